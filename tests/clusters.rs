@@ -78,15 +78,16 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     )?;
     // All pairs would take some ten gigabytes.
     client.batch_execute("SET temp_file_limit = '64MB'")?;
-    let first = "SELECT count(*) FROM (SELECT neardup_pairs('docs', 0.2) LIMIT 100000) p";
+    let first =
+        "SELECT count(*) FROM (SELECT neardup_pairs('docs', similarity => 0.8) LIMIT 100000) p";
     ensure!(value::<i64>(&mut client, first)? == 100_000);
     // Given up in the middle, with and without an error, files and all.
     client.batch_execute("DELETE FROM docs WHERE id > 3 AND id <= 20000; SET work_mem = '64kB'")?;
-    let all = "SELECT count(*) FROM (SELECT neardup_pairs('docs', 0.2) OFFSET 0) p";
+    let all = "SELECT count(*) FROM (SELECT neardup_pairs('docs', similarity => 0.8) OFFSET 0) p";
     ensure!(value::<i64>(&mut client, all)? == 4);
     for end in ["COMMIT", "ROLLBACK", "SELECT 1 / 0"] {
         client.batch_execute(
-            "BEGIN; DECLARE found NO SCROLL CURSOR FOR SELECT neardup_pairs('docs', 0.999)",
+            "BEGIN; DECLARE found NO SCROLL CURSOR FOR SELECT neardup_pairs('docs', similarity => 0.001)",
         )?;
         client.batch_execute("SAVEPOINT a; FETCH 4 FROM found; RELEASE a; FETCH 10 FROM found")?;
         let ended = client.batch_execute(end);
@@ -265,7 +266,7 @@ fn clusters_of_crowded_signatures_are_as_by_definition() -> Outcome {
             ))?;
             let found = client.query(
                 &format!(
-                    "SELECT m.id, r.id FROM neardup_clusters({call}, '{method}', '{keep}') c \
+                    "SELECT m.id, r.id FROM neardup_clusters({call}, method => '{method}', keep => '{keep}') c \
                      JOIN crowd m ON m.ctid = c.member JOIN crowd r ON r.ctid = c.representative \
                      ORDER BY 1"
                 ),

@@ -225,7 +225,7 @@ fn keys_are_those_of_the_rows() -> Outcome {
         );
         let pairs_by_key = format!(
             "SELECT a, b, distance::float8 \
-             FROM neardup_pairs_by_key(NULL::bigint, '{name}', {distance}, 'id')"
+             FROM neardup_pairs_by_key(NULL::bigint, '{name}', {distance}, key => 'id')"
         );
         let clusters = format!(
             "SELECT m.id, r.id, c.size, c.distance::float8, place \
@@ -235,7 +235,7 @@ fn keys_are_those_of_the_rows() -> Outcome {
         );
         let clusters_by_key = format!(
             "SELECT member, representative, size, distance::float8, place \
-             FROM neardup_clusters_by_key(NULL::bigint, '{name}', {distance}, 'id', keep => 'id') \
+             FROM neardup_clusters_by_key(NULL::bigint, '{name}', {distance}, key => 'id', keep => 'id') \
              WITH ORDINALITY AS c (member, representative, size, distance, place)"
         );
         for (known, by_key) in [(pairs, pairs_by_key), (clusters, clusters_by_key)] {

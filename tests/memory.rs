@@ -395,12 +395,12 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
         "UPDATE docs SET id = -id WHERE id % 7 = 0",
         "CREATE INDEX once ON docs USING neardup (fp); DROP INDEX once",
         "CREATE INDEX once ON docs USING neardup (sig); DROP INDEX once",
-        "SELECT count(*) FROM neardup_pairs('docs', 3, 'fp')",
-        "SELECT count(*) FROM neardup_pairs('docs', 0.2, 'sig')",
+        "SELECT count(*) FROM neardup_pairs('docs', 3, column_name => 'fp')",
+        "SELECT count(*) FROM neardup_pairs('docs', similarity => 0.8, column_name => 'sig')",
         "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp')",
-        "SELECT count(*) FROM neardup_clusters('docs', 0.2, keep => 'id', column_name => 'sig')",
-        "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, 'id', 'fp')",
-        "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', 0.2, 'id', \
+        "SELECT count(*) FROM neardup_clusters('docs', similarity => 0.8, keep => 'id', column_name => 'sig')",
+        "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, key => 'id', column_name => 'fp')",
+        "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', similarity => 0.8, key => 'id', \
              column_name => 'sig')",
         "SELECT count(*) FROM neardup_components('SELECT id, id / 3 FROM docs')",
         "DELETE FROM docs WHERE id = 0",

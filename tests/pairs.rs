@@ -218,7 +218,7 @@ fn clusters_agree(client: &mut Client, radius: i32, keep: &str) -> Result<usize>
     for method in ["star", "connected"] {
         let rows = client.query(
             "SELECT r.id, m.id, c.size, c.distance, (r.fp <~> m.fp)::int \
-             FROM neardup_clusters('docs_fp', $1::integer, $2, $3) c \
+             FROM neardup_clusters('docs_fp', $1::integer, method => $2, keep => $3) c \
              JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member",
             &[&radius, &method, &keep],
         )?;

@@ -95,7 +95,7 @@ const RESULT: &str = "SELECT format('%s %s %s %s %s %s %s %s', \
     (SELECT count(*) FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3), \
     (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.3), \
     (SELECT count(*) FROM neardup_pairs('docs_fp', 3)), \
-    (SELECT count(*) FROM neardup_clusters('docs_sig', 0.3)), \
+    (SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.7)), \
     (SELECT count(*) FROM kept), (SELECT count(*) FROM checked), \
     (SELECT i.rows + c.rows FROM neardup_index_info('docs_fp') i, \
         neardup_index_check('docs_sig', true) c))";

@@ -211,12 +211,18 @@ fn progress_is_told_on_request() -> Outcome {
     });
     let mut client = config.connect(NoTls)?;
     let calls = [
-        ("neardup_clusters('crowd_sig', 0.2, keep => 'id')", 6),
-        ("neardup_clusters('crowd_sig', 0.2, 'connected')", 5),
-        ("neardup_clusters('crowd_sig', 0.9)", 6),
+        (
+            "neardup_clusters('crowd_sig', similarity => 0.8, keep => 'id')",
+            6,
+        ),
+        (
+            "neardup_clusters('crowd_sig', similarity => 0.8, method => 'connected')",
+            5,
+        ),
+        ("neardup_clusters('crowd_sig', similarity => 0.1)", 6),
         ("neardup_clusters('crowd_fp', 3, filter => 'id > 5')", 6),
-        ("neardup_pairs('crowd_sig', 0.2)", 3),
-        ("neardup_pairs('crowd_sig', 0.9)", 2),
+        ("neardup_pairs('crowd_sig', similarity => 0.8)", 3),
+        ("neardup_pairs('crowd_sig', similarity => 0.1)", 2),
         ("neardup_pairs('crowd_fp', 3)", 1),
     ];
     for (call, phases) in calls {
@@ -234,7 +240,7 @@ fn progress_is_told_on_request() -> Outcome {
         );
         let by_bands = told.iter().any(|text| text.ends_with(", band 1 of 30"));
         ensure!(
-            by_bands == (call == "neardup_pairs('crowd_sig', 0.2)"),
+            by_bands == (call == "neardup_pairs('crowd_sig', similarity => 0.8)"),
             "{told:?}"
         );
     }
@@ -275,8 +281,8 @@ fn progress_is_told_inside_of_a_phase() -> Outcome {
          CREATE INDEX many_sig ON many USING neardup (sig) WITH (bands = 8)",
     )?;
     for call in [
-        "SELECT neardup_pairs('many', 0.3, exhaustive => true)",
-        "SELECT neardup_clusters('many', 0.3, exhaustive => true)",
+        "SELECT neardup_pairs('many', similarity => 0.7, exhaustive => true)",
+        "SELECT neardup_clusters('many', similarity => 0.7, exhaustive => true)",
     ] {
         let inside = told_inside(&database, call, "comparing each two rows")?;
         ensure!(inside.contains("of 11249925000 comparisons"), "{inside}");
@@ -297,7 +303,7 @@ fn progress_tells_the_band() -> Outcome {
          CREATE INDEX banded_sig ON banded USING neardup (sig) \
             WITH (hashes = 16, bands = 8, rows = 2)",
     )?;
-    let call = "SELECT neardup_pairs('banded', 0.1)";
+    let call = "SELECT neardup_pairs('banded', similarity => 0.9)";
     let inside = told_inside(&database, call, "comparing the rows of each band")?;
     ensure!(inside.ends_with(" entries, band 3 of 8"), "{inside}");
     Ok(())

@@ -4,68 +4,42 @@
 
 -- They see what the query's snapshot sees, check the caller's rights on the table themselves, and
 -- evaluate expressions of the caller, which may do anything: hence VOLATILE and PARALLEL UNSAFE.
--- Only those with distances of any kind take a similarity, so that no call is ambiguous.
-CREATE FUNCTION neardup_pairs(relation regclass, distance integer, column_name name DEFAULT NULL,
-    filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
-    OUT a tid, OUT b tid, OUT distance integer)
+-- Each takes either a radius or a similarity, by one signature: the meaning of a bound must not
+-- depend on the type that a driver gives to a number.
+CREATE FUNCTION neardup_pairs(relation regclass, radius integer DEFAULT NULL,
+    similarity float8 DEFAULT NULL, column_name name DEFAULT NULL, filter text DEFAULT NULL,
+    exhaustive boolean DEFAULT false,
+    OUT a tid, OUT b tid, OUT distance integer, OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_pairs';
-CREATE FUNCTION neardup_pairs(relation regclass, distance float8 DEFAULT NULL,
-    column_name name DEFAULT NULL, filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
-    similarity float8 DEFAULT NULL,
-    OUT a tid, OUT b tid, OUT distance float8)
-    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
-    AS 'MODULE_PATHNAME', 'neardup_signature_pairs';
-COMMENT ON FUNCTION neardup_pairs(regclass, integer, name, text, boolean) IS
-    'all pairs of rows within a distance, found by one pass over each table of a neardup index';
-COMMENT ON FUNCTION neardup_pairs(regclass, float8, name, text, boolean, float8) IS
-    'all pairs of rows within a distance or with a similarity, found by passes over a neardup '
-    'index';
+COMMENT ON FUNCTION neardup_pairs(regclass, integer, float8, name, text, boolean) IS
+    'all pairs of rows within a radius or with a similarity, found by passes over a neardup index';
 
-CREATE FUNCTION neardup_clusters(relation regclass, distance integer,
-    method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
-    filter text DEFAULT NULL, singletons boolean DEFAULT false, exhaustive boolean DEFAULT false,
-    OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer)
+CREATE FUNCTION neardup_clusters(relation regclass, radius integer DEFAULT NULL,
+    similarity float8 DEFAULT NULL, method text DEFAULT 'star', keep text DEFAULT NULL,
+    column_name name DEFAULT NULL, filter text DEFAULT NULL, singletons boolean DEFAULT false,
+    exhaustive boolean DEFAULT false,
+    OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer,
+    OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_clusters';
-CREATE FUNCTION neardup_clusters(relation regclass, distance float8 DEFAULT NULL,
-    method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
-    filter text DEFAULT NULL, singletons boolean DEFAULT false, exhaustive boolean DEFAULT false,
-    similarity float8 DEFAULT NULL,
-    OUT member tid, OUT representative tid, OUT size bigint, OUT distance float8)
-    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
-    AS 'MODULE_PATHNAME', 'neardup_signature_clusters';
 COMMENT ON FUNCTION
-    neardup_clusters(regclass, integer, text, text, name, text, boolean, boolean) IS
+    neardup_clusters(regclass, integer, float8, text, text, name, text, boolean, boolean) IS
     'groups of near-duplicate rows, each with the row to keep by the order given';
-COMMENT ON FUNCTION
-    neardup_clusters(regclass, float8, text, text, name, text, boolean, boolean, float8) IS
-    'groups of near-duplicate rows by a distance or similarity, each with the row to keep';
 
 CREATE FUNCTION neardup_distance_histogram(
-    relation regclass, max_distance integer DEFAULT 16, sample_rows integer DEFAULT 1000,
-    column_name name DEFAULT NULL, examples integer DEFAULT 3,
+    relation regclass, radius integer DEFAULT NULL, similarity float8 DEFAULT NULL,
+    sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL, examples integer DEFAULT 3,
     distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
-    OUT distance integer, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
+    OUT distance integer, OUT similarity float8, OUT pairs bigint, OUT bar text, OUT a tid[],
+    OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
-CREATE FUNCTION neardup_distance_histogram(
-    relation regclass, max_distance float8, sample_rows integer DEFAULT 1000,
-    column_name name DEFAULT NULL, examples integer DEFAULT 3,
-    distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
-    OUT distance float8, OUT pairs bigint, OUT bar text, OUT a tid[], OUT b tid[]
-) RETURNS SETOF record
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
-    AS 'MODULE_PATHNAME', 'neardup_signature_histogram';
 COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, integer, integer, name, integer, boolean, text) IS
-    'how many pairs of rows there are at each distance, with a few of them, for choosing a '
-    'distance';
-COMMENT ON FUNCTION
-    neardup_distance_histogram(regclass, float8, integer, name, integer, boolean, text) IS
-    'how many pairs of signatures there are at each distance, with a few of them, for choosing a '
-    'similarity';
+    neardup_distance_histogram(regclass, integer, float8, integer, name, integer, boolean, text) IS
+    'how many pairs of rows there are at each distance or similarity, with a few of them, for '
+    'choosing a bound';
 
 CREATE FUNCTION neardup_dedup()
     RETURNS trigger LANGUAGE C VOLATILE AS 'MODULE_PATHNAME', 'neardup_dedup';

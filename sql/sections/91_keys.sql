@@ -5,50 +5,29 @@
 -- They run queries with expressions of the caller, which may do anything: hence VOLATILE and
 -- PARALLEL UNSAFE. The parser finds the type of a polymorphic column only by arguments that are
 -- neither left out nor named: so key_type comes first, as the type of jsonb_populate_record does.
-CREATE FUNCTION neardup_pairs_by_key(key_type anyelement, relation regclass, distance integer,
-    key text DEFAULT NULL, column_name name DEFAULT NULL, filter text DEFAULT NULL,
-    exhaustive boolean DEFAULT false,
-    OUT a anyelement, OUT b anyelement, OUT distance integer)
-    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
-    AS 'MODULE_PATHNAME', 'neardup_pairs_by_key';
 CREATE FUNCTION neardup_pairs_by_key(key_type anyelement, relation regclass,
-    distance float8 DEFAULT NULL, key text DEFAULT NULL, column_name name DEFAULT NULL,
-    filter text DEFAULT NULL, exhaustive boolean DEFAULT false, similarity float8 DEFAULT NULL,
-    OUT a anyelement, OUT b anyelement, OUT distance float8)
+    radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
+    column_name name DEFAULT NULL, filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
+    OUT a anyelement, OUT b anyelement, OUT distance integer, OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_pairs_by_key';
 COMMENT ON FUNCTION
-    neardup_pairs_by_key(anyelement, regclass, integer, text, name, text, boolean) IS
-    'all pairs of rows within a distance, as neardup_pairs finds them, named by a key';
-COMMENT ON FUNCTION
-    neardup_pairs_by_key(anyelement, regclass, float8, text, name, text, boolean, float8) IS
-    'all pairs of rows within a distance or with a similarity, as neardup_pairs finds them, named '
-    'by a key';
+    neardup_pairs_by_key(anyelement, regclass, integer, float8, text, name, text, boolean) IS
+    'all pairs of rows within a radius or with a similarity, as neardup_pairs finds them, named by '
+    'a key';
 
-CREATE FUNCTION neardup_clusters_by_key(key_type anyelement, relation regclass, distance integer,
-    key text DEFAULT NULL, method text DEFAULT 'star', keep text DEFAULT NULL,
-    column_name name DEFAULT NULL, filter text DEFAULT NULL, singletons boolean DEFAULT false,
-    exhaustive boolean DEFAULT false,
-    OUT member anyelement, OUT representative anyelement, OUT size bigint, OUT distance integer)
-    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
-    AS 'MODULE_PATHNAME', 'neardup_clusters_by_key';
 CREATE FUNCTION neardup_clusters_by_key(key_type anyelement, relation regclass,
-    distance float8 DEFAULT NULL, key text DEFAULT NULL, method text DEFAULT 'star',
-    keep text DEFAULT NULL, column_name name DEFAULT NULL, filter text DEFAULT NULL,
-    singletons boolean DEFAULT false, exhaustive boolean DEFAULT false,
-    similarity float8 DEFAULT NULL,
-    OUT member anyelement, OUT representative anyelement, OUT size bigint, OUT distance float8)
+    radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
+    method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
+    filter text DEFAULT NULL, singletons boolean DEFAULT false, exhaustive boolean DEFAULT false,
+    OUT member anyelement, OUT representative anyelement, OUT size bigint, OUT distance integer,
+    OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_clusters_by_key';
 COMMENT ON FUNCTION
-    neardup_clusters_by_key(anyelement, regclass, integer, text, text, text, name, text, boolean,
-        boolean) IS
+    neardup_clusters_by_key(anyelement, regclass, integer, float8, text, text, text, name, text,
+        boolean, boolean) IS
     'groups of near-duplicate rows, as neardup_clusters makes them, named by a key';
-COMMENT ON FUNCTION
-    neardup_clusters_by_key(anyelement, regclass, float8, text, text, text, name, text, boolean,
-        boolean, float8) IS
-    'groups of near-duplicate rows by a distance or similarity, as neardup_clusters makes them, '
-    'named by a key';
 
 CREATE FUNCTION neardup_components(query text,
     OUT member bigint, OUT representative bigint, OUT size bigint)

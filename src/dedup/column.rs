@@ -6,9 +6,11 @@ use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::bound::{Bound, FingerprintBound};
 use super::distance_counts::{BottomKSample, Counts, mix};
+use super::estimate::Estimate;
 use super::row_filter::Wanted;
-use super::source::{Distances, open_table};
+use super::source::open_table;
 use crate::am::keys::fingerprint_words;
 use crate::am::keys::with_words;
 use crate::pg::acl;
@@ -30,18 +32,20 @@ pub struct Column {
     table: OpenRelation,
     number: i16,
     words: usize,
+    estimate: Estimate,
 }
 
 impl Column {
     /// Opens a table for reading the named column or, without a name, the only one of a type of
-    /// fingerprints; `None` if the caller, whose distances may be those of signatures, means a
-    /// column of signatures. Raises an error unless the caller may see it. The function called is
-    /// needed to find the extension's types.
+    /// fingerprints. Returns `None` if the caller means a column of signatures: the named column, or
+    /// any unless the bound is a radius and the table has fingerprints.
+    /// Raises an error unless the caller may see it. The function called is needed to find the
+    /// extension's types.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
         name: Option<&CStr>,
-        distances: Distances,
+        bound: Option<Bound>,
     ) -> Option<Self> {
         let opened = open_table(oid);
         let table = opened.rel();
@@ -50,7 +54,8 @@ impl Column {
             name.is_none_or(|name| *name == *table.column_name(column.attnum))
                 && of_signatures(column.atttypid, function)
         };
-        if distances == Distances::Any && table.attributes().any(|column| is_signature(&column)) {
+        let has_signatures = table.attributes().any(|column| is_signature(&column));
+        if has_signatures && !matches!(bound, Some(Bound::Radius(_))) {
             return None;
         }
         let found: Vec<(i16, usize)> = (table.attributes())
@@ -62,6 +67,7 @@ impl Column {
             .collect();
         let (number, words) = match found[..] {
             [one] => one,
+            [] if has_signatures => return None,
             [] => no_column(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 "the table has no such column of fingerprints".to_owned(),
@@ -72,11 +78,22 @@ impl Column {
             ),
         };
         acl::check_columns(table, &[number]);
+        let estimate = Estimate::of_column(function, table, number);
         Some(Column {
             table: opened,
             number,
             words,
+            estimate,
         })
+    }
+
+    /// The bound of a search in the column.
+    pub fn bound(&self, bound: Bound) -> FingerprintBound {
+        let name = || {
+            let name = self.table.rel().column_name(self.number);
+            format!("column \"{}\"", name.to_string_lossy())
+        };
+        FingerprintBound::new(bound, self.words as u32 * 64, self.estimate, name)
     }
 
     /// Compares a sample of the rows, or of those that meet a condition, with all of them, or with
@@ -205,7 +222,7 @@ fn no_column(code: PgSqlErrorCode, message: String) -> ! {
     UserError::new(code, message)
         .hint(
             "Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint \
-                   as column_name. For signatures write max_distance with a point, such as 0.5.",
+                   as column_name.",
         )
         .raise()
 }

@@ -8,13 +8,13 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::PgSqlErrorCode;
 
-use super::distance::DistanceArgument;
+use super::bound::SignatureBound;
 use crate::am::index::Index;
 use crate::pg::errors::{UserError, UserNotice};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::server;
 use crate::settings;
-use crate::types::signature::{distance, similarity};
+use crate::types::signature::similarity;
 
 /// Most comparisons of two sketches: about a minute of them.
 const MOST_COMPARISONS: f64 = 1e10;
@@ -46,46 +46,46 @@ pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
 pub fn plan_signatures<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
-    argument: DistanceArgument,
+    bound: SignatureBound,
     otherwise: Option<&str>,
     wanted: &mut impl FnMut(Tid) -> bool,
 ) -> Option<(BandPairPlan, f64)> {
     let bands = index.metric.bands()?;
-    let mismatches = argument.mismatches(relations.index(), bands.hashes());
+    let mismatches = bound.mismatches;
     let exact = BandPairPlan::exact(bands.clone(), mismatches);
     if exact.is_by_bands() {
         return Some((exact, 0.0));
     }
     if settings::allow_approximate() {
-        tell_approximate(relations, bands, argument);
+        tell_approximate(relations, bands, bound);
         return Some((BandPairPlan::by_bands(bands.clone(), mismatches), 0.0));
     }
     let work = index.or_corrupt(exhaustive_work(&index.tree(), mismatches, wanted));
     if let Some(otherwise) = otherwise.filter(|_| index.rows() > FEW_ROWS)
         && (work.comparisons > MOST_COMPARISONS || work.candidates > MOST_CANDIDATES)
     {
-        refuse_signatures(relations, bands, argument, &work, otherwise);
+        refuse_signatures(relations, bands, bound, &work, otherwise);
     }
     Some((exact, work.comparisons))
 }
 
 /// The similarity from which an index finds all pairs, and the one that is asked for.
-fn limits(bands: &Bands, argument: DistanceArgument) -> String {
+fn limits(bands: &Bands, bound: SignatureBound) -> String {
     let guaranteed = similarity(bands.guaranteed(), bands.hashes());
     format!(
         "It was made for similarities from {}, and {} is asked for",
         (guaranteed * 1000.0).ceil() / 1000.0,
-        argument.least_similarity()
+        bound.similarity
     )
 }
 
 /// About the percentage of pairs with the least similarity that the bands find, rounded down.
-fn recall(bands: &Bands, argument: DistanceArgument) -> f64 {
-    (bands.recall(argument.least_similarity()) * 1000.0).floor() / 10.0
+fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
+    (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
 }
 
 /// Tells the caller that the result may lack pairs, as the session allows.
-fn tell_approximate(relations: &LockedIndex, bands: &Bands, argument: DistanceArgument) {
+fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBound) {
     UserNotice {
         message: format!(
             "index \"{}\" is searched by its bands, which can miss pairs",
@@ -93,8 +93,8 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, argument: DistanceAr
         ),
         detail: format!(
             "{}. Of pairs with just this similarity it finds about {} %, of nearer ones more.",
-            limits(bands, argument),
-            recall(bands, argument)
+            limits(bands, bound),
+            recall(bands, bound)
         ),
         hint: "That is what neardup.allow_approximate = on allows; off, the search is exact."
             .to_owned(),
@@ -106,31 +106,19 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, argument: DistanceAr
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
-    argument: DistanceArgument,
+    bound: SignatureBound,
     work: &ExhaustiveWork,
     otherwise: &str,
 ) -> ! {
-    let (hashes, limit) = (bands.hashes(), argument.least_similarity());
-    let made_for = distance(bands.guaranteed(), hashes);
-    let mut hint = String::new();
-    // A similarity that was passed as a distance.
-    if let Some(given) = argument
-        .given_distance()
-        .filter(|given| 1.0 - given <= made_for)
-    {
-        hint = format!(
-            "distance => {given} is a similarity of {limit}. If a similarity of {given} is meant, \
-             give similarity => {given}. Otherwise: "
-        );
-    }
+    let (hashes, limit) = (bands.hashes(), bound.similarity);
     let of = if hashes == 128 {
         String::new()
     } else {
         format!(", hashes = {hashes}")
     };
-    hint += &make_index(relations, &format!("similarity = {limit}{of}"));
+    let mut hint = make_index(relations, &format!("similarity = {limit}{of}"));
     let seconds = work.comparisons / COMPARISONS_PER_SECOND + work.candidates / LOOK_UPS_PER_SECOND;
-    let found = recall(bands, argument);
+    let found = recall(bands, bound);
     if found >= WORTH_OFFERING {
         hint += &format!(
             "; or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
@@ -139,7 +127,7 @@ fn refuse_signatures(
     }
     too_much(
         relations,
-        limits(bands, argument),
+        limits(bands, bound),
         format!(
             "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the \
              table. At {:.0} million comparisons and {:.0} million look-ups a second it takes \
@@ -175,7 +163,7 @@ pub fn check_fingerprints<const N: usize>(
     let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
         make_index(relations, &format!("distance = {}", plan.radius))
     } else {
-        "Take a smaller distance".to_owned()
+        "Take a smaller radius".to_owned()
     };
     too_much(
         relations,

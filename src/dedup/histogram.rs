@@ -1,18 +1,18 @@
-//! `neardup_distance_histogram`: how many pairs there are at each distance, with some to read.
+//! `neardup_distance_histogram`: the number of pairs at each distance or similarity, with examples.
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::pairs::KeyOrderScan;
 use pgrx::pg_sys;
 
+use super::bound::{Bound, FingerprintBound, SearchBound, SignatureBound, float8};
 use super::column::Column;
-use super::distance::DistanceArgument;
 use super::distance_counts::{BottomKSample, Counts, Line, mix};
 use super::pairs::{FingerprintPairs, PairSearch, SignaturePairs};
 use super::row_filter::Wanted;
 use super::scope::{ScopeColumns, Values};
 use super::signatures::hashes;
-use super::signatures::histogram::{distance_of_line, line, sample};
-use super::source::{Distances, find_index};
+use super::signatures::histogram::{line, sample, similarity_of_line};
+use super::source::find_index;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::{is_on_signatures, with_words};
 use crate::pg::caller_sql::Condition;
@@ -26,9 +26,13 @@ use crate::storage::heap_fetch::{HeapFetch, note_read};
 use crate::storage::temp::TempSpace;
 
 export! {
-    guarded "neardup_distance_histogram" => |call| histogram(call, Distances::Bits);
-    guarded "neardup_signature_histogram" => |call| histogram(call, Distances::Any);
+    guarded "neardup_distance_histogram" => histogram;
 }
+
+/// Largest distance of fingerprints that is shown if the caller names no bound.
+const DEFAULT_RADIUS: Bound = Bound::Radius(16);
+/// Least similarity of signatures that is shown if the caller names no bound.
+const DEFAULT_SIMILARITY: Bound = Bound::Similarity(0.5);
 
 /// Bits of the widest fingerprint.
 const WIDEST: u32 = 256;
@@ -37,9 +41,8 @@ const MOST_ROWS: i32 = 1_000_000;
 /// The most pairs that are shown of each distance.
 const MOST_EXAMPLES: i32 = 1000;
 
-/// Arguments of a caller but for the relation.
+/// Arguments of a caller but for the relation and the bound.
 struct HistogramArguments {
-    distance: DistanceArgument,
     /// Rows that are compared with all; `None` counts all pairs.
     sample: Option<usize>,
     /// The most pairs that are shown of each distance.
@@ -57,18 +60,18 @@ impl HistogramArguments {
     }
 }
 
-/// `neardup_distance_histogram(relation, max_distance, sample_rows, column_name, examples,
+/// `neardup_distance_histogram(relation, radius, similarity, sample_rows, column_name, examples,
 /// distinct_values, filter)`.
-fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
+fn histogram(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
-        for (n, name) in [(0, "relation"), (1, "max_distance"), (4, "examples")] {
+        for (n, name) in [(0, "relation"), (5, "examples")] {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
-        let relation = call.oid(0);
-        let sample = (!call.is_null(2)).then(|| call.int4(2));
-        let column = call.name(3);
+        let (relation, bound) = (call.oid(0), Bound::read(call, [1, 2]));
+        let sample = (!call.is_null(3)).then(|| call.int4(3));
+        let column = call.name(4);
         let column = column.as_deref();
         if sample.is_some_and(|rows| !(1..=MOST_ROWS).contains(&rows)) {
             UserError::invalid_parameter(format!(
@@ -77,11 +80,10 @@ fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
             .raise();
         }
         let arguments = HistogramArguments {
-            distance: DistanceArgument::distance(call, distances),
             sample: sample.map(|rows| rows as usize),
-            examples: examples_argument(call.int4(4)),
-            is_distinct: !call.is_null(5) && call.bool(5),
-            filter: call.text(6).map(|text| Condition::parse("filter", &text)),
+            examples: examples_argument(call.int4(5)),
+            is_distinct: !call.is_null(6) && call.bool(6),
+            filter: call.text(7).map(|text| Condition::parse("filter", &text)),
         };
         let function = call.function_oid();
         let is_table = matches!(
@@ -91,36 +93,33 @@ fn histogram(call: &mut Call, distances: Distances) -> pg_sys::Datum {
         // A table of fingerprints needs no index.
         let of_column = match arguments.sample {
             Some(rows) if is_table => {
-                Column::open(function, relation, column, distances).map(|column| (column, rows))
+                Column::open(function, relation, column, bound).map(|column| (column, rows))
             }
             _ => None,
         };
-        let (counts, of_signatures) = match of_column {
+        let (counts, bound) = match of_column {
             Some((column, rows)) => {
-                let most = arguments.distance.radius(WIDEST).min(WIDEST);
-                let counts = arguments.counts(most);
+                let bound = column.bound(bound.unwrap_or(DEFAULT_RADIUS));
+                let counts = arguments.counts(bound.radius.min(WIDEST));
                 let filter = arguments.filter.as_ref();
                 let counts = column.sample(counts, rows, arguments.is_distinct, filter);
-                (counts, false)
+                (counts, SearchBound::Fingerprints(bound))
             }
             None => {
-                let least = arguments.distance.least_similarity();
-                let index = find_index(function, relation, column, distances, least);
-                count_index(index, &arguments)
+                let index = find_index(function, relation, column, bound);
+                count_index(function, index, bound, &arguments)
             }
         };
         Rings {
             lines: counts.lines().into_iter(),
-            distance: arguments.distance,
-            of_signatures,
+            bound,
         }
     })
 }
 
 struct Rings {
     lines: std::vec::IntoIter<Line>,
-    distance: DistanceArgument,
-    of_signatures: bool,
+    bound: SearchBound,
 }
 
 impl SetReturning for Rings {
@@ -129,11 +128,10 @@ impl SetReturning for Rings {
             return false;
         };
         let (a, b): (Vec<Tid>, Vec<Tid>) = line.shown.into_iter().unzip();
-        let distance = match self.of_signatures {
-            true => distance_of_line(line.distance),
-            false => f64::from(line.distance),
-        };
-        columns.push(Some(self.distance.datum(distance)));
+        columns.extend(match self.bound {
+            SearchBound::Fingerprints(bound) => bound.columns(line.distance),
+            SearchBound::Signatures(_) => [None, Some(float8(similarity_of_line(line.distance)))],
+        });
         columns.push(Some(pg_sys::Datum::from(line.pairs)));
         columns.push(Some(crate::pg::varlena::build(&[line.bar.as_bytes()])));
         columns.push(Some(tid_array(&a)));
@@ -152,31 +150,44 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Counts the pairs of an index, all or by a sample. The second value is true of signatures.
-fn count_index(index: pg_sys::Oid, arguments: &HistogramArguments) -> (Counts, bool) {
+/// Counts the pairs of an index, all or by a sample.
+fn count_index(
+    function: pg_sys::Oid,
+    index: pg_sys::Oid,
+    bound: Option<Bound>,
+    arguments: &HistogramArguments,
+) -> (Counts, SearchBound) {
     let relations = LockedIndex::open_for_reading(index);
+    let bound = bound.unwrap_or_else(|| match is_on_signatures(relations.index()) {
+        true => DEFAULT_SIMILARITY,
+        false => DEFAULT_RADIUS,
+    });
+    let bound = SearchBound::new(function, &relations, bound);
     if let Some(filter) = &arguments.filter {
         filter.check(relations.table());
     }
     note_read(relations.index());
-    let of_signatures = is_on_signatures(relations.index());
     let counts = with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
-        match of_signatures {
-            true => count_signatures(&index, &relations, arguments),
-            false => count_fingerprints(&index, &relations, arguments),
+        match bound {
+            SearchBound::Signatures(bound) => {
+                count_signatures(&index, &relations, bound, arguments)
+            }
+            SearchBound::Fingerprints(bound) => {
+                count_fingerprints(&index, &relations, bound, arguments)
+            }
         }
     });
-    (counts, of_signatures)
+    (counts, bound)
 }
 
 fn count_signatures<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
+    bound: SignatureBound,
     arguments: &HistogramArguments,
 ) -> Counts {
-    let hashes = hashes(index);
-    let most = arguments.distance.mismatches(relations.index(), hashes);
+    let (hashes, most) = (hashes(index), bound.mismatches);
     let mut counts = arguments.counts(line(most, hashes));
     if let Some(rows) = arguments.sample {
         let filter = arguments.filter.as_ref();
@@ -190,11 +201,10 @@ fn count_signatures<const N: usize>(
             (wanted, arguments.is_distinct),
         );
     }
-    let (distance, filter) = (arguments.distance, arguments.filter.as_ref());
-    let mut pairs = SignaturePairs::all(relations, distance, filter, arguments.is_distinct);
-    while let Some(([a, b], distance)) = pairs.next_pair() {
-        let mismatches = (distance * hashes as f64).round() as usize;
-        counts.add(a, b, line(mismatches, hashes));
+    let filter = arguments.filter.as_ref();
+    let mut pairs = SignaturePairs::all(relations, bound, filter, arguments.is_distinct);
+    while let Some(([a, b], mismatches)) = pairs.next_pair() {
+        counts.add(a, b, line(mismatches as usize, hashes));
     }
     counts
 }
@@ -202,9 +212,10 @@ fn count_signatures<const N: usize>(
 fn count_fingerprints<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
+    bound: FingerprintBound,
     arguments: &HistogramArguments,
 ) -> Counts {
-    let most = arguments.distance.radius(WIDEST).min(WIDEST);
+    let most = bound.radius.min(WIDEST);
     let files = &mut TempSpace;
     let mut wanted = Wanted::new(arguments.filter.as_ref(), index, relations, files);
     if arguments.is_distinct {
@@ -215,7 +226,7 @@ fn count_fingerprints<const N: usize>(
         return sample_of(index, relations, &mut wanted, counts, rows);
     }
     let mut pairs = FingerprintPairs::new(relations, most, wanted);
-    pairs.give_all(&mut |[a, b], distance| counts.add(a, b, distance as u32));
+    pairs.give_all(&mut |[a, b], distance| counts.add(a, b, distance));
     counts
 }
 

@@ -7,7 +7,8 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::source::{Distances, find_index};
+use super::bound::Bound;
+use super::source::find_index;
 use crate::am::keys::require_distances;
 use crate::pg::caller_sql::Expression;
 use crate::pg::catalog;
@@ -29,9 +30,9 @@ export! {
 /// Function whose results name rows in two columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Function {
-    /// `neardup_pairs`: `a`, `b`, `distance`.
+    /// `neardup_pairs`: `a`, `b`, `distance`, `similarity`.
     Pairs,
-    /// `neardup_clusters`: `member`, `representative`, `size`, `distance`.
+    /// `neardup_clusters`: `member`, `representative`, `size`, `distance`, `similarity`.
     Clusters,
 }
 
@@ -39,9 +40,10 @@ enum Function {
 // addresses, in its order.
 const KEY_TYPE: usize = 0;
 const RELATION: usize = 1;
-const DISTANCE: usize = 2;
-const KEY: usize = 3;
-const OTHERS: usize = 4;
+const RADIUS: usize = 2;
+const SIMILARITY: usize = 3;
+const KEY: usize = 4;
+const OTHERS: usize = 5;
 
 impl Function {
     fn name(self) -> &'static CStr {
@@ -60,9 +62,9 @@ impl Function {
     }
 }
 
-/// `neardup_pairs_by_key(key_type, relation, distance, key, column_name, filter, exhaustive
-/// [, similarity])`, and `neardup_clusters_by_key(key_type, relation, distance, key, method, keep,
-/// column_name, filter, singletons, exhaustive [, similarity])`.
+/// `neardup_pairs_by_key(key_type, relation, radius, similarity, key, column_name, filter,
+/// exhaustive)`, and `neardup_clusters_by_key(key_type, relation, radius, similarity, key, method,
+/// keep, column_name, filter, singletons, exhaustive)`.
 fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         if call.is_null(RELATION) {
@@ -73,14 +75,9 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         }
         let key_type = KeyType::of(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        let distance = call.parameter(DISTANCE);
-        let distances = match distance.type_oid {
-            pg_sys::INT4OID => Distances::Bits,
-            _ => Distances::Any,
-        };
+        let bound = Bound::required(call, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));
-        let least = least_similarity(call, distances);
-        let index = find_index(own, call.oid(RELATION), column.as_deref(), distances, least);
+        let index = find_index(own, call.oid(RELATION), column.as_deref(), Some(bound));
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         let expression = key_of_rows(relations.table(), expression, key_type);
@@ -93,7 +90,9 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             value: call.parameter(n).value.filter(|_| n != function.column()),
             ..call.parameter(n)
         });
-        let parameters: Vec<Parameter> = [relation, distance].into_iter().chain(others).collect();
+        let bound = [RADIUS, SIMILARITY].map(|n| call.parameter(n));
+        let parameters: Vec<Parameter> =
+            [relation].into_iter().chain(bound).chain(others).collect();
         let called = called(own, function, parameters.len());
         let query = query(function, &called, relations.table(), &expression, key_type);
         spi::connected(c"SELECT key", |connection| {
@@ -107,18 +106,6 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             });
         });
     })
-}
-
-/// The least similarity of signatures that a caller wants; the function for addresses checks the
-/// arguments.
-fn least_similarity(call: &Call, distances: Distances) -> f64 {
-    let similarity = call.len() - 1;
-    match distances {
-        Distances::Bits => 0.0,
-        Distances::Any if !call.is_null(DISTANCE) => 1.0 - call.float8(DISTANCE),
-        Distances::Any if !call.is_null(similarity) => call.float8(similarity),
-        Distances::Any => 0.0,
-    }
 }
 
 /// The call of the function for addresses, which is in the schema of the extension's functions,
@@ -159,7 +146,7 @@ fn query(
                 swapped.as_slice(),
                 b" THEN b.key ELSE a.key END, CASE WHEN ",
                 &swapped,
-                b" THEN a.key ELSE b.key END, p.distance FROM ",
+                b" THEN a.key ELSE b.key END, p.distance, p.similarity FROM ",
                 called,
                 b" AS p JOIN ",
                 &keys,
@@ -170,9 +157,10 @@ fn query(
             .concat()
         }
         Function::Clusters => [
-            b"SELECT m.key, r.key, c.size, c.distance FROM ",
+            b"SELECT m.key, r.key, c.size, c.distance, c.similarity FROM ",
             called,
-            b" WITH ORDINALITY AS c (member, representative, size, distance, place) JOIN ",
+            b" WITH ORDINALITY AS c (member, representative, size, distance, similarity, place) \
+              JOIN ",
             &keys,
             b" AS m ON m.address OPERATOR(pg_catalog.=) c.member JOIN ",
             &keys,

@@ -3,10 +3,11 @@
 //! docs/architecture.md has the way of a row through the trigger, and of jobs over whole tables.
 #![deny(unsafe_code)]
 
+mod bound;
 mod clusters;
 mod column;
-mod distance;
 mod distance_counts;
+mod estimate;
 mod exhaustive;
 mod histogram;
 mod keys;

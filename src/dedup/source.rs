@@ -6,6 +6,7 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::bound::Bound;
 use crate::am::index::metric_of;
 use crate::am::keys::{Layout, is_on_signatures};
 use crate::pg::acl;
@@ -18,26 +19,17 @@ use crate::pg::value::Value;
 use crate::planner::catalog::catalog;
 use crate::types::signature::similarity;
 
-/// Kind of distance that the calling SQL function takes: it decides whether an index on
-/// fingerprints or one on signatures is chosen.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Distances {
-    /// Whole bits: of fingerprints.
-    Bits,
-    /// Any number: of signatures, and of fingerprints if the table has no signatures indexed.
-    Any,
-}
-
 /// Returns the OID of the index that a caller names, or of the only one on the table that a caller
-/// names; of several on one column of signatures, the one made for the least similarity that is
-/// `wanted`. Raises an error if there is none or if there are several, or if the caller may read
-/// nothing of the table. The function called is needed to find the extension's types.
+/// names. If both signatures and fingerprints are indexed, a radius chooses the fingerprints;
+/// otherwise the signatures are chosen. Of several indexes on one column of signatures, the one
+/// made for the similarity is chosen. Raises an error if there is no index or if there are several, or
+/// if the caller may read nothing of the table. The function called is needed to find the
+/// extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
     column: Option<&CStr>,
-    distances: Distances,
-    wanted: f64,
+    bound: Option<Bound>,
 ) -> pg_sys::Oid {
     match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
@@ -53,13 +45,7 @@ pub fn find_index(
     }
     let table = open_table(relation);
     let candidates = candidates(table.rel());
-    let chosen = choose(
-        table.rel(),
-        &candidates,
-        column,
-        (distances, wanted),
-        function,
-    );
+    let chosen = choose(table.rel(), &candidates, column, bound, function);
     if (candidates.iter()).any(|one| one.oid == chosen && !one.scope.is_empty()) {
         tell_scope(table.rel(), chosen);
     }
@@ -158,7 +144,7 @@ fn choose(
     table: Rel,
     all: &[Candidate],
     name: Option<&CStr>,
-    (distances, least_similarity): (Distances, f64),
+    bound: Option<Bound>,
     function: pg_sys::Oid,
 ) -> pg_sys::Oid {
     let oid = table.oid();
@@ -177,15 +163,15 @@ fn choose(
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
-    // Where signatures are all there is, opening the index says how to write a distance.
-    let wanted = match distances {
-        Distances::Bits => fitting.iter().all(|one| one.signatures),
-        Distances::Any => fitting.iter().any(|one| one.signatures),
+    // If there are only signatures, the caller of this function refuses a radius.
+    let wanted = match bound {
+        Some(Bound::Radius(_)) => fitting.iter().all(|one| one.signatures),
+        Some(Bound::Similarity(_)) | None => fitting.iter().any(|one| one.signatures),
     };
     fitting.retain(|one| one.signatures == wanted);
     let usable = |one: &&&Candidate| one.valid && !one.partial;
     let usable: Vec<&Candidate> = fitting.iter().filter(usable).copied().collect();
-    let none = |only| no_index(table, only, column, distances, function);
+    let none = |only| no_index(table, only, column, bound, function);
     let Some(first) = usable.first() else {
         none(fitting.first().copied())
     };
@@ -222,13 +208,17 @@ fn choose(
         [] => several(oid, &answers, "They are on different expressions.", NAME_IT),
         [one] => one.oid,
         [first, ..] if !first.signatures => first.oid,
-        _ => made_for(&on_column, least_similarity),
+        _ => made_for(&on_column, bound),
     }
 }
 
 /// Of indexes on signatures the one that guarantees a similarity with the fewest candidates, or if
-/// none does, the one that guarantees the least.
-fn made_for(indexes: &[&Candidate], wanted: f64) -> pg_sys::Oid {
+/// none does or none is asked for, the one that guarantees the least.
+fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
+    let wanted = match bound {
+        Some(Bound::Similarity(similarity)) => similarity,
+        Some(Bound::Radius(_)) | None => 0.0,
+    };
     let guaranteed = |one: &Candidate| {
         let index = OpenRelation::index(one.oid, pg_sys::AccessShareLock);
         let metric = metric_of(index.rel());
@@ -266,13 +256,13 @@ fn no_index(
     table: Rel,
     only: Option<&Candidate>,
     column: Option<i16>,
-    distances: Distances,
+    bound: Option<Bound>,
     function: pg_sys::Oid,
 ) -> ! {
     let name = table.shown();
-    let kind = match distances {
-        Distances::Bits => " on fingerprints",
-        Distances::Any => "",
+    let kind = match bound {
+        Some(Bound::Radius(_)) => " on fingerprints",
+        Some(Bound::Similarity(_)) | None => "",
     };
     match only {
         Some(one) if one.valid => UserError::new(
@@ -295,7 +285,7 @@ fn no_index(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!("table \"{name}\" has no neardup index{kind}"),
         )
-        .hint(statement(table, column, distances, function))
+        .hint(statement(table, column, bound, function))
         .raise(),
     }
 }
@@ -304,16 +294,16 @@ fn no_index(
 fn statement(
     table: Rel,
     column: Option<i16>,
-    distances: Distances,
+    bound: Option<Bound>,
     function: pg_sys::Oid,
 ) -> String {
     let types = catalog(function);
+    let has_signatures = !matches!(bound, Some(Bound::Radius(_)));
     let indexable = |oid: pg_sys::Oid| {
         let oid = base_type(oid);
         let metric = types.as_ref().and_then(|types| types.by_value(oid));
         oid != pg_sys::INT8OID
-            && metric
-                .is_some_and(|metric| metric.hamming().is_some() || distances == Distances::Any)
+            && metric.is_some_and(|metric| metric.hamming().is_some() || has_signatures)
     };
     let wanted = table.attributes().find(|one| match column {
         Some(number) => one.attnum == number,

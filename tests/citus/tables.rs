@@ -91,7 +91,7 @@ fn refused(client: &mut Client) -> Outcome {
             "neardup_clusters('TABLE', 3)",
             "neardup_clusters_by_key(NULL::bigint, 'TABLE', 3)",
             "neardup_distance_histogram('TABLE', 3)",
-            "neardup_distance_histogram('TABLE', 3, NULL)",
+            "neardup_distance_histogram('TABLE', 3, sample_rows => NULL)",
             "neardup_index_info('INDEX')",
             "neardup_index_statistics('INDEX')",
             "neardup_index_check('INDEX', true)",

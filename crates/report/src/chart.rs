@@ -139,7 +139,7 @@ fn short(n: u64) -> String {
 fn unit(measure: Measure) -> String {
     match measure {
         Measure::Bits(bits) => format!("bits of {bits} in which two fingerprints differ"),
-        Measure::Signatures => "share in which two signatures differ".to_owned(),
+        Measure::Signatures => "estimated similarity of two signatures".to_owned(),
     }
 }
 
@@ -149,8 +149,12 @@ fn description(report: &Report) -> String {
     let radius = report.chosen_radius().distance + 1e-9;
     let within = bars.iter().filter(|bar| bar.distance <= radius);
     let near: u64 = within.map(|bar| bar.pairs).sum();
+    let down_to = match report.measure {
+        Measure::Bits(_) => "up to a distance of",
+        Measure::Signatures => "down to a similarity of",
+    };
     format!(
-        "{} up to a distance of {}, {} of them up to {}. The table beside it has all numbers.",
+        "{} {down_to} {}, {} of them within {}. The table beside it has all numbers.",
         counted(all, "pair", "pairs"),
         bars.last()
             .map_or_else(String::new, |bar| distance(report.measure, bar.distance)),
@@ -176,10 +180,15 @@ fn push_caption(html: &mut String, report: &Report) {
 }
 
 fn push_table(html: &mut String, report: &Report) {
-    html.push_str(
+    let name = match report.measure {
+        Measure::Bits(_) => "Distance",
+        Measure::Signatures => "Similarity",
+    };
+    let _ = writeln!(
+        html,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Pairs by distance, \
          table\">\n<table>\n<caption>Pairs by distance</caption>\n<thead><tr>\
-         <th scope=\"col\">Distance</th><th scope=\"col\">Pairs</th></tr></thead>\n<tbody>\n",
+         <th scope=\"col\">{name}</th><th scope=\"col\">Pairs</th></tr></thead>\n<tbody>"
     );
     let about = if report.histogram.sample.is_some() {
         "≈ "

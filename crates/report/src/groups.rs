@@ -7,7 +7,7 @@ use neardup_textdiff::{Diff, Host, Kind};
 use crate::data::{Group, Measure, Member, Report, Text};
 use crate::escape::{push_text, text};
 use crate::hunks::{self, Piece, Row, Span};
-use crate::numbers::{count, counted, distance, distance_with_unit, size};
+use crate::numbers::{count, counted, distance_with_unit, size};
 
 /// Groups whose rows are unfolded at first.
 const OPEN_GROUPS: usize = 1;
@@ -44,7 +44,7 @@ fn push_group(
         "</span></h3> <span class=\"facts\">{}, {}</span></summary>",
         counted(group.size, "row", "rows"),
         match group.widest {
-            widest if widest > 0.0 => format!("up to {} apart", apart(report.measure, widest)),
+            widest if widest > 0.0 => widest_distance(report.measure, widest),
             _ => match report.measure {
                 Measure::Bits(_) => "equal fingerprints".to_owned(),
                 Measure::Signatures => "equal signatures".to_owned(),
@@ -71,11 +71,12 @@ fn push_group(
     html.push_str("</details>\n");
 }
 
-/// A distance in front of "apart".
-fn apart(measure: Measure, value: f64) -> String {
+/// The greatest distance in a group.
+fn widest_distance(measure: Measure, value: f64) -> String {
+    let shown = distance_with_unit(measure, value);
     match measure {
-        Measure::Bits(_) => distance_with_unit(measure, value),
-        Measure::Signatures => distance(measure, value),
+        Measure::Bits(_) => format!("up to {shown} apart"),
+        Measure::Signatures => format!("down to {shown}"),
     }
 }
 

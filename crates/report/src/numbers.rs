@@ -46,25 +46,34 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A distance, without its unit.
+/// A distance in bits or, for signatures, the similarity, without its unit.
 pub fn distance(measure: Measure, distance: f64) -> String {
     match measure {
         Measure::Bits(_) => format!("{distance:.0}"),
         Measure::Signatures => {
-            let shown = format!("{distance:.3}");
+            let shown = format!("{:.3}", 1.0 - distance);
             let shown = shown.trim_end_matches('0').trim_end_matches('.');
             shown.to_owned()
         }
     }
 }
 
-/// A distance as in a sentence.
+/// The same as in a sentence.
 pub fn distance_with_unit(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {
         Measure::Bits(_) if value == 1.0 => format!("{shown} bit"),
         Measure::Bits(_) => format!("{shown} bits"),
-        Measure::Signatures => format!("distance {shown}"),
+        Measure::Signatures => format!("similarity {shown}"),
+    }
+}
+
+/// The pairs within a distance as in a sentence.
+pub fn within(measure: Measure, value: f64) -> String {
+    let shown = distance_with_unit(measure, value);
+    match measure {
+        Measure::Bits(_) => format!("within {shown}"),
+        Measure::Signatures => format!("at {shown} or more"),
     }
 }
 
@@ -96,8 +105,9 @@ mod tests {
     fn distances() {
         assert_eq!(distance_with_unit(Measure::Bits(64), 1.0), "1 bit");
         assert_eq!(distance_with_unit(Measure::Bits(64), 6.0), "6 bits");
-        assert_eq!(distance(Measure::Signatures, 0.2), "0.2");
-        assert_eq!(distance(Measure::Signatures, 0.0), "0");
-        assert_eq!(distance(Measure::Signatures, 0.0546875), "0.055");
+        assert_eq!(distance(Measure::Signatures, 0.2), "0.8");
+        assert_eq!(distance(Measure::Signatures, 0.0), "1");
+        assert_eq!(distance(Measure::Signatures, 1.0), "0");
+        assert_eq!(distance(Measure::Signatures, 0.0546875), "0.945");
     }
 }

@@ -5,7 +5,7 @@ use neardup_textdiff::Host;
 
 use crate::data::{MOST_RADII, Measure, Report};
 use crate::escape::{plain, push_text, text};
-use crate::numbers::{count, counted, distance_with_unit};
+use crate::numbers::{count, counted, within};
 use crate::{chart, groups, radii};
 
 /// The stylesheet, which is the same on each page.
@@ -81,8 +81,8 @@ fn push_histogram(html: &mut String, report: &Report) {
              between them and the unrelated pairs, which rise to the right.</p>\n"
         }
         Measure::Signatures => {
-            "<p>Near-duplicates are on the left. The distance is 1 minus the similarity: up to \
-             0.2 are pairs that have 80 % and more in common.</p>\n"
+            "<p>Near-duplicates are on the left. A similarity of 0.8 means that two texts share \
+             80 % of their distinct features.</p>\n"
         }
     });
     chart::push(html, report);
@@ -98,16 +98,16 @@ fn push_radii(html: &mut String, report: &Report) {
 fn push_groups(html: &mut String, report: &Report, host: &mut dyn Host) {
     open_section(html, "groups", "The largest groups");
     let radius = report.chosen_radius();
-    let within = distance_with_unit(report.measure, radius.distance);
+    let within = within(report.measure, radius.distance);
     let shown = report.groups.len() as u64;
     let which = match shown {
-        0 => format!("No two rows are within {within}."),
+        0 => format!("No two rows are {within}."),
         n if n < radius.groups => format!(
-            "{} of {} within {within}, the largest first.",
+            "{} of {} {within}, the largest first.",
             counted(n, "group", "groups"),
             count(radius.groups)
         ),
-        1 => format!("The only group within {within}."),
+        1 => format!("The only group {within}."),
         n => format!(
             "All {} groups within {within}, the largest first.",
             count(n)
@@ -142,7 +142,7 @@ fn push_about(html: &mut String, report: &Report) {
     let radius = report.chosen_radius();
     entry(
         "Radius of the groups",
-        &distance_with_unit(report.measure, radius.distance),
+        &within(report.measure, radius.distance),
     );
     entry("Rows looked at", report.filter.as_deref().unwrap_or("all"));
     entry(

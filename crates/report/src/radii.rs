@@ -3,7 +3,7 @@ use std::fmt::Write;
 
 use crate::data::{Measure, Radius, Report};
 use crate::escape::push_text;
-use crate::numbers::{count, distance, distance_with_unit, percent, size};
+use crate::numbers::{count, distance, percent, size, within};
 
 /// Classes of what belongs to one radius: the stylesheet shows the chosen one.
 fn at(report: &Report, number: usize) -> String {
@@ -22,7 +22,7 @@ pub fn push_control(html: &mut String, report: &Report) {
     }
     let unit = match report.measure {
         Measure::Bits(_) => "Radius, in bits",
-        Measure::Signatures => "Radius, a distance",
+        Measure::Signatures => "Least similarity",
     };
     let _ = write!(
         html,
@@ -59,10 +59,7 @@ pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
         let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));
         push_figure(html, "Rows", &count(report.rows), &rows_note(report));
-        let within = format!(
-            "within {}",
-            distance_with_unit(report.measure, radius.distance)
-        );
+        let within = within(report.measure, radius.distance);
         push_figure(html, "Groups", &count(radius.groups), &within);
         let share = format!("{} of all rows", percent(radius.copies, report.rows));
         push_figure(html, "Rows that would go", &count(radius.copies), &share);
@@ -91,11 +88,16 @@ fn push_figure(html: &mut String, name: &str, value: &str, note: &str) {
 /// Appends the table of all radii.
 pub fn push_table(html: &mut String, report: &Report) {
     let has_bytes = report.radii.iter().any(|radius| radius.bytes.is_some());
-    html.push_str(
+    let name = match report.measure {
+        Measure::Bits(_) => "Radius",
+        Measure::Signatures => "Similarity",
+    };
+    let _ = write!(
+        html,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results for each \
          radius, table\">\n<table>\n<caption>Rows that go if one row of each group stays\
-         </caption>\n<thead><tr><th scope=\"col\">Radius</th><th scope=\"col\">Groups</th>\
-         <th scope=\"col\">Rows that go</th><th scope=\"col\">Share</th>",
+         </caption>\n<thead><tr><th scope=\"col\">{name}</th><th scope=\"col\">Groups</th>\
+         <th scope=\"col\">Rows that go</th><th scope=\"col\">Share</th>"
     );
     if has_bytes {
         html.push_str("<th scope=\"col\">Text that goes</th>");

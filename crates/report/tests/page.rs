@@ -334,7 +334,7 @@ fn signatures_have_fractions() {
     report.radii[2].distance = 0.2;
     report.radii[1].distance = 0.1;
     let read = read(&page(&report, &mut ()));
-    assert!(read.text.contains("within distance 0.2"));
+    assert!(read.text.contains("at similarity 0.8 or more"));
     assert!(read.text.contains("MinHash signatures"));
 }
 

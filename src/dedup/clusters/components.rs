@@ -8,7 +8,6 @@ use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::Give;
 use super::methods::{Links, Method};
 use crate::dedup::keys::KeyType;
 use crate::dedup::limits::{share, too_many};
@@ -24,6 +23,9 @@ export! {
     guarded "neardup_components" => of_bigint;
     guarded "neardup_components_of" => of_type;
 }
+
+/// Callback that adds a row to the result.
+type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
 /// `neardup_components(query)`.
 fn of_bigint(call: &mut Call) -> pg_sys::Datum {

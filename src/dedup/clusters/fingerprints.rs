@@ -30,10 +30,9 @@ const DENSE: u32 = 32;
 const MOST_FORESTS: usize = 3;
 
 /// Gives all clusters of fingerprints, of two rows or more.
-pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
+pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, give: Give) {
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
-        let radius = arguments.distance.radius(index.block_layout.bits());
         let scope_words = index.layout.scope_words();
         let mut files = TempSpace;
         let mut search = NodeSearch {
@@ -50,13 +49,13 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
         }
         let graph = search.graph::<{ N + 1 }>(arguments.method, &mut files);
         let nearness = Nearness { radius, scope_words };
-        let shown = |a: &Key<N>, b: &Key<N>| f64::from(distance(a, b, scope_words));
+        let differing = |a: &Key<N>, b: &Key<N>| distance(a, b, scope_words);
         let group = |files: &mut TempSpace, links: Links<_>, ranks: &mut _| match arguments.method {
             Method::Star => links.star(files, ranks, &mut DenseCenters::new(share(), nearness)),
             // Pairs of dense nodes are among those of the forest.
             Method::Connected => links.connected(files, ranks, |_, _, _, _| ()),
         };
-        cluster(graph, relations, arguments, files, group, shown, give);
+        cluster(graph, relations, arguments, files, group, differing, give);
     })
 }
 

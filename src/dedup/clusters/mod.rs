@@ -13,10 +13,9 @@ use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::pg_sys;
 
-use super::distance::DistanceArgument;
+use super::bound::{Bound, SearchBound};
 use super::limits::{share, too_many};
-use super::source::{Distances, find_index};
-use crate::am::keys::is_on_signatures;
+use super::source::find_index;
 use crate::dedup::progress::Progress;
 use crate::pg::caller_sql::Condition;
 use crate::pg::errors::UserError;
@@ -30,32 +29,31 @@ use graph::{Graph, number};
 use methods::{Links, Method};
 
 export! {
-    guarded "neardup_clusters" => |call| clusters(call, Distances::Bits);
-    guarded "neardup_signature_clusters" => |call| clusters(call, Distances::Any);
+    guarded "neardup_clusters" => clusters;
 }
 
-/// `neardup_clusters(relation, distance, method, keep, column_name, filter, singletons, exhaustive
-/// [, similarity])`.
-fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
+/// `neardup_clusters(relation, radius, similarity, method, keep, column_name, filter, singletons,
+/// exhaustive)`.
+fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
-        for (n, name) in [(0, "relation"), (2, "method")] {
+        for (n, name) in [(0, "relation"), (3, "method")] {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
         }
         let flag = |n| !call.is_null(n) && call.bool(n);
+        let bound = Bound::required(call, [1, 2]);
         let arguments = ClusterArguments {
-            distance: DistanceArgument::of(call, distances, 8),
-            method: Method::parse(&call.text(2).unwrap_or_default()),
-            keep: call.text(3).map(|list| OrderBy::parse("keep", &list)),
-            filter: call.text(5).map(|text| Condition::parse("filter", &text)),
-            singletons: flag(6),
-            exhaustive: flag(7),
+            method: Method::parse(&call.text(3).unwrap_or_default()),
+            keep: call.text(4).map(|list| OrderBy::parse("keep", &list)),
+            filter: call.text(6).map(|text| Condition::parse("filter", &text)),
+            singletons: flag(7),
+            exhaustive: flag(8),
         };
-        let (function, column) = (call.function_oid(), call.name(4));
-        let least = arguments.distance.least_similarity();
-        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
+        let (function, column) = (call.function_oid(), call.name(5));
+        let index = find_index(function, call.oid(0), column.as_deref(), Some(bound));
         let relations = LockedIndex::open_for_reading(index);
+        let bound = SearchBound::new(function, &relations, bound);
         // An error in them is to be found now, and not after a search.
         if let Some(keep) = &arguments.keep {
             keep.check(relations.table());
@@ -63,18 +61,29 @@ fn clusters(call: &mut Call, distances: Distances) -> pg_sys::Datum {
         if let Some(filter) = &arguments.filter {
             filter.check(relations.table());
         }
-        let find = match is_on_signatures(relations.index()) {
-            true => signatures::find,
-            false => fingerprints::find,
-        };
         note_read(relations.index());
-        find(&relations, &arguments, give);
+        let give: Give = &mut |rows, size, differing| {
+            let pointers = rows.map(item_pointer);
+            let [distance, similarity] = bound.columns(differing);
+            give(&[
+                Some(pg_sys::Datum::from(&raw const pointers[0])),
+                Some(pg_sys::Datum::from(&raw const pointers[1])),
+                Some(pg_sys::Datum::from(size as i64)),
+                distance,
+                similarity,
+            ]);
+        };
+        match bound {
+            SearchBound::Signatures(bound) => signatures::find(&relations, &arguments, bound, give),
+            SearchBound::Fingerprints(bound) => {
+                fingerprints::find(&relations, &arguments, bound.radius, give);
+            }
+        }
     })
 }
 
-/// Arguments of a caller but for the index.
+/// Arguments of a caller but for the index and the bound.
 struct ClusterArguments {
-    distance: DistanceArgument,
     method: Method,
     keep: Option<OrderBy>,
     /// The rows that take part; all without it.
@@ -85,8 +94,9 @@ struct ClusterArguments {
     exhaustive: bool,
 }
 
-/// Callback that adds a row to the result.
-type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
+/// Callback that takes a member and its representative, the size of their cluster, and the number
+/// of bits or positions in which the two differ.
+type Give<'a> = &'a mut dyn FnMut([Tid; 2], u64, u32);
 
 /// Makes clusters of a graph and gives those of two rows or more, or all: in the order of their
 /// representatives, and in each the rows in their order. `group` replaces the rank of each node by
@@ -97,7 +107,7 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
     arguments: &ClusterArguments,
     mut files: TempSpace,
     group: impl FnOnce(&mut TempSpace, Links<D>, &mut Paged<TempSpace>),
-    mut distance: impl FnMut(&Key<N>, &Key<N>) -> f64,
+    differing: impl FnMut(&Key<N>, &Key<N>) -> u32,
     give: Give,
 ) {
     let files = &mut files;
@@ -136,9 +146,8 @@ fn cluster<const N: usize, const M: usize, const D: usize>(
         listed.push(files, key, Tid::from_packed(row.tid));
     });
     drop((rows, ranks));
-    let shown = |a: &_, b: &_| arguments.distance.datum(distance(a, b));
     let least_size = if arguments.singletons { 1 } else { 2 };
-    list(&mut listed, least_size, files, shown, give);
+    list(&mut listed, least_size, files, differing, give);
 }
 
 /// All rows with their ranks, from the most wanted on: the node and the rank, then what is known of
@@ -205,7 +214,7 @@ fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     least_size: u64,
     files: &mut TempSpace,
-    mut shown: impl FnMut(&Key<N>, &Key<N>) -> pg_sys::Datum,
+    mut differing: impl FnMut(&Key<N>, &Key<N>) -> u32,
     give: Give,
 ) {
     // How many rows there are in each cluster, in their order.
@@ -251,12 +260,6 @@ fn list<const N: usize, const M: usize>(
             Some(known) if known.0 == cluster => known,
             _ => representative.insert((cluster, row, key)),
         };
-        let pointers = [row, *kept].map(item_pointer);
-        give(&[
-            Some(pg_sys::Datum::from(&raw const pointers[0])),
-            Some(pg_sys::Datum::from(&raw const pointers[1])),
-            Some(pg_sys::Datum::from(size.tid as i64)),
-            Some(shown(&key, its_key)),
-        ]);
+        give([row, *kept], size.tid, differing(&key, its_key));
     }
 }

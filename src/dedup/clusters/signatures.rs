@@ -10,6 +10,7 @@ use super::methods::{Links, Method};
 use super::{ClusterArguments, Give, cluster};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::bound::SignatureBound;
 use crate::dedup::exhaustive::{BY_PARAMETER, plan_signatures};
 use crate::dedup::limits::share;
 use crate::dedup::row_filter::Wanted;
@@ -18,7 +19,6 @@ use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
 use crate::dedup::signatures::{CrowdedRows, edges, hashes};
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
-use crate::types::signature;
 
 /// Pairs by the entries of their rows: the entry and the pair's number, and behind them the row.
 type Ends = ExternalSort<TempSpace, 2>;
@@ -126,10 +126,15 @@ fn graph(
 }
 
 /// Gives all clusters of signatures, of two rows or more.
-pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, give: Give) {
+pub fn find(
+    relations: &LockedIndex,
+    arguments: &ClusterArguments,
+    bound: SignatureBound,
+    give: Give,
+) {
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
-        find_in(&index, relations, arguments, give);
+        find_in(&index, relations, arguments, bound, give);
     })
 }
 
@@ -137,18 +142,17 @@ fn find_in<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
     arguments: &ClusterArguments,
+    bound: SignatureBound,
     give: Give,
 ) {
-    let hashes = hashes(index);
-    let mismatches = arguments.distance.mismatches(relations.index(), hashes);
+    let (hashes, mismatches) = (hashes(index), bound.mismatches);
     let mut rows = SignatureRows::new(relations, index);
     let mut files = TempSpace;
     let wanted = Wanted::new(arguments.filter.as_ref(), index, relations, &mut files);
     let mut groups = Groups::find(index, &mut rows, wanted, files);
     let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
     let mut is_wanted = |entry| groups.is_wanted(entry);
-    let distance = arguments.distance;
-    let plan = plan_signatures(relations, index, distance, otherwise, &mut is_wanted);
+    let plan = plan_signatures(relations, index, bound, otherwise, &mut is_wanted);
     let plan = plan.expect("the index is on signatures");
     let mut ends = Ends::new(share());
     let mut pair = 0;
@@ -182,8 +186,8 @@ fn find_in<const N: usize>(
         }),
     };
     let mut known: Option<(u64, Option<FoundRow>)> = None;
-    let mut last = ([0; 2], 0.0);
-    let shown = |entry: &Key<1>, of: &Key<1>| {
+    let mut last = ([0; 2], 0);
+    let differing = |entry: &Key<1>, of: &Key<1>| {
         if last.0 != [entry[0], of[0]] {
             if known.as_ref().is_none_or(|(center, _)| *center != of[0]) {
                 let center = rows.find(Tid::from_packed(of[0])).map(|(_, row)| row);
@@ -197,9 +201,9 @@ fn find_in<const N: usize>(
                 }
                 _ => 0,
             };
-            last = ([entry[0], of[0]], signature::distance(differing, hashes));
+            last = ([entry[0], of[0]], differing as u32);
         }
         last.1
     };
-    cluster(graph, relations, arguments, files, group, shown, give);
+    cluster(graph, relations, arguments, files, group, differing, give);
 }

@@ -36,23 +36,22 @@ pub struct FingerprintPairs {
 pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
 
 impl FingerprintPairs {
-    /// Pairs of wanted rows within a distance in bits.
-    pub fn new(relations: &LockedIndex, distance: u32, wanted: Wanted) -> Self {
+    /// Pairs of wanted rows within a radius in bits.
+    pub fn new(relations: &LockedIndex, radius: u32, wanted: Wanted) -> Self {
         let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let rows = index.rows();
-            let plan = PairPlan::new(&index.block_layout, distance, rows);
+            let plan = PairPlan::new(&index.block_layout, radius, rows);
             Box::new(PlannedSearch::new(&index, plan, rows))
         });
         Self::of(relations, search, wanted)
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
-    pub fn of_arguments(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+    pub fn of_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
         let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
         let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
-            let radius = arguments.distance.radius(index.block_layout.bits());
             let rows = index.rows();
             let plan = PairPlan::new(&index.block_layout, radius, rows);
             if !arguments.exhaustive {

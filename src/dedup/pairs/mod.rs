@@ -14,10 +14,9 @@ mod workers;
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::distance::DistanceArgument;
+use super::bound::{Bound, SearchBound};
 use super::signatures::groups::{Groups, Side};
-use super::source::{Distances, find_index};
-use crate::am::keys::is_on_signatures;
+use super::source::find_index;
 use crate::pg::caller_sql::Condition;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
@@ -29,25 +28,23 @@ pub use fingerprints::FingerprintPairs;
 pub use signatures::SignaturePairs;
 
 export! {
-    guarded "neardup_pairs" => |call| pairs(call, Distances::Bits);
-    guarded "neardup_signature_pairs" => |call| pairs(call, Distances::Any);
+    guarded "neardup_pairs" => pairs;
 }
 
-/// `neardup_pairs(relation, distance, column_name, filter, exhaustive [, similarity])`.
-fn pairs(call: &mut Call, distances: Distances) -> pg_sys::Datum {
+/// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive)`.
+fn pairs(call: &mut Call) -> pg_sys::Datum {
     if !call.is_asked_for_all() {
-        return call.return_set(|call| PairSet::of(call, distances));
+        return call.return_set(|call| PairSet::of(call));
     }
     call.return_collected(|call, give| {
-        if let Some(set) = PairSet::of(call, distances) {
+        if let Some(set) = PairSet::of(call) {
             set.give_all(give);
         }
     })
 }
 
-/// Arguments of a caller but for the index.
+/// Arguments of a caller but for the index and the bound.
 pub struct PairArguments {
-    distance: DistanceArgument,
     /// The rows that take part; all without it.
     filter: Option<Condition>,
     /// Any amount of work is welcome.
@@ -56,13 +53,13 @@ pub struct PairArguments {
 
 /// Search for pairs that holds nothing of the server's between two calls.
 pub trait PairSearch {
-    /// The next pair, the lower address first, and its distance.
-    fn next_pair(&mut self) -> Option<([Tid; 2], f64)>;
+    /// The next pair, the lower address first, and its number of differing bits or positions.
+    fn next_pair(&mut self) -> Option<([Tid; 2], u32)>;
 
     /// Gives all pairs, likewise, if none has been asked for yet.
-    fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], f64)) {
-        while let Some((rows, distance)) = self.next_pair() {
-            give(rows, distance);
+    fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], u32)) {
+        while let Some((rows, differing)) = self.next_pair() {
+            give(rows, differing);
         }
     }
 }
@@ -81,45 +78,48 @@ trait EdgeSource {
 /// Pairs on their way to the server.
 struct PairSet {
     search: Box<dyn PairSearch>,
-    distance: DistanceArgument,
+    bound: SearchBound,
     /// Addresses in the row that was returned last.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 
 impl PairSet {
     /// The pairs that a caller asks for; `None` if it names no relation.
-    fn of(call: &Call, distances: Distances) -> Option<Self> {
+    fn of(call: &Call) -> Option<Self> {
         if call.is_null(0) {
             return None;
         }
-        let distance = DistanceArgument::of(call, distances, 5);
+        let bound = Bound::required(call, [1, 2]);
         let arguments = PairArguments {
-            distance,
-            filter: call.text(3).map(|text| Condition::parse("filter", &text)),
-            exhaustive: !call.is_null(4) && call.bool(4),
+            filter: call.text(4).map(|text| Condition::parse("filter", &text)),
+            exhaustive: !call.is_null(5) && call.bool(5),
         };
-        let column = call.name(2);
-        let function = call.function_oid();
-        let least = distance.least_similarity();
-        let index = find_index(function, call.oid(0), column.as_deref(), distances, least);
-        Some(PairSet::new(index, &arguments))
+        let (function, column) = (call.function_oid(), call.name(3));
+        let index = find_index(function, call.oid(0), column.as_deref(), Some(bound));
+        // Raises an error if the caller may not read it.
+        let relations = LockedIndex::open_for_reading(index);
+        let bound = SearchBound::new(function, &relations, bound);
+        Some(PairSet::new(&relations, bound, &arguments))
     }
 
-    /// All pairs within a distance in an index, which the caller must be allowed to read.
-    fn new(index: pg_sys::Oid, arguments: &PairArguments) -> Self {
-        let relations = LockedIndex::open_for_reading(index);
+    /// All pairs within a bound in an index.
+    fn new(relations: &LockedIndex, bound: SearchBound, arguments: &PairArguments) -> Self {
         if let Some(filter) = &arguments.filter {
             filter.check(relations.table());
         }
-        let search: Box<dyn PairSearch> = if is_on_signatures(relations.index()) {
-            Box::new(SignaturePairs::new(&relations, arguments))
-        } else {
-            Box::new(FingerprintPairs::of_arguments(&relations, arguments))
+        let search: Box<dyn PairSearch> = match bound {
+            SearchBound::Signatures(bound) => {
+                Box::new(SignaturePairs::new(relations, bound, arguments))
+            }
+            SearchBound::Fingerprints(bound) => {
+                let pairs = FingerprintPairs::of_arguments(relations, bound.radius, arguments);
+                Box::new(pairs)
+            }
         };
         note_read(relations.index());
         PairSet {
             search,
-            distance: arguments.distance,
+            bound,
             pointers: Default::default(),
         }
     }
@@ -128,13 +128,15 @@ impl PairSet {
 impl PairSet {
     /// Gives all rows of the result.
     fn give_all(mut self, give: &mut dyn FnMut(&[Option<pg_sys::Datum>])) {
-        let shown = self.distance;
-        self.search.give_all(&mut |rows, distance| {
+        let bound = self.bound;
+        self.search.give_all(&mut |rows, differing| {
             let pointers = rows.map(item_pointer);
+            let [distance, similarity] = bound.columns(differing);
             give(&[
                 Some(pg_sys::Datum::from(&raw const pointers[0])),
                 Some(pg_sys::Datum::from(&raw const pointers[1])),
-                Some(shown.datum(distance)),
+                distance,
+                similarity,
             ]);
         });
     }
@@ -145,14 +147,14 @@ impl SetReturning for Option<PairSet> {
         let Some(set) = self else {
             return false;
         };
-        let Some((rows, distance)) = set.search.next_pair() else {
+        let Some((rows, differing)) = set.search.next_pair() else {
             return false;
         };
         for (pointer, tid) in set.pointers.iter_mut().zip(rows) {
             *pointer = item_pointer(tid);
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
-        columns.push(Some(set.distance.datum(distance)));
+        columns.extend(set.bound.columns(differing));
         true
     }
 }

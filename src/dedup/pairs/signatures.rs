@@ -8,24 +8,22 @@ use super::exhaustive::ExhaustiveEdges;
 use super::{EdgeSource, PairArguments, PairSearch, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::distance::DistanceArgument;
+use crate::dedup::bound::SignatureBound;
 use crate::dedup::exhaustive::{BY_PARAMETER, plan_signatures};
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::groups::{Groups, InEntryOrder, Side};
-use crate::dedup::signatures::hashes;
 use crate::dedup::signatures::rows::SignatureRows;
 use crate::pg::caller_sql::Condition;
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::work_mem;
 use crate::storage::temp::TempSpace;
-use crate::types::signature;
 
 /// Two lists of rows, each of one with each of the other, or all pairs of one list.
 struct Product {
     sides: [Side; 2],
     /// The next pair, by its rows' numbers in both.
     next: [u32; 2],
-    distance: f64,
+    mismatches: u32,
 }
 
 /// Pairs of rows with signatures near each other: first those with equal ones, group by group, then
@@ -38,7 +36,6 @@ pub struct SignaturePairs {
     /// The groups whose own pairs are still to be given.
     left: InEntryOrder,
     edges: Box<dyn EdgeSource>,
-    hashes: usize,
     /// One row of each group of equals stands for all.
     is_distinct: bool,
     /// The product whose pairs are being returned.
@@ -46,51 +43,45 @@ pub struct SignaturePairs {
 }
 
 impl SignaturePairs {
-    /// All pairs of the filter's rows within a distance, or those of one row of each group of
+    /// All pairs of the filter's rows within a bound, or those of one row of each group of
     /// equals. Raises an error if they take too much work.
     pub fn all(
         relations: &LockedIndex,
-        distance: DistanceArgument,
+        bound: SignatureBound,
         filter: Option<&Condition>,
         is_distinct: bool,
     ) -> Self {
         let otherwise = "count a sample, by sample_rows => 1000";
         SignaturePairs {
             is_distinct,
-            ..Self::begin(relations, distance, filter, Some(otherwise))
+            ..Self::begin(relations, bound, filter, Some(otherwise))
         }
     }
 
     /// The pairs that a caller asks for. Raises an error if they take too much work.
-    pub fn new(relations: &LockedIndex, arguments: &PairArguments) -> Self {
+    pub fn new(relations: &LockedIndex, bound: SignatureBound, arguments: &PairArguments) -> Self {
         let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
-        Self::begin(
-            relations,
-            arguments.distance,
-            arguments.filter.as_ref(),
-            otherwise,
-        )
+        Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
     }
 
     /// Begins a search. Without the end of a hint that says how to do otherwise, any amount of work
     /// is welcome.
     fn begin(
         relations: &LockedIndex,
-        distance: DistanceArgument,
+        bound: SignatureBound,
         filter: Option<&Condition>,
         otherwise: Option<&str>,
     ) -> Self {
         let mut files = TempSpace;
-        let (mut groups, hashes, edges) = with_words!(words_of(relations.index()), N => {
+        let (mut groups, edges) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
             let mut rows = SignatureRows::new(relations, &index);
             let wanted = Wanted::new(filter, &index, relations, &mut files);
             let mut groups = Groups::find(&index, &mut rows, wanted, files);
-            let hashes = hashes(&index);
             let mut is_wanted = |entry| groups.is_wanted(entry);
-            let plan = plan_signatures(relations, &index, distance, otherwise, &mut is_wanted);
+            let plan = plan_signatures(relations, &index, bound, otherwise, &mut is_wanted);
             let edges = edge_source(&index, plan);
-            (groups, hashes, edges)
+            (groups, edges)
         });
         SignaturePairs {
             index: relations.index().oid(),
@@ -98,7 +89,6 @@ impl SignaturePairs {
             left: groups.all(),
             groups,
             edges,
-            hashes,
             is_distinct: false,
             product: None,
         }
@@ -112,7 +102,7 @@ impl SignaturePairs {
             return Some(Product {
                 sides: [group; 2],
                 next: [0, 1],
-                distance: 0.0,
+                mismatches: 0,
             });
         }
         let (oid, file) = (self.index, self.file);
@@ -125,7 +115,7 @@ impl SignaturePairs {
         Some(Product {
             sides,
             next: [0, 0],
-            distance: signature::distance(mismatches as usize, self.hashes),
+            mismatches,
         })
     }
 }
@@ -160,7 +150,7 @@ impl EdgeSource for NoEdges {
 }
 
 impl PairSearch for SignaturePairs {
-    fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
+    fn next_pair(&mut self) -> Option<([Tid; 2], u32)> {
         loop {
             let Some(product) = &mut self.product else {
                 self.product = Some(self.next_product()?);
@@ -176,7 +166,7 @@ impl PairSearch for SignaturePairs {
                         true => [u32::MAX; 2],
                         false => [i, j + 1],
                     };
-                    return Some(([a.min(b), a.max(b)], product.distance));
+                    return Some(([a.min(b), a.max(b)], product.mismatches));
                 }
                 (Some(_), None) if !is_one || i + 2 < right.len() => {
                     product.next = [i + 1, if is_one { i + 2 } else { 0 }];

@@ -32,12 +32,11 @@ const COST_UNIT: f64 = 5_000.0;
 const BELOW: u32 = 16;
 
 /// Callback that takes two addresses and their distance.
-pub type Give<'a> = &'a mut dyn FnMut([Tid; 2], f64);
+pub type Give<'a> = &'a mut dyn FnMut([Tid; 2], u32);
 
 impl PairSearch for FingerprintPairs {
-    fn next_pair(&mut self) -> Option<([Tid; 2], f64)> {
-        let (rows, distance) = self.next()?;
-        Some((rows, f64::from(distance)))
+    fn next_pair(&mut self) -> Option<([Tid; 2], u32)> {
+        self.next()
     }
 
     fn give_all(&mut self, give: Give) {
@@ -126,13 +125,13 @@ fn work(mut worker: Worker) {
 }
 
 fn give_found(found: Found, give: Give) {
-    give(found.rows, f64::from(found.distance));
+    give(found.rows, found.distance);
 }
 
 /// Gives the pairs of a worker.
 fn give_words(words: &[u64], give: Give) {
     for &[a, b] in words.as_chunks().0 {
         let rows = [a >> BELOW, b].map(Tid::from_packed);
-        give(rows, (a & ((1 << BELOW) - 1)) as f64);
+        give(rows, (a & ((1 << BELOW) - 1)) as u32);
     }
 }

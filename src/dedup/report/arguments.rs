@@ -2,10 +2,9 @@
 use std::ffi::CString;
 use std::ops::RangeInclusive;
 
-use neardup_report::data::{Limits, MOST_RADII, Measure};
+use neardup_report::data::{Limits, MOST_RADII};
 
-use crate::dedup::distance::DistanceArgument;
-use crate::dedup::source::Distances;
+use crate::dedup::bound::Bound;
 use crate::pg::caller_sql::{Condition, Expression};
 use crate::pg::cursor::Parameter;
 use crate::pg::errors::UserError;
@@ -13,9 +12,9 @@ use crate::pg::fmgr::Call;
 use crate::pg::rel::Rel;
 use crate::pg::text;
 
-// Positions. `distance` is where the functions over an index have it.
+// Positions.
 pub const RELATION: usize = 0;
-const DISTANCE: usize = 1;
+const RADIUS: usize = 1;
 const SIMILARITY: usize = 2;
 const BODY: usize = 3;
 const KEY: usize = 4;
@@ -24,11 +23,12 @@ const TITLE: usize = 6;
 const COLUMN: usize = 7;
 const FILTER: usize = 8;
 const RADII: usize = 9;
-const GROUPS: usize = 10;
-const MEMBERS: usize = 11;
-const CHARACTERS: usize = 12;
-const SAMPLE: usize = 13;
-const EXHAUSTIVE: usize = 14;
+const SIMILARITIES: usize = 10;
+const GROUPS: usize = 11;
+const MEMBERS: usize = 12;
+const CHARACTERS: usize = 13;
+const SAMPLE: usize = 14;
+const EXHAUSTIVE: usize = 15;
 
 /// The most groups, and the most rows of one.
 const MOST_GROUPS: i32 = 1000;
@@ -41,8 +41,8 @@ const MOST_SAMPLED: i32 = 1_000_000;
 
 /// Arguments of a caller but for the relation.
 pub struct Arguments<'a> {
-    /// The radius of the groups; `None` for the one that the index was made for.
-    pub distance: Option<DistanceArgument>,
+    /// The bound of the groups; `None` for the one that the index was made for.
+    pub bound: Option<Bound>,
     /// Expression with the texts.
     pub body: Option<Expression>,
     /// Expression that names rows.
@@ -59,8 +59,8 @@ pub struct Arguments<'a> {
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
     /// The index's column, if a table is named.
     pub column: Option<CString>,
-    /// Radii to choose from.
-    pub radii: Option<Vec<f64>>,
+    /// Other bounds to choose from.
+    pub others: Option<Vec<Bound>>,
     pub limits: Limits,
     /// Rows of the histogram's sample.
     pub sample: i32,
@@ -99,8 +99,7 @@ impl<'a> Arguments<'a> {
         };
         check_rows(limits);
         Arguments {
-            distance: (is_given(DISTANCE) || is_given(SIMILARITY))
-                .then(|| DistanceArgument::of(call, Distances::Any, SIMILARITY)),
+            bound: Bound::read(call, [RADIUS, SIMILARITY]),
             body: call.text(BODY).map(|text| Expression::parse("body", &text)),
             key: call.text(KEY).map(|text| Expression::parse("key", &text)),
             shown: Shown {
@@ -117,7 +116,7 @@ impl<'a> Arguments<'a> {
             filter_text: call.parameter(FILTER),
             clauses: [("keep", call.text(KEEP)), ("filter", call.text(FILTER))],
             column: call.name(COLUMN),
-            radii: is_given(RADII).then(|| call.array::<f64>(RADII, "radii").iter().collect()),
+            others: others(call),
             limits,
             sample,
             exhaustive: is_given(EXHAUSTIVE) && call.bool(EXHAUSTIVE),
@@ -135,12 +134,36 @@ impl<'a> Arguments<'a> {
             filter.check(table);
         }
     }
+}
 
-    /// The least similarity of signatures that a caller wants.
-    pub fn least_similarity(&self) -> f64 {
-        self.distance
-            .map_or(0.0, DistanceArgument::least_similarity)
+/// Reads `radii` and `similarities`.
+fn others(call: &Call) -> Option<Vec<Bound>> {
+    let [has_radii, has_similarities] = [RADII, SIMILARITIES].map(|n| !call.is_null(n));
+    if has_radii && has_similarities {
+        UserError::invalid_parameter("pass either radii or similarities")
+            .detail("Both are given.")
+            .raise();
     }
+    let others: Vec<Bound> = if has_radii {
+        let radii = call.array::<i32>(RADII, "radii");
+        radii.iter().map(Bound::from_radius).collect()
+    } else if has_similarities {
+        let similarities = call.array::<f64>(SIMILARITIES, "similarities");
+        similarities.iter().map(Bound::from_similarity).collect()
+    } else {
+        return None;
+    };
+    let most = MOST_RADII - 1;
+    if others.len() > most {
+        let name = if has_radii { "radii" } else { "similarities" };
+        UserError::invalid_parameter(format!("{name} must have at most {most} elements"))
+            .detail(format!(
+                "It has {}. Each takes a search of all pairs.",
+                others.len()
+            ))
+            .raise();
+    }
+    Some(others)
 }
 
 fn integer(call: &Call, n: usize, name: &str, range: RangeInclusive<i32>) -> i32 {
@@ -169,60 +192,6 @@ fn check_rows(limits: Limits) {
         ))
         .hint("neardup_clusters gives all rows of all groups.")
         .raise();
-    }
-}
-
-/// The radii of a page from the least on, and the number of the one that the groups are of.
-pub fn radii(given: Option<&[f64]>, chosen: f64, measure: Measure) -> (Vec<f64>, usize) {
-    let mut radii = match given {
-        Some(given) => {
-            check_radii(given, measure);
-            given.to_vec()
-        }
-        None => steps(chosen, measure),
-    };
-    radii.push(chosen);
-    radii.sort_unstable_by(f64::total_cmp);
-    radii.dedup();
-    let number = radii.iter().position(|&radius| radius == chosen);
-    (radii, number.unwrap_or_default())
-}
-
-/// Radii up to the chosen one, in even steps.
-fn steps(chosen: f64, measure: Measure) -> Vec<f64> {
-    let (steps, digits) = match measure {
-        // Each number of bits, if they are few.
-        Measure::Bits(_) => (chosen.clamp(1.0, 8.0), 1.0),
-        Measure::Signatures => (4.0, 1000.0),
-    };
-    (0..=steps as u32)
-        .map(|step| (f64::from(step) * chosen / steps * digits).round() / digits)
-        .collect()
-}
-
-fn check_radii(given: &[f64], measure: Measure) {
-    let most = MOST_RADII - 1;
-    if given.len() > most {
-        UserError::invalid_parameter(format!("radii must have at most {most} elements"))
-            .detail(format!(
-                "It has {}. Each takes a search of all pairs.",
-                given.len()
-            ))
-            .raise();
-    }
-    let (range, is_whole, allowed) = match measure {
-        Measure::Bits(bits) => (
-            0.0..=f64::from(bits),
-            true,
-            format!("whole numbers of bits from 0 to {bits}"),
-        ),
-        Measure::Signatures => (0.0..=1.0, false, "distances from 0 to 1".to_owned()),
-    };
-    let is_allowed = |radius: f64| range.contains(&radius) && !(is_whole && radius.fract() != 0.0);
-    if let Some(wrong) = given.iter().find(|&&radius| !is_allowed(radius)) {
-        UserError::invalid_parameter(format!("radii must be {allowed}"))
-            .detail(format!("{wrong} is among them."))
-            .raise();
     }
 }
 

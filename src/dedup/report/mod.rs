@@ -4,6 +4,7 @@
 //! the table for names and texts. So they take the caller's rights and see the same snapshot.
 mod arguments;
 mod groups;
+mod levels;
 mod queries;
 mod subject;
 
@@ -11,15 +12,17 @@ use neardup_report::data::{Group, Histogram, Member, Radius, Report};
 use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
-use super::source::{Distances, find_index};
+use super::bound::Bound;
+use super::source::find_index;
 use crate::am::keys::require_distances;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::memory::ServerHost;
 use crate::pg::spi;
 use crate::pg::text;
-use arguments::{Arguments, radii, shown};
+use arguments::{Arguments, shown};
 use groups::{FoundGroup, Largest, Totals};
+use levels::{distance, levels};
 use queries::Queries;
 use subject::Subject;
 
@@ -27,18 +30,18 @@ export! {
     guarded "neardup_report" => report;
 }
 
-/// `neardup_report(relation, distance, similarity, body, key, keep, title, column_name, filter,
-/// radii, groups, members, characters, sample_rows, exhaustive)`.
+/// `neardup_report(relation, radius, similarity, body, key, keep, title, column_name, filter, radii,
+/// similarities, groups, members, characters, sample_rows, exhaustive)`.
 fn report(call: &mut Call) -> pg_sys::Datum {
     let report = {
         let arguments = Arguments::read(call);
         let (function, column) = (call.function_oid(), arguments.column.as_deref());
-        let (relation, least) = (call.oid(arguments::RELATION), arguments.least_similarity());
-        let index = find_index(function, relation, column, Distances::Any, least);
+        let relation = call.oid(arguments::RELATION);
+        let index = find_index(function, relation, column, arguments.bound);
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         arguments.check(relations.table());
-        let subject = Subject::new(&relations, &arguments);
+        let subject = Subject::new(function, &relations, &arguments);
         gather(function, index, &subject, &arguments)
     };
     let html = page(&report, &mut ServerHost);
@@ -56,17 +59,13 @@ fn gather(
     subject: &Subject,
     arguments: &Arguments,
 ) -> Report {
-    let (radii, chosen) = radii(
-        arguments.radii.as_deref(),
-        subject.distance,
-        subject.measure,
-    );
+    let (levels, chosen) = levels(subject.others.clone(), subject.bound);
     spi::connected(c"SELECT report", |connection| {
         let queries = Queries::new(connection, function, index, subject, arguments);
         let (rows, bytes) = queries.rows();
         let mut largest = Largest::new(arguments.limits);
-        let mut totals: Vec<Totals> = radii.iter().map(|_| Totals::default()).collect();
-        queries.clusters(radii[chosen], |row| {
+        let mut totals: Vec<Totals> = levels.iter().map(|_| Totals::default()).collect();
+        queries.clusters(levels[chosen], |row| {
             totals[chosen].add(row);
             largest.add(row);
         });
@@ -74,21 +73,21 @@ fn gather(
         for row in found.iter_mut().flat_map(|group| &mut group.rows[1..]) {
             row.goes_at.push(chosen);
         }
-        for number in (0..radii.len()).filter(|&number| number != chosen) {
+        for number in (0..levels.len()).filter(|&number| number != chosen) {
             mark(
                 &queries,
-                radii[number],
+                levels[number],
                 number,
                 &mut totals[number],
                 &mut found,
             );
         }
-        let radius = |(&distance, totals): (&f64, Totals)| Radius {
-            distance,
+        let radius = |(&level, totals): (&Bound, Totals)| Radius {
+            distance: distance(level),
             groups: totals.groups,
             copies: totals.copies,
             bytes: bytes.map(|_| totals.bytes),
-            statement: queries.statement(distance),
+            statement: queries.statement(level),
         };
         let texts = &arguments.shown;
         let table = shown(&subject.table);
@@ -104,7 +103,7 @@ fn gather(
             key: subject.key.1.clone(),
             filter: texts.filter.clone(),
             keep: texts.keep.clone(),
-            radii: radii.iter().zip(totals).map(radius).collect(),
+            radii: levels.iter().zip(totals).map(radius).collect(),
             chosen,
             histogram: Histogram {
                 bars: queries.histogram(),
@@ -116,10 +115,10 @@ fn gather(
     })
 }
 
-/// Adds up the clusters of another radius, and notes which of the rows found would go there.
+/// Adds up the clusters of another bound, and notes which of the rows found would go there.
 fn mark(
     queries: &Queries,
-    radius: f64,
+    level: Bound,
     number: usize,
     totals: &mut Totals,
     found: &mut [FoundGroup],
@@ -128,7 +127,7 @@ fn mark(
         .flat_map(|group| &mut group.rows)
         .map(|row| (row.row, row))
         .collect();
-    queries.clusters(radius, |row| {
+    queries.clusters(level, |row| {
         totals.add(row);
         if row.goes()
             && let Some(found) = rows.get_mut(&row.member)

@@ -7,7 +7,9 @@ use pgrx::pg_sys;
 
 use super::arguments::{Arguments, shown};
 use super::groups::ClusterRow;
+use super::levels::widest;
 use super::subject::Subject;
+use crate::dedup::bound::Bound;
 use crate::pg::caller_sql::Condition;
 use crate::pg::catalog;
 use crate::pg::cursor::Parameter;
@@ -19,8 +21,6 @@ use crate::pg::value::Value;
 const MOST_TEXT: i64 = 16 << 20;
 /// Characters of a row's name.
 const LONGEST_KEY: usize = 200;
-/// Distance of signatures up to which pairs are counted at least.
-const WIDEST_SIGNATURES: f64 = 0.5;
 
 /// The queries about one table.
 pub struct Queries<'a> {
@@ -84,32 +84,44 @@ impl<'a> Queries<'a> {
         (counted.0, has_body.then(|| counted.1.unwrap_or(0)))
     }
 
-    /// Gives the rows of all clusters at a radius, group by group, the kept row first.
-    pub fn clusters(&self, radius: f64, mut each: impl FnMut(&ClusterRow)) {
+    /// The distance in a row of a result with the columns `distance` and `similarity`: of
+    /// signatures the complement of the similarity.
+    fn distance(&self) -> &'static [u8] {
+        match self.subject.measure {
+            Measure::Bits(_) => b"r.distance::pg_catalog.float8",
+            Measure::Signatures => b"1::pg_catalog.float8 OPERATOR(pg_catalog.-) r.similarity",
+        }
+    }
+
+    /// Gives the rows of all clusters within a bound, group by group, the kept row first.
+    pub fn clusters(&self, bound: Bound, mut each: impl FnMut(&ClusterRow)) {
         let called = [
             catalog::qualified(&self.schema, c"neardup_clusters"),
-            b"($1, $2, 'star', $3, NULL, $4, false, $5)".to_vec(),
+            b"($1, $2, $3, 'star', $4, NULL, $5, false, $6)".to_vec(),
         ]
         .concat();
         let query = [
-            b"SELECT c.member, c.representative, c.size, c.distance, m.bytes FROM ",
+            b"SELECT r.member, r.representative, r.size, ",
+            self.distance(),
+            b", m.bytes FROM ",
             called.as_slice(),
-            b" WITH ORDINALITY AS c (member, representative, size, distance, place) JOIN (SELECT \
-              ctid AS address, pg_catalog.octet_length(",
+            b" WITH ORDINALITY AS r (member, representative, size, distance, similarity, place) \
+              JOIN (SELECT ctid AS address, pg_catalog.octet_length(",
             &self.body(),
             b") AS bytes FROM ONLY ",
             &self.subject.table,
-            b") AS m ON m.address OPERATOR(pg_catalog.=) c.member ORDER BY c.place",
+            b") AS m ON m.address OPERATOR(pg_catalog.=) r.member ORDER BY r.place",
         ]
         .concat();
         let exhaustive = Parameter {
             type_oid: pg_sys::BOOLOID,
             value: Some(Value::bool(self.arguments.exhaustive)),
         };
-        let [relation, distance] = self.index_and_distance(radius);
+        let [relation, radius, similarity] = self.index_and_bound(bound);
         let parameters = [
             relation,
-            distance,
+            radius,
+            similarity,
             self.keep(),
             self.filter_text(),
             exhaustive,
@@ -122,17 +134,18 @@ impl<'a> Queries<'a> {
         });
     }
 
-    fn index_and_distance(&self, distance: f64) -> [Parameter<'_>; 2] {
+    /// The parameters `relation`, `radius` and `similarity` of a function.
+    fn index_and_bound(&self, bound: Bound) -> [Parameter<'_>; 3] {
+        let (radius, similarity) = match bound {
+            Bound::Radius(radius) => (Some(Value::int4(radius as i32)), None),
+            Bound::Similarity(similarity) => (None, Some(Value::float8(similarity))),
+        };
         [
-            Parameter {
-                type_oid: pg_sys::REGCLASSOID,
-                value: Some(Value::oid(self.index)),
-            },
-            Parameter {
-                type_oid: pg_sys::FLOAT8OID,
-                value: Some(Value::float8(distance)),
-            },
+            (pg_sys::REGCLASSOID, Some(Value::oid(self.index))),
+            (pg_sys::INT4OID, radius),
+            (pg_sys::FLOAT8OID, similarity),
         ]
+        .map(|(type_oid, value)| Parameter { type_oid, value })
     }
 
     fn keep(&self) -> Parameter<'_> {
@@ -149,26 +162,21 @@ impl<'a> Queries<'a> {
 
     /// Pairs by distance, from 0 on, by a sample.
     pub fn histogram(&self) -> Vec<Bar> {
-        let radius = self.subject.distance;
-        let widest = match self.subject.measure {
-            Measure::Bits(bits) => (radius * 1.5 + 2.0)
-                .floor()
-                .max(f64::from(bits / 4))
-                .min(f64::from(bits)),
-            Measure::Signatures => (radius * 2.0).clamp(WIDEST_SIGNATURES, 1.0),
-        };
+        let widest = widest(self.subject.bound, self.subject.measure);
         let query = [
-            b"SELECT h.distance, h.pairs FROM ",
+            b"SELECT ",
+            self.distance(),
+            b", r.pairs FROM ",
             catalog::qualified(&self.schema, c"neardup_distance_histogram").as_slice(),
-            b"($1, $2, $3, NULL, 0, false, $4) AS h ORDER BY h.distance",
+            b"($1, $2, $3, $4, NULL, 0, false, $5) AS r ORDER BY 1",
         ]
         .concat();
-        let [relation, distance] = self.index_and_distance(widest);
+        let [relation, radius, similarity] = self.index_and_bound(widest);
         let sample = Parameter {
             type_oid: pg_sys::INT4OID,
             value: Some(Value::int4(self.arguments.sample)),
         };
-        let parameters = [relation, distance, sample, self.filter_text()];
+        let parameters = [relation, radius, similarity, sample, self.filter_text()];
         let mut bars = Vec::new();
         self.connection
             .open(&query, &parameters, &[])
@@ -229,14 +237,14 @@ impl<'a> Queries<'a> {
     }
 
     /// The statement that removes the rows that would go.
-    pub fn statement(&self, radius: f64) -> String {
+    pub fn statement(&self, bound: Bound) -> String {
         let literal = |bytes: &[u8]| {
             let text = CString::new(bytes).unwrap_or_default();
             catalog::literal(&text)
         };
-        let distance = match self.subject.measure {
-            Measure::Signatures if radius.fract() == 0.0 => format!("{radius:.1}"),
-            _ => format!("{radius}"),
+        let bound = match bound {
+            Bound::Radius(radius) => format!("radius => {radius}"),
+            Bound::Similarity(similarity) => format!("similarity => {similarity}"),
         };
         let mut statement = [
             b"DELETE FROM ",
@@ -246,7 +254,7 @@ impl<'a> Queries<'a> {
             b"(",
             &literal(&self.subject.index),
             b", ",
-            distance.as_bytes(),
+            bound.as_bytes(),
         ]
         .concat();
         for (name, text) in &self.arguments.clauses {

@@ -1,9 +1,11 @@
 //! The table and the index that a report is about, as SQL and as the page shows them.
 use neardup_report::data::Measure;
+use pgrx::pg_sys;
 
 use super::arguments::{Arguments, shown};
 use crate::am::index::{Index, metric_of, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::bound::{Bound, SearchBound};
 use crate::pg::caller_sql::Expression;
 use crate::pg::catalog::{base_type, is_text, qualified_relation};
 use crate::pg::locked_index::LockedIndex;
@@ -22,25 +24,25 @@ pub struct Subject {
     /// Expression with the texts; `None` if none is given and none can be told.
     pub body: Option<(Vec<u8>, String)>,
     pub measure: Measure,
-    /// Radius of the groups.
-    pub distance: f64,
+    /// Bound of the groups.
+    pub bound: Bound,
+    /// Other bounds to choose from, if the caller names some.
+    pub others: Option<Vec<Bound>>,
 }
 
 impl Subject {
     /// Takes what the arguments say, and for the rest what the index tells.
-    pub fn new(relations: &LockedIndex, arguments: &Arguments) -> Self {
+    pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
         let (measure, usual) = measure(index);
-        let distance = arguments.distance.map(|argument| match measure {
-            Measure::Bits(bits) => f64::from(argument.radius(bits).min(bits)),
-            Measure::Signatures => {
-                let hashes = metric_of(index).bands().map_or(1, |bands| bands.hashes());
-                // An error if it is out of range.
-                argument.mismatches(index, hashes);
-                let distance = argument.given_distance();
-                rounded(distance.unwrap_or_else(|| 1.0 - argument.least_similarity()))
+        // Of fingerprints the page shows radii, also those that belong to similarities.
+        let in_index = |bound| match (SearchBound::new(function, relations, bound), measure) {
+            (SearchBound::Fingerprints(found), Measure::Bits(bits)) => {
+                Bound::Radius(found.radius.min(bits))
             }
-        });
+            _ => bound,
+        };
+        let others = arguments.others.as_ref();
         let column = |number: i16| {
             let name = table.column_name(number);
             (Expression::column(&name).sql(), shown(name.to_bytes()))
@@ -63,29 +65,23 @@ impl Subject {
             body: given(&arguments.body, &arguments.shown.body)
                 .or_else(|| text_column(table, index).map(column)),
             measure,
-            distance: distance.unwrap_or(usual),
+            bound: arguments.bound.map_or(usual, in_index),
+            others: others.map(|others| others.iter().copied().map(in_index).collect()),
         }
     }
 }
 
-/// Without the error of a subtraction.
-fn rounded(distance: f64) -> f64 {
-    (distance * 1e6).round() / 1e6
-}
-
-/// The measure of an index, and the distance that it was made for.
-fn measure(index: Rel) -> (Measure, f64) {
+/// The measure of an index, and the bound that it was made for.
+fn measure(index: Rel) -> (Measure, Bound) {
     if let Some(bands) = metric_of(index).bands() {
-        let distance = 1.0 - similarity(bands.guaranteed(), bands.hashes());
-        // Two digits are enough to read; no more than is guaranteed.
-        return (
-            Measure::Signatures,
-            (distance * 100.0 + 1e-9).floor() / 100.0,
-        );
+        let similarity = similarity(bands.guaranteed(), bands.hashes());
+        // Two digits are enough to read. No lower similarity is guaranteed.
+        let similarity = (similarity * 100.0 - 1e-9).ceil() / 100.0;
+        return (Measure::Signatures, Bound::Similarity(similarity));
     }
     with_words!(words_of(index), N => {
         let layout = Index::<N>::open(index).block_layout;
-        (Measure::Bits(layout.bits()), f64::from(layout.distance()))
+        (Measure::Bits(layout.bits()), Bound::Radius(layout.distance()))
     })
 }
 

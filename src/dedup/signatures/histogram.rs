@@ -12,18 +12,18 @@ use crate::dedup::row_filter::Wanted;
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
 
-/// Lines from distance 0 to 1, beside that of 0 itself.
-pub const STEPS: usize = 50;
+/// Lines from similarity 1 to 0, beside that of 1 itself.
+const STEPS: usize = 50;
 
-/// The line of a number of mismatches: the least multiple of 1/[`STEPS`] that is not below the
-/// distance.
+/// The line of a number of mismatches: that of the greatest multiple of 1/[`STEPS`] that is not
+/// above the similarity.
 pub fn line(mismatches: usize, hashes: usize) -> u32 {
     (mismatches * STEPS).div_ceil(hashes) as u32
 }
 
-/// The distance at which a line ends.
-pub fn distance_of_line(line: u32) -> f64 {
-    f64::from(line) / STEPS as f64
+/// The least similarity of the pairs on a line.
+pub fn similarity_of_line(line: u32) -> f64 {
+    (STEPS - line as usize) as f64 / STEPS as f64
 }
 
 /// Row of the sample.

@@ -116,7 +116,7 @@ SELECT * FROM neardup_pairs('sets_tags', 3);
 SELECT * FROM neardup_clusters('sets_tags', 3);
 SELECT * FROM neardup_clusters('sets', 3);
 SELECT * FROM neardup_distance_histogram('sets_tags');
-SELECT * FROM neardup_pairs_by_key(NULL::int, 'sets_tags', 3, 'id');
+SELECT * FROM neardup_pairs_by_key(NULL::int, 'sets_tags', 3, key => 'id');
 SELECT neardup_report('sets_tags');
 CREATE INDEX ON sets USING neardup (tags) WITH (distance = 3);
 CREATE INDEX ON sets USING neardup (tags) WITH (similarity = 0.5);

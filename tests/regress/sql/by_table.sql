@@ -11,42 +11,42 @@ INSERT INTO docs SELECT i, i % 2, (i / 2 * 4096)::bigint::fingerprint,
 
 -- None: the statement that makes one.
 SELECT * FROM neardup_pairs('docs', 0);
-SELECT * FROM neardup_pairs('docs', 0, 'other');
+SELECT * FROM neardup_pairs('docs', 0, column_name => 'other');
 SELECT * FROM neardup_pairs('docs', 0, column_name => 'hash');
-SELECT * FROM neardup_pairs('docs', 0.0, column_name => 'sig');
+SELECT * FROM neardup_pairs('docs', similarity => 1, column_name => 'sig');
 SELECT * FROM neardup_clusters('docs', 0, column_name => 'wide');
-SELECT * FROM neardup_distance_histogram('docs', 0, NULL);
-SELECT * FROM neardup_pairs('docs', 0, 'nothing');
+SELECT * FROM neardup_distance_histogram('docs', 0, sample_rows => NULL);
+SELECT * FROM neardup_pairs('docs', 0, column_name => 'nothing');
 -- One.
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 SELECT count(*) FROM neardup_pairs('docs', 0);
-SELECT count(*) FROM neardup_pairs('docs', 0.0);
-SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
+SELECT count(*) FROM neardup_pairs('docs', similarity => 1);
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp');
 SELECT count(*) FROM neardup_clusters('docs', 0);
-SELECT * FROM neardup_distance_histogram('docs', 0, NULL);
-SELECT * FROM neardup_pairs('docs', 0, 'other');
--- NULL is as the default of the column, and as in a strict function elsewhere.
-SELECT count(*) FROM neardup_pairs('docs', 0, NULL);
+SELECT * FROM neardup_distance_histogram('docs', 0, sample_rows => NULL);
+SELECT * FROM neardup_pairs('docs', 0, column_name => 'other');
+-- NULL is as the default.
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => NULL);
 SELECT count(*) FROM neardup_pairs(NULL::regclass, 0);
 SELECT count(*) FROM neardup_pairs('docs', NULL::int);
-SELECT count(*) FROM neardup_pairs('docs', NULL::float8);
--- Signatures beside it are no matter to a distance in bits, and come first for any other.
+SELECT count(*) FROM neardup_pairs('docs', similarity => NULL);
+-- Signatures beside it are not considered for a radius, and are preferred for a similarity.
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 SELECT count(*) FROM neardup_pairs('docs', 0);
-SELECT count(*) FROM neardup_pairs('docs', 0.0);
-SELECT count(*) FROM neardup_pairs('docs', 0.0, 'fp');
-SELECT count(*) FROM neardup_pairs('docs', 0, 'sig');
-SELECT count(*) FROM neardup_clusters('docs', 0.0);
+SELECT count(*) FROM neardup_pairs('docs', similarity => 1);
+SELECT count(*) FROM neardup_pairs('docs', similarity => 1, column_name => 'fp');
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'sig');
+SELECT count(*) FROM neardup_clusters('docs', similarity => 1);
 SELECT * FROM neardup_clusters('docs', 0, column_name => 'sig');
-SELECT * FROM neardup_distance_histogram('docs', 0, NULL, 'sig');
+SELECT * FROM neardup_distance_histogram('docs', 0, sample_rows => NULL, column_name => 'sig');
 -- Several columns.
 CREATE INDEX docs_other ON docs USING neardup (other);
 CREATE INDEX docs_hash ON docs USING neardup (hash bigint_hamming_ops);
 SELECT * FROM neardup_pairs('docs', 0);
-SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
-SELECT count(*) FROM neardup_pairs('docs', 0, 'other');
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp');
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'other');
 SELECT count(*) FROM neardup_clusters('docs', 0, column_name => 'hash');
-SELECT pairs FROM neardup_distance_histogram('docs', 0, NULL, 'other');
+SELECT pairs FROM neardup_distance_histogram('docs', 0, sample_rows => NULL, column_name => 'other');
 DROP INDEX docs_other, docs_hash;
 -- Two that answer alike, and a constraint's on balls of the same column.
 CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (distance = 2);
@@ -67,7 +67,7 @@ ROLLBACK;
 DROP INDEX docs_site;
 -- An expression is all there is.
 SELECT count(*) FROM neardup_pairs('docs', 0);
-SELECT count(*) FROM neardup_pairs('docs', 0, 'fp');
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp');
 DROP INDEX docs_ball;
 -- Partial ones are not the table's.
 CREATE INDEX docs_part ON docs USING neardup (fp) WHERE id < 5;
@@ -82,7 +82,7 @@ SELECT * FROM neardup_pairs('docs', 0);
 CREATE INDEX docs_fp2 ON docs USING neardup (fp);
 SELECT count(*) FROM neardup_pairs('docs', 0);
 -- A column goes with a table only.
-SELECT * FROM neardup_pairs('docs_fp2', 0, 'fp');
+SELECT * FROM neardup_pairs('docs_fp2', 0, column_name => 'fp');
 SELECT * FROM neardup_clusters('docs_fp2', 0, column_name => 'fp');
 -- Materialized views, partitioned tables and their partitions, and what is no table.
 CREATE MATERIALIZED VIEW seen AS SELECT * FROM docs;
@@ -108,7 +108,7 @@ RESET ROLE;
 GRANT SELECT (fp) ON docs TO neardup_by_table;
 SET ROLE neardup_by_table;
 SELECT count(*) FROM neardup_pairs('docs', 0);
-SELECT count(*) FROM neardup_pairs('docs', 0.0);
+SELECT count(*) FROM neardup_pairs('docs', similarity => 1);
 RESET ROLE;
 SET client_min_messages = warning;
 DROP SCHEMA by_table_test CASCADE;

@@ -23,6 +23,7 @@ SELECT count(*) FROM neardup_pairs('docs_fp', 4);
 SELECT count(*), max(distance) FROM neardup_pairs('docs_fp', 1000);
 SELECT count(*) FROM neardup_pairs('docs_fp', 0);
 SELECT count(*) FROM neardup_pairs('docs_fp', NULL);
+SELECT count(*) FROM neardup_pairs('docs_fp', '2');
 SELECT neardup_pairs('docs_fp', -1);
 
 -- The addresses are those of the versions that are seen, also after updates within a page.
@@ -45,8 +46,8 @@ SELECT count(*) FROM pairs2;
 CREATE FUNCTION shown(distance int, method text DEFAULT 'star', keep text DEFAULT 'id')
     RETURNS TABLE (kept int, id int, size bigint, far int) LANGUAGE sql AS $$
     SELECT r.id, m.id, c.size, c.distance
-    FROM neardup_clusters('docs_fp', $1, $2, $3) WITH ORDINALITY c (member, representative, size,
-    distance, n)
+    FROM neardup_clusters('docs_fp', $1, method => $2, keep => $3)
+        WITH ORDINALITY c (member, representative, size, distance, similarity, n)
     JOIN docs r ON r.ctid = c.representative JOIN docs m ON m.ctid = c.member ORDER BY n
 $$;
 SELECT * FROM shown(2);
@@ -72,7 +73,7 @@ SELECT * FROM shown(2, keep => 'nothing');
 SELECT * FROM shown(2, keep => 'generate_series(1, 2)');
 SELECT * FROM shown(2, 'both');
 SELECT * FROM neardup_clusters('docs_fp', -1);
-SELECT * FROM neardup_clusters('docs_fp', 2, NULL);
+SELECT * FROM neardup_clusters('docs_fp', 2, method => NULL);
 SELECT * FROM neardup_clusters(NULL, 2);
 
 -- A scope in front: pairs within it. 1 and 2^32 have the same hash and are not the same; NULL
@@ -94,7 +95,7 @@ CREATE TABLE linked (site bigint, fp fingerprint);
 INSERT INTO linked VALUES (4294967296, '0000000000000100'), (1, '0000000000000101'),
     (1, '0000000000000102');
 CREATE INDEX ON linked USING neardup (site, fp);
-SELECT count(*), max(size) FROM neardup_clusters('linked', 2, 'connected');
+SELECT count(*), max(size) FROM neardup_clusters('linked', 2, method => 'connected');
 
 -- Other widths, expressions, parts of a table, balls.
 CREATE TABLE others (id int, wide fingerprint256, hash bigint);
@@ -112,7 +113,7 @@ SELECT count(*) FROM neardup_pairs('others_ball', 1);
 
 -- How many pairs there are at each distance, ...
 SELECT distance, pairs, bar, cardinality(a) AS shown FROM neardup_distance_histogram('docs_fp',
-    8, NULL);
+    8, sample_rows => NULL);
 SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('docs', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('scoped_fp', 1);
@@ -135,7 +136,7 @@ SELECT of, n, max(pairs) AS pairs, count(DISTINCT (s.a, s.b)) FILTER (WHERE s.a 
     shown, bool_and(x.fp <~> y.fp = h.distance) AS at_distance
 FROM (VALUES (0), (1), (3), (20), (1000)) v (n),
     (VALUES ('ones_fp', NULL), ('ones_fp', 1000), ('ones', 1000)) c (of, sample),
-    neardup_distance_histogram(of::regclass, 2, sample, examples => n) h
+    neardup_distance_histogram(of::regclass, 2, sample_rows => sample, examples => n) h
     LEFT JOIN LATERAL unnest(h.a, h.b) s (a, b) ON true
     LEFT JOIN ones x ON x.ctid = s.a LEFT JOIN ones y ON y.ctid = s.b
 GROUP BY of, sample, n ORDER BY of, sample, n;

@@ -20,49 +20,52 @@ DELETE FROM docs WHERE id % 17 = 0;
 UPDATE docs SET id = -id WHERE id % 13 = 0;
 
 -- The difference from a join over the rows that the filter leaves.
-CREATE FUNCTION wrong(source text, col text, most text, sample int, is_distinct boolean,
+CREATE FUNCTION wrong(source text, col text, bound text, sample int, is_distinct boolean,
     filter text) RETURNS TABLE (pairs numeric, wrong bigint) LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        WITH found AS (SELECT distance::numeric, pairs FROM neardup_distance_histogram(%L, %s, %s,
-                %s, distinct_values => %L, filter => %L)),
+        WITH found AS (SELECT coalesce(distance, similarity)::numeric AS line, pairs
+            FROM neardup_distance_histogram(%L, %s, sample_rows => %s,
+                column_name => %s, distinct_values => %L, filter => %L)),
             rows AS (SELECT min(id) AS id, %s AS s, %I AS v FROM docs WHERE %s
                 GROUP BY 3, 2, CASE WHEN %L THEN 0 ELSE id END),
-            joined AS (SELECT %s AS distance FROM rows a JOIN rows b ON a.id < b.id AND a.s = b.s),
-            counted AS (SELECT distance, count(*) FROM joined GROUP BY 1)
+            joined AS (SELECT %s AS line FROM rows a JOIN rows b ON a.id < b.id AND a.s = b.s),
+            counted AS (SELECT line, count(*) FROM joined GROUP BY 1)
         SELECT sum(pairs), count(*) FILTER (WHERE pairs <> coalesce(c.count, 0))
-        FROM found f LEFT JOIN counted c ON abs(c.distance - f.distance) < 0.001 $query$,
-        source, most, coalesce(sample::text, 'NULL'),
+        FROM found f LEFT JOIN counted c ON abs(c.line - f.line) < 0.001 $query$,
+        source, bound, coalesce(sample::text, 'NULL'),
         CASE source WHEN 'docs' THEN quote_literal(col) ELSE 'NULL' END, is_distinct, filter,
         CASE source WHEN 'docs_site' THEN 'site' ELSE '0' END, col, filter, is_distinct,
-        CASE col WHEN 'sig' THEN 'ceil(round((a.v <%> b.v)::numeric, 7) * 50) / 50'
+        CASE col WHEN 'sig' THEN 'floor(round(minhash_similarity(a.v, b.v)::numeric, 7) * 50) / 50'
             ELSE '(a.v <~> b.v)::numeric' END);
 END $$;
 SELECT source, col, sample, is_distinct, w.*
-FROM (VALUES ('docs_fp', 'fp', '3'), ('docs', 'fp', '3'), ('docs_site', 'fp', '3'),
-    ('docs_wide', 'wide', '3'), ('docs', 'wide', '3'), ('docs_widest', 'widest', '3'),
-    ('docs_hash', 'hash', '3'), ('docs', 'hash', '3'), ('docs_sig', 'sig', '0.2'),
-    ('docs', 'sig', '0.2')) s (source, col, most),
+FROM (VALUES ('docs_fp', 'fp', 'radius => 3'), ('docs', 'fp', 'radius => 3'),
+    ('docs_site', 'fp', 'radius => 3'), ('docs_wide', 'wide', 'radius => 3'),
+    ('docs', 'wide', 'radius => 3'), ('docs_widest', 'widest', 'radius => 3'),
+    ('docs_hash', 'hash', 'radius => 3'), ('docs', 'hash', 'radius => 3'),
+    ('docs_sig', 'sig', 'similarity => 0.8'), ('docs', 'sig', 'similarity => 0.8'))
+    s (source, col, bound),
     (VALUES (1000), (NULL)) n (sample), (VALUES (false), (true)) d (is_distinct),
-    wrong(source, col, most, sample, is_distinct, 'id % 5 < 3 AND id < 150') w
+    wrong(source, col, bound, sample, is_distinct, 'id % 5 < 3 AND id < 150') w
 WHERE NOT (source = 'docs' AND col = 'fp' AND sample IS NULL)
 ORDER BY 1, 2, 3, 4;
 -- Of what is equal, the first that meets the condition takes part.
-SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2, NULL,
+SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2, sample_rows => NULL,
     distinct_values => true, filter => 'id BETWEEN 5 AND 7') ORDER BY 1;
 SELECT sum(pairs) FROM neardup_distance_histogram('docs_fp', 3, filter => 'false');
 SELECT sum(pairs) FROM neardup_distance_histogram('docs', 3, column_name => 'fp',
     filter => 'NULL');
-SELECT sum(pairs) FROM neardup_distance_histogram('docs', 0.9, filter => 'false',
+SELECT sum(pairs) FROM neardup_distance_histogram('docs', similarity => 0.1, filter => 'false',
     column_name => 'sig');
 SELECT sum(pairs) = (SELECT sum(pairs)
-    FROM neardup_distance_histogram('docs_fp', 3, NULL)) AS same
-FROM neardup_distance_histogram('docs_fp', 3, NULL, filter => NULL);
+    FROM neardup_distance_histogram('docs_fp', 3, sample_rows => NULL)) AS same
+FROM neardup_distance_histogram('docs_fp', 3, sample_rows => NULL, filter => NULL);
 
 -- An error names the parameter that it comes from.
 SELECT * FROM neardup_distance_histogram('docs', 3, column_name => 'fp', filter => 'ids > 1');
 SELECT * FROM neardup_distance_histogram('docs_fp', 3, filter => 'ids > 1');
-SELECT * FROM neardup_distance_histogram('docs', 0.2, filter => 'id / 0 > 1',
+SELECT * FROM neardup_distance_histogram('docs', similarity => 0.8, filter => 'id / 0 > 1',
     column_name => 'sig');
 SELECT * FROM neardup_distance_histogram('docs_fp', 3, filter => 'id > 1 LIMIT 1');
 SELECT * FROM neardup_clusters('docs_fp', 3, keep => 'ids');
@@ -77,7 +80,8 @@ END $$;
 SELECT * FROM neardup_distance_histogram('docs_fp', 3, filter => 'fails(id)');
 -- What is called meanwhile may ask for the like.
 CREATE FUNCTION counted() RETURNS numeric LANGUAGE sql VOLATILE AS
-    $$ SELECT sum(pairs) FROM neardup_distance_histogram('docs_sig', 0.1, filter => 'id > 190') $$;
+    $$ SELECT sum(pairs) FROM neardup_distance_histogram('docs_sig', similarity => 0.9,
+        filter => 'id > 190') $$;
 SELECT sum(pairs) FROM neardup_distance_histogram('docs_fp', 1,
     filter => 'counted() >= 0 AND id < 9');
 CREATE ROLE regress_neardup_reader;

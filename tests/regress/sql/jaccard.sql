@@ -163,10 +163,10 @@ SELECT count(*) FILTER (WHERE a.sig <%> b.sig <= 0.2), count(*) FILTER (WHERE a.
     0.2) FROM docs a, docs b WHERE a.id % 100 = 7;
 -- All pairs and clusters: those that a join finds.
 SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2
-    AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', 0.2);
+    AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', similarity => 0.8);
 SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.7
-    AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', 0.7);
-SELECT count(*) FROM neardup_clusters('docs_sig', 0.2) c JOIN docs m ON m.ctid = c.member
+    AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', similarity => 0.3);
+SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.8) c JOIN docs m ON m.ctid = c.member
     JOIN docs r ON r.ctid = c.representative WHERE m.kind <> r.kind;
 -- An exclusion constraint meets only its own kind.
 CREATE TABLE kept (id int, sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=));

@@ -36,9 +36,9 @@ SELECT (a).site, (a).nr, b FROM neardup_pairs_by_key(NULL::address, 'docs', 0,
     column_name => 'fp', key => 'ROW(site, nr)::address') ORDER BY a, b;
 SELECT (neardup_pairs_by_key(NULL::bigint, 'docs', 0, column_name => 'fp')).b AS b ORDER BY b;
 -- An address is a key, too.
-SELECT count(*) FROM neardup_pairs('docs', 0, 'fp') p JOIN neardup_pairs_by_key(NULL::tid,
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp') p JOIN neardup_pairs_by_key(NULL::tid,
     'docs',
-    0, 'ctid', 'fp') k ON (p.a, p.b) = (k.a, k.b);
+    0, key => 'ctid', column_name => 'fp') k ON (p.a, p.b) = (k.a, k.b);
 SELECT count(*) FROM neardup_pairs_by_key(NULL::bigint, NULL::regclass, 0, key => 'id');
 SELECT member, representative, size, distance, pg_typeof(member)
     FROM neardup_clusters_by_key(NULL::bigint, 'docs', 0,
@@ -62,8 +62,8 @@ EXECUTE of('url', 0.5);
 EXECUTE of('site', 0.5);
 -- What does not fit.
 SELECT * FROM neardup_pairs_by_key(NULL::tid, 'docs', 0, column_name => 'fp', key => 'id');
-SELECT * FROM neardup_pairs_by_key(relation => 'docs_fp', distance => 0, key_type => 1);
-SELECT * FROM neardup_pairs_by_key(key_type => 1, distance => 4096, relation => 'docs_hash',
+SELECT * FROM neardup_pairs_by_key(relation => 'docs_fp', radius => 0, key_type => 1);
+SELECT * FROM neardup_pairs_by_key(key_type => 1, radius => 4096, relation => 'docs_hash',
     filter => 'id < 3');
 SELECT * FROM neardup_pairs_by_key(NULL::bigint, 'docs', 0, column_name => 'fp', key => 'url');
 SELECT * FROM neardup_clusters_by_key(0, 'docs', 0, column_name => 'fp', key => 'maybe');
@@ -104,7 +104,7 @@ SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, column_name => 'fp', key => '1 
 SELECT * FROM neardup_clusters_by_key(NULL::bigint, NULL::regclass, 0, key => 'id');
 SELECT * FROM neardup_pairs_by_key(NULL::bigint, 'docs', 0, key => 'id');
 SELECT * FROM neardup_pairs_by_key(NULL::bigint, 'docs', -1, column_name => 'fp', key => 'id');
-SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, 'id', 'fp', 'nothing > 1');
+SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, key => 'id', column_name => 'fp', filter => 'nothing > 1');
 \set VERBOSITY default
 CREATE TABLE bare (id int, fp fingerprint, PRIMARY KEY (id, fp));
 CREATE INDEX bare_fp ON bare USING neardup (fp);
@@ -150,7 +150,7 @@ SELECT * FROM neardup_components(NULL::text, 'SELECT a, b
     FROM neardup_pairs_by_key(NULL::text, ''docs'', 4096,
     column_name => ''hash'', key => ''url'');');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b FROM neardup_pairs(''docs'', 0,
-    ''fp'')') c JOIN docs ON ctid = member ORDER BY id LIMIT 0;
+    column_name => ''fp'')') c JOIN docs ON ctid = member ORDER BY id LIMIT 0;
 -- Each key once: a key beside itself is a group.
 SELECT * FROM neardup_components('SELECT id, id FROM docs UNION ALL VALUES (1, 2) -- more');
 -- Keys that are equal but look different are one, which looks the same whatever comes first.
@@ -167,7 +167,7 @@ SELECT (neardup_components('VALUES (1, 2), (3, 2)')).*;
 -- What is no pairs.
 SELECT * FROM neardup_components('SELECT 1');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b, distance
-    FROM neardup_pairs(''docs'', 0, ''fp'')');
+    FROM neardup_pairs(''docs'', 0, column_name => ''fp'')');
 SELECT * FROM neardup_components('SELECT 1, NULL::int');
 SELECT * FROM neardup_components('SELECT 1, ''a''::text');
 SELECT * FROM neardup_components('SELECT ''a''::text, ''b''::text');

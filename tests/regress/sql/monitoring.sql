@@ -37,8 +37,8 @@ SELECT pg_stat_reset();
 SELECT count(*) FROM neardup_pairs('docs', 3);
 SELECT count(*) FROM neardup_clusters('docs', 3);
 SELECT count(*) > 0 AS some FROM neardup_distance_histogram('docs_fp', 3);
-SELECT count(*) FROM neardup_pairs('docs_sig', 0.1);
-SELECT count(*) FROM neardup_clusters('docs_sig', 0.1);
+SELECT count(*) FROM neardup_pairs('docs_sig', similarity => 0.9);
+SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.9);
 SELECT pg_stat_force_next_flush();
 SELECT indexrelname, idx_scan FROM pg_stat_user_indexes
 WHERE schemaname = 'monitoring_test' ORDER BY 1;

@@ -38,16 +38,16 @@ SELECT count(*) FROM neardup_pairs('docs', 0);
 INSERT INTO pg_catalog.pg_dist_partition VALUES ('docs', 'h', 'id', 1, 's');
 SELECT * FROM neardup_pairs('docs', 0);
 SELECT * FROM neardup_pairs('docs_fp', 0);
-SELECT * FROM neardup_pairs('docs', 0.0);
+SELECT * FROM neardup_pairs('docs', similarity => 1);
 SELECT * FROM neardup_clusters('docs', 0);
 SELECT * FROM neardup_clusters('docs', similarity => 0.9);
-SELECT * FROM neardup_clusters('docs_sig', 0.0);
+SELECT * FROM neardup_clusters('docs_sig', similarity => 1);
 SELECT neardup_remark('docs');
 \set VERBOSITY terse
 SELECT * FROM neardup_distance_histogram('docs', 3);
-SELECT * FROM neardup_distance_histogram('docs', 3, NULL);
+SELECT * FROM neardup_distance_histogram('docs', 3, sample_rows => NULL);
 SELECT * FROM neardup_distance_histogram('docs_fp', 3);
-SELECT * FROM neardup_distance_histogram('docs', 0.5);
+SELECT * FROM neardup_distance_histogram('docs', similarity => 0.5);
 SELECT * FROM neardup_index_info('docs_fp');
 SELECT * FROM neardup_index_statistics('docs_sig');
 SELECT * FROM neardup_index_check('docs_fp');
@@ -60,7 +60,7 @@ SELECT * FROM neardup_pairs('docs', 0);
 -- Its shards are tables of this server.
 SELECT a.id, b.id, distance FROM neardup_pairs('docs_102008', 0) p
     JOIN docs_102008 a ON a.ctid = p.a JOIN docs_102008 b ON b.ctid = p.b ORDER BY 1;
-SELECT count(*) FROM neardup_clusters('docs_102008', 0.0);
+SELECT count(*) FROM neardup_clusters('docs_102008', similarity => 1);
 SELECT pairs FROM neardup_distance_histogram('docs_102008', 0);
 SELECT rows FROM neardup_index_info('docs_102008_fp_idx');
 SELECT rows FROM neardup_index_check('docs_102008_fp_idx', true);
@@ -99,8 +99,8 @@ CREATE FOREIGN TABLE far (id int, body text, fp fingerprint, sig minhash_signatu
     SERVER far_away;
 SELECT * FROM neardup_pairs('far', 3);
 \set VERBOSITY terse
-SELECT * FROM neardup_pairs('far', 3, 'fp');
-SELECT * FROM neardup_clusters('far', 0.2);
+SELECT * FROM neardup_pairs('far', 3, column_name => 'fp');
+SELECT * FROM neardup_clusters('far', similarity => 0.8);
 SELECT * FROM neardup_distance_histogram('far', 3);
 SELECT * FROM neardup_index_info('far');
 SELECT * FROM neardup_index_check('far');
@@ -132,7 +132,7 @@ SELECT * FROM neardup_pairs('parent', 3);
 \set VERBOSITY terse
 SELECT * FROM neardup_clusters('parent', 3);
 SELECT * FROM neardup_distance_histogram('parent', 3);
-SELECT * FROM neardup_distance_histogram('parent', 3, NULL);
+SELECT * FROM neardup_distance_histogram('parent', 3, sample_rows => NULL);
 -- Its index has its own rows, and says so by its name.
 SELECT count(*) FROM neardup_pairs('parent_fp', 3);
 SELECT count(*) FROM neardup_pairs('child', 3);

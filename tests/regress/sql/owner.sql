@@ -28,17 +28,17 @@ SELECT count(*) FROM neardup_pairs('owner_test.traps_scope', 3);
 \c -
 SELECT count(*) FROM (SELECT neardup_pairs('owner_test.traps_scope', 3)) p;
 \c -
-SELECT count(*) FROM neardup_pairs('owner_test.traps_sig', 0.2);
+SELECT count(*) FROM neardup_pairs('owner_test.traps_sig', similarity => 0.8);
 \c -
 SELECT count(*) FROM neardup_clusters('owner_test.traps_ball', 3);
 \c -
 SELECT count(*) FROM neardup_clusters('owner_test.traps_scope', 3);
 \c -
-SELECT count(*) FROM neardup_clusters('owner_test.traps_sig', 0.2);
+SELECT count(*) FROM neardup_clusters('owner_test.traps_sig', similarity => 0.8);
 \c -
-SELECT sum(pairs) FROM neardup_distance_histogram('owner_test.traps_part', 3, NULL);
+SELECT sum(pairs) FROM neardup_distance_histogram('owner_test.traps_part', 3, sample_rows => NULL);
 \c -
-SELECT sum(pairs) FROM neardup_distance_histogram('owner_test.traps_scope', 3, 10);
+SELECT sum(pairs) FROM neardup_distance_histogram('owner_test.traps_scope', 3, sample_rows => 10);
 \c -
 SELECT rows FROM neardup_index_info('owner_test.traps_ball');
 \c -

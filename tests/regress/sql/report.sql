@@ -77,7 +77,7 @@ CREATE INDEX ON parted USING neardup (fp);
 INSERT INTO parted SELECT id, body FROM docs;
 SELECT about(neardup_report('parted_1', 8));
 SELECT neardup_report('parted');
--- A table with several indexes: as for functions with distances of any kind.
+-- A table with several indexes: without a radius, signatures are preferred.
 SELECT about(neardup_report('docs'));
 -- An empty table, and one without near-duplicates.
 CREATE TABLE none (body text);
@@ -119,12 +119,14 @@ SELECT neardup_report(NULL);
 SELECT neardup_report('docs_fp', 2.5);
 SELECT neardup_report('docs_fp', -1);
 SELECT neardup_report('docs_sig', 2);
-SELECT neardup_report('docs_fp', 3, 0.8);
-SELECT neardup_report('docs_fp', 'NaN');
-SELECT neardup_report('docs_fp', radii => '{1.5}');
-SELECT neardup_report('docs_sig', radii => '{0.1,1.5}');
+SELECT neardup_report('docs_fp', 3, similarity => 0.8);
+SELECT neardup_report('docs_fp', similarity => 'NaN');
+SELECT neardup_report('docs_fp', radii => '{1}', similarities => '{0.9}');
+SELECT neardup_report('docs_fp', radii => '{-1}');
+SELECT neardup_report('docs_sig', radii => '{1}');
+SELECT neardup_report('docs_sig', similarities => '{0.1,1.5}');
 SELECT neardup_report('docs_fp', radii => '{1,NULL}');
-SELECT neardup_report('docs_fp', radii => array_fill(1::float8, ARRAY[12]));
+SELECT neardup_report('docs_fp', radii => array_fill(1, ARRAY[12]));
 SELECT neardup_report('docs_fp', groups => -1);
 SELECT neardup_report('docs_fp', groups => NULL);
 SELECT neardup_report('docs_fp', members => 1);

@@ -80,8 +80,8 @@ SET client_min_messages = warning;
 RESET ROLE;
 SELECT * FROM neardup_pairs('traps_site', 3);
 SELECT * FROM neardup_clusters('traps_site', 3);
-SELECT * FROM neardup_pairs('traps_sig', 0.2);
-SELECT * FROM neardup_clusters('traps_sig', 0.2);
+SELECT * FROM neardup_pairs('traps_sig', similarity => 0.8);
+SELECT * FROM neardup_clusters('traps_sig', similarity => 0.8);
 SELECT current_user = session_user AS myself_still;
 
 -- Everything that a user calls is described.

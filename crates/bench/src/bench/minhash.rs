@@ -240,9 +240,10 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
             signatures",
     )?;
     let pairs = ui::step("Finding all pairs", || {
-        session.timed("SELECT count(*) FROM neardup_pairs('signatures_sig', 0.2)")
+        session.timed("SELECT count(*) FROM neardup_pairs('signatures_sig', similarity => 0.8)")
     })?;
-    let found: i64 = session.value("SELECT count(*) FROM neardup_pairs('signatures_sig', 0.2)")?;
+    let found: i64 =
+        session.value("SELECT count(*) FROM neardup_pairs('signatures_sig', similarity => 0.8)")?;
     println!("\nindex on {rows} signatures of 128 hashes, searches within 0.2");
     println!(
         "build: {:.1} s; size: {size:.2} times the signatures",

@@ -1,0 +1,208 @@
+//! Bounds that callers of functions over whole tables pass: `radius` or `similarity`.
+//!
+//! A caller names the bound. Its meaning never follows from the type of a number, because drivers
+//! choose that type: psycopg sends smallint for 1, others leave it to the server.
+use neardup_sketch::b_bit_minhash;
+use pgrx::pg_sys;
+
+use super::estimate::Estimate;
+use crate::am::index::{Index, metric_of, words_of};
+use crate::am::keys::with_words;
+use crate::pg::errors::UserError;
+use crate::pg::fmgr::Call;
+use crate::pg::locked_index::LockedIndex;
+use crate::types::signature;
+
+/// Bound of near-duplicates.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// Largest distance of fingerprints, in bits.
+    Radius(u32),
+    /// Least similarity, from 0 to 1.
+    Similarity(f64),
+}
+
+impl Bound {
+    /// Reads the arguments `radius` and `similarity`, whose positions are given. Returns `None` if
+    /// both are NULL. Raises an error if neither is, or if a value is out of range.
+    pub fn read(call: &Call, [radius, similarity]: [usize; 2]) -> Option<Self> {
+        let radius = (!call.is_null(radius)).then(|| Self::from_radius(call.int4(radius)));
+        let similarity =
+            (!call.is_null(similarity)).then(|| Self::from_similarity(call.float8(similarity)));
+        match (radius, similarity) {
+            (Some(_), Some(_)) => one_of_two("Both are given."),
+            _ => radius.or(similarity),
+        }
+    }
+
+    /// Reads the same arguments. Raises an error if both are NULL.
+    pub fn required(call: &Call, positions: [usize; 2]) -> Self {
+        Self::read(call, positions).unwrap_or_else(|| one_of_two("Neither is given."))
+    }
+
+    /// A radius. Raises an error if it is negative.
+    pub fn from_radius(radius: i32) -> Self {
+        Bound::Radius(u32::try_from(radius).unwrap_or_else(|_| {
+            UserError::invalid_parameter("radius must not be negative")
+                .detail(format!("It is {radius}."))
+                .raise()
+        }))
+    }
+
+    /// A similarity. Raises an error unless it is between 0 and 1.
+    pub fn from_similarity(similarity: f64) -> Self {
+        if (0.0..=1.0).contains(&similarity) {
+            return Bound::Similarity(similarity);
+        }
+        let error = UserError::invalid_parameter("similarity must be between 0 and 1")
+            .detail(format!("It is {similarity}."));
+        match similarity {
+            1.0..=100.0 => error.hint(format!(
+                "Write a percentage as a fraction: similarity => {}.",
+                similarity / 100.0
+            )),
+            _ => error,
+        }
+        .raise()
+    }
+}
+
+/// Bound of a search in one index or column.
+#[derive(Clone, Copy)]
+pub enum SearchBound {
+    Fingerprints(FingerprintBound),
+    Signatures(SignatureBound),
+}
+
+/// Bound of a search among fingerprints.
+#[derive(Clone, Copy)]
+pub struct FingerprintBound {
+    /// Largest distance.
+    pub radius: u32,
+    bits: u32,
+    /// Whether results have a similarity.
+    shows_similarity: bool,
+}
+
+/// Bound of a search among signatures.
+#[derive(Clone, Copy)]
+pub struct SignatureBound {
+    /// Least similarity, as the caller wrote it.
+    pub similarity: f64,
+    /// Largest number of positions that differ.
+    pub mismatches: usize,
+    hashes: usize,
+}
+
+impl SearchBound {
+    /// The bound of a search in an index. `function` is the extension's function being called.
+    /// Raises an error if the index has no such bound.
+    pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Bound) -> Self {
+        let index = relations.index();
+        if let Some(bands) = metric_of(index).bands() {
+            return Self::Signatures(SignatureBound::new(relations, bound, bands.hashes()));
+        }
+        let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
+        let estimate = Estimate::of_index(function, relations.table(), index);
+        let name = || format!("index \"{}\"", index.shown());
+        Self::Fingerprints(FingerprintBound::new(bound, bits, estimate, name))
+    }
+
+    /// The result columns `distance` and `similarity` for a number of differing bits or positions.
+    pub fn columns(self, differing: u32) -> [Option<pg_sys::Datum>; 2] {
+        match self {
+            Self::Fingerprints(bound) => bound.columns(differing),
+            Self::Signatures(bound) => [None, Some(float8(bound.shown_similarity(differing)))],
+        }
+    }
+}
+
+impl FingerprintBound {
+    /// The bound of a search among fingerprints of this number of bits. `values` names the index
+    /// or column for an error: similarity may be undefined for it.
+    pub fn new(
+        bound: Bound,
+        bits: u32,
+        estimate: Estimate,
+        values: impl FnOnce() -> String,
+    ) -> Self {
+        match bound {
+            Bound::Radius(radius) => FingerprintBound {
+                radius,
+                bits,
+                shows_similarity: estimate == Estimate::Defined,
+            },
+            Bound::Similarity(similarity) => {
+                if let Estimate::Undefined(why) = estimate {
+                    refuse_similarity(&values(), why);
+                }
+                FingerprintBound {
+                    // The similarity is between 0 and 1, so that there is a radius for it.
+                    radius: b_bit_minhash::radius(similarity, bits).unsigned_abs(),
+                    bits,
+                    shows_similarity: true,
+                }
+            }
+        }
+    }
+
+    /// The result columns `distance` and `similarity`.
+    pub fn columns(self, distance: u32) -> [Option<pg_sys::Datum>; 2] {
+        let similarity = || float8(b_bit_minhash::similarity(distance, self.bits));
+        [
+            Some(pg_sys::Datum::from(distance as i32)),
+            self.shows_similarity.then(similarity),
+        ]
+    }
+}
+
+impl SignatureBound {
+    fn new(relations: &LockedIndex, bound: Bound, hashes: usize) -> Self {
+        let Bound::Similarity(similarity) = bound else {
+            refuse_radius(relations)
+        };
+        let mismatches = signature::Bound::Similarity.mismatches(hashes, similarity);
+        SignatureBound {
+            similarity,
+            // No more than 1 is asked for, which equal signatures have.
+            mismatches: usize::try_from(mismatches).unwrap_or(0),
+            hashes,
+        }
+    }
+
+    fn shown_similarity(self, mismatches: u32) -> f64 {
+        signature::similarity(mismatches as usize, self.hashes)
+    }
+}
+
+/// A value of a column of type float8.
+pub fn float8(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(value.to_bits())
+}
+
+fn one_of_two(which: &str) -> ! {
+    UserError::invalid_parameter("pass either radius or similarity")
+        .detail(which)
+        .hint(
+            "Fingerprints have a radius, such as radius => 6. Signatures, and fingerprints that \
+             minhash64 or minhash128 made, have a similarity, such as similarity => 0.8.",
+        )
+        .raise()
+}
+
+fn refuse_radius(relations: &LockedIndex) -> ! {
+    UserError::invalid_parameter(format!(
+        "index \"{}\" is on signatures, which have no radius",
+        relations.index().shown()
+    ))
+    .detail("A radius is a number of bits of fingerprints.")
+    .hint("Pass a similarity instead, such as similarity => 0.8.")
+    .raise()
+}
+
+fn refuse_similarity(values: &str, why: &str) -> ! {
+    UserError::invalid_parameter(format!("similarity is undefined for {values}"))
+        .detail(why)
+        .hint("Pass a number of bits instead, such as radius => 3.")
+        .raise()
+}

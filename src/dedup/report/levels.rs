@@ -1,0 +1,63 @@
+//! Bounds that a page offers, from the narrowest to the widest.
+use neardup_report::data::Measure;
+
+use crate::dedup::bound::Bound;
+
+/// Most steps between equal values and the bound of the groups.
+const MOST_STEPS: u32 = 8;
+/// Steps of signatures, whose similarities have this number of thousandths at least.
+const STEPS_OF_SIGNATURES: u32 = 4;
+const THOUSANDTHS: f64 = 1000.0;
+
+/// The distance that a page shows for a bound, or by which it sorts similarities.
+pub fn distance(bound: Bound) -> f64 {
+    match bound {
+        Bound::Radius(radius) => f64::from(radius),
+        Bound::Similarity(similarity) => 1.0 - similarity,
+    }
+}
+
+/// The bounds of a page, and the number of the one that the groups are of.
+pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
+    let mut levels = others.unwrap_or_else(|| steps(chosen));
+    levels.push(chosen);
+    levels.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+    levels.dedup();
+    let number = levels.iter().position(|&level| level == chosen);
+    (levels, number.unwrap_or_default())
+}
+
+/// Bounds below the chosen one, in even steps.
+fn steps(chosen: Bound) -> Vec<Bound> {
+    match chosen {
+        Bound::Radius(radius) => {
+            let steps = radius.clamp(1, MOST_STEPS);
+            let step = |step| f64::from(step) * f64::from(radius) / f64::from(steps);
+            (0..steps)
+                .map(|number| Bound::Radius(step(number).round() as u32))
+                .collect()
+        }
+        Bound::Similarity(similarity) => (0..STEPS_OF_SIGNATURES)
+            .map(|step| {
+                let share = f64::from(step) / f64::from(STEPS_OF_SIGNATURES);
+                let level = 1.0 - share * (1.0 - similarity);
+                Bound::Similarity((level * THOUSANDTHS).round() / THOUSANDTHS)
+            })
+            .collect(),
+    }
+}
+
+/// The widest bound of a page's histogram.
+pub fn widest(chosen: Bound, measure: Measure) -> Bound {
+    /// Similarity of signatures down to which pairs are counted at least.
+    const LEAST_SIMILARITY: f64 = 0.5;
+    match (chosen, measure) {
+        (Bound::Radius(radius), Measure::Bits(bits)) => {
+            Bound::Radius((radius * 3 / 2 + 2).max(bits / 4).min(bits))
+        }
+        (Bound::Radius(_), Measure::Signatures) => unreachable!("signatures have no radius"),
+        (Bound::Similarity(similarity), _) => {
+            Bound::Similarity((2.0 * similarity - 1.0).clamp(0.0, LEAST_SIMILARITY))
+        }
+    }
+}
