@@ -15,8 +15,10 @@ const VIEWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, sig 
     CREATE VIEW pairs AS SELECT * FROM neardup_pairs('docs', 0); \
     CREATE VIEW near AS SELECT * FROM neardup_pairs('docs', similarity => 1); \
     CREATE VIEW groups AS SELECT * FROM neardup_clusters('docs', 0, column_name => 'fp'); \
-    CREATE VIEW stars AS SELECT * FROM neardup_clusters('docs', similarity => 1, column_name => 'sig'); \
-    CREATE VIEW counts AS SELECT * FROM neardup_distance_histogram('docs', 0, sample_rows => NULL); \
+    CREATE VIEW stars AS SELECT * \
+        FROM neardup_clusters('docs', similarity => 1, column_name => 'sig'); \
+    CREATE VIEW counts AS SELECT * \
+        FROM neardup_distance_histogram('docs', 0, sample_rows => NULL); \
     CREATE FUNCTION found() RETURNS bigint LANGUAGE sql \
         BEGIN ATOMIC SELECT count(*) FROM neardup_pairs('docs', 0); END; \
     CREATE MATERIALIZED VIEW taken AS SELECT count(*) FROM neardup_pairs('docs', 0)";

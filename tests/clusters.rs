@@ -25,7 +25,7 @@ const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fi
 fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     let query = format!(
         "SELECT count(*), sum(hashtext(c::text || n)) FROM neardup_clusters({call}) \
-         WITH ORDINALITY c (member, representative, size, distance, n)"
+         WITH ORDINALITY c (member, representative, size, distance, similarity, n)"
     );
     let row = client.query_one(&query, &[])?;
     Ok((row.get(0), row.get(1)))
@@ -38,7 +38,7 @@ fn little_memory_is_enough_for_many_members() -> Outcome {
     let calls = [
         "'docs_fp', 3",
         "'docs_fp', 3, keep => 'id DESC'",
-        "'docs_fp', 3, 'connected', 'id % 1000, id'",
+        "'docs_fp', 3, method => 'connected', keep => 'id % 1000, id'",
         "'docs_site', 3, keep => 'id'",
         "'docs_wide', 6",
     ];
@@ -87,7 +87,8 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     ensure!(value::<i64>(&mut client, all)? == 4);
     for end in ["COMMIT", "ROLLBACK", "SELECT 1 / 0"] {
         client.batch_execute(
-            "BEGIN; DECLARE found NO SCROLL CURSOR FOR SELECT neardup_pairs('docs', similarity => 0.001)",
+            "BEGIN; DECLARE found NO SCROLL CURSOR FOR \
+             SELECT neardup_pairs('docs', similarity => 0.001)",
         )?;
         client.batch_execute("SAVEPOINT a; FETCH 4 FROM found; RELEASE a; FETCH 10 FROM found")?;
         let ended = client.batch_execute(end);
@@ -126,12 +127,18 @@ fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
     let database = Database::create()?;
     database.connect()?.batch_execute(SIGNATURES)?;
     let calls = [
-        (true, "'signed_sig', 0.2"),
-        (true, "'signed_sig', 0.2, 'connected', keep => 'id DESC'"),
-        (true, "'signed_site', 0.2, keep => 'id % 100, id'"),
-        (true, "'signed_sig', 0.0"),
-        (false, "'signed_sig', 0.2"),
-        (false, "'signed_site', 0.1"),
+        (true, "'signed_sig', similarity => 0.8"),
+        (
+            true,
+            "'signed_sig', similarity => 0.8, method => 'connected', keep => 'id DESC'",
+        ),
+        (
+            true,
+            "'signed_site', similarity => 0.8, keep => 'id % 100, id'",
+        ),
+        (true, "'signed_sig', similarity => 1"),
+        (false, "'signed_sig', similarity => 0.8"),
+        (false, "'signed_site', similarity => 0.9"),
     ];
     for (of_clusters, call) in calls {
         let digest = if of_clusters { digest } else { digest_of_pairs };
@@ -179,8 +186,8 @@ fn deleted_rows_connect_nothing_and_bring_no_quadratic_work() -> Outcome {
         "SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'; SET temp_file_limit = '40MB'",
     )?;
     let calls = [
-        "'dead_fp', 4, 'connected'",
-        "'dead_site', 4, 'connected', keep => 'id DESC'",
+        "'dead_fp', 4, method => 'connected'",
+        "'dead_site', 4, method => 'connected', keep => 'id DESC'",
         "'dead_fp', 4",
     ];
     let before: Vec<_> = (calls.iter())
@@ -251,12 +258,16 @@ fn clusters_of_crowded_signatures_are_as_by_definition() -> Outcome {
     let mut client = database.connect()?;
     client.batch_execute(WORKLOAD)?;
     for (call, method, keep) in [
-        ("'crowd_sig', 0.2", "star", "id"),
-        ("'crowd_sig', 0.1", "star", "id * 7919 % 1009"),
-        ("'crowd_site', 0.2", "star", "id DESC"),
-        ("'crowd_sig', 0.08", "connected", "id"),
-        ("'crowd_sig', 0.06", "connected", "id * 7919 % 1009"),
-        ("'crowd_site', 0.06", "connected", "id DESC"),
+        ("'crowd_sig', similarity => 0.8", "star", "id"),
+        ("'crowd_sig', similarity => 0.9", "star", "id * 7919 % 1009"),
+        ("'crowd_site', similarity => 0.8", "star", "id DESC"),
+        ("'crowd_sig', similarity => 0.92", "connected", "id"),
+        (
+            "'crowd_sig', similarity => 0.94",
+            "connected",
+            "id * 7919 % 1009",
+        ),
+        ("'crowd_site', similarity => 0.94", "connected", "id DESC"),
     ] {
         let expected = expected(&mut client, call, method, keep)?;
         ensure!(expected.len() > 200, "{call}: {} members", expected.len());
@@ -266,7 +277,8 @@ fn clusters_of_crowded_signatures_are_as_by_definition() -> Outcome {
             ))?;
             let found = client.query(
                 &format!(
-                    "SELECT m.id, r.id FROM neardup_clusters({call}, method => '{method}', keep => '{keep}') c \
+                    "SELECT m.id, r.id \
+                     FROM neardup_clusters({call}, method => '{method}', keep => '{keep}') c \
                      JOIN crowd m ON m.ctid = c.member JOIN crowd r ON r.ctid = c.representative \
                      ORDER BY 1"
                 ),
@@ -307,7 +319,7 @@ fn scopes_of_one_hash_bring_no_quadratic_work() -> Outcome {
     let mut clusters = |index: &str, arguments: &str| {
         digest(
             &mut client,
-            &format!("'{index}', 6, 'connected', 'id', {arguments}"),
+            &format!("'{index}', 6, method => 'connected', keep => 'id', {arguments}"),
         )
     };
     for (plain, folded) in [("plain_fp", "folded_fp"), ("some_plain_fp", "some_fp")] {

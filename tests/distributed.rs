@@ -110,7 +110,7 @@ fn all_pairs_of_signatures_by_keys_are_those_of_the_index() -> Outcome {
     let mut seen = 0;
     for (similarity, bands) in [("0.8", ""), ("0.8", ", 26"), ("0.7", "")] {
         let by_index = format!(
-            "SELECT x.id, y.id, round(128 * p.distance) \
+            "SELECT x.id, y.id, round(128 * (1 - p.similarity)) \
              FROM neardup_pairs('docs', similarity => {similarity}) AS p \
              JOIN docs x ON x.ctid = p.a JOIN docs y ON y.ctid = p.b"
         );

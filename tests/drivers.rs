@@ -1,4 +1,6 @@
 //! Distances and estimates in clients: what drivers hand out, and which parameters they can send.
+mod numbers;
+
 use crate::support::Outcome;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;

@@ -117,7 +117,7 @@ fn compare_signatures(variable: &str, engine: &str) -> Outcome {
     )?;
     let row = client.query_one(
         "SELECT count(*), sum(a)::bigint, sum(b)::bigint, \
-            sum(round(128 * (1 - distance)))::bigint \
+            sum(round(128 * similarity))::bigint \
          FROM neardup_pairs_by_key(NULL::bigint, 'docs', similarity => 0.8, key => 'id')",
         &[],
     )?;

@@ -181,14 +181,14 @@ fn little_memory_is_enough_for_many_pairs() -> Outcome {
     Ok(())
 }
 
-/// Every kind of index, with its name, a distance, and how a caller may have to write it.
+/// Every kind of index, with its name, its columns and a bound.
 const INDEXES: [(&str, &str, &str); 9] = [
     ("docs_fp", "(fp)", "3"),
     ("docs_wide", "(wide)", "6"),
     ("docs_widest", "(widest)", "9"),
     ("docs_hash", "(hash bigint_hamming_ops)", "3"),
     ("docs_ball", "(ball(fp, 3))", "3"),
-    ("docs_sig", "(sig)", "0.2"),
+    ("docs_sig", "(sig)", "similarity => 0.8"),
     ("docs_scope", "(site, fp)", "3"),
     (
         "docs_expression",
@@ -214,29 +214,30 @@ fn keys_are_those_of_the_rows() -> Outcome {
          DELETE FROM docs WHERE id % 7 = 0; \
          UPDATE docs SET id = id + 0 WHERE id % 5 = 0",
     )?;
-    for (name, columns, distance) in INDEXES {
+    for (name, columns, bound) in INDEXES {
         client.batch_execute(&format!(
             "CREATE INDEX {name} ON docs USING neardup {columns}"
         ))?;
         let pairs = format!(
-            "SELECT least(a.id, b.id), greatest(a.id, b.id), p.distance::float8 \
-             FROM neardup_pairs('{name}', {distance}) p JOIN docs a ON a.ctid = p.a \
+            "SELECT least(a.id, b.id), greatest(a.id, b.id), p.distance, p.similarity \
+             FROM neardup_pairs('{name}', {bound}) p JOIN docs a ON a.ctid = p.a \
              JOIN docs b ON b.ctid = p.b"
         );
         let pairs_by_key = format!(
-            "SELECT a, b, distance::float8 \
-             FROM neardup_pairs_by_key(NULL::bigint, '{name}', {distance}, key => 'id')"
+            "SELECT a, b, distance, similarity \
+             FROM neardup_pairs_by_key(NULL::bigint, '{name}', {bound}, key => 'id')"
         );
         let clusters = format!(
-            "SELECT m.id, r.id, c.size, c.distance::float8, place \
-             FROM neardup_clusters('{name}', {distance}, keep => 'id') WITH ORDINALITY \
-             AS c (member, representative, size, distance, place) \
+            "SELECT m.id, r.id, c.size, c.distance, c.similarity, place \
+             FROM neardup_clusters('{name}', {bound}, keep => 'id') WITH ORDINALITY \
+             AS c (member, representative, size, distance, similarity, place) \
              JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative"
         );
         let clusters_by_key = format!(
-            "SELECT member, representative, size, distance::float8, place \
-             FROM neardup_clusters_by_key(NULL::bigint, '{name}', {distance}, key => 'id', keep => 'id') \
-             WITH ORDINALITY AS c (member, representative, size, distance, place)"
+            "SELECT member, representative, size, distance, similarity, place \
+             FROM neardup_clusters_by_key(NULL::bigint, '{name}', {bound}, key => 'id', \
+                keep => 'id') \
+             WITH ORDINALITY AS c (member, representative, size, distance, similarity, place)"
         );
         for (known, by_key) in [(pairs, pairs_by_key), (clusters, clusters_by_key)] {
             let differing = format!(

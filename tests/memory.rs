@@ -215,6 +215,7 @@ const SHORT: &[&str] = &[
     "neardup_remark(",
     "neardup_report(",
     "neardup_tune(",
+    "neardup_tune_radius(",
     "_neardup_simhash_agg_load(",
     "_neardup_simhash_agg_save(",
 ];
@@ -402,10 +403,12 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
         "SELECT count(*) FROM neardup_pairs('docs', 3, column_name => 'fp')",
         "SELECT count(*) FROM neardup_pairs('docs', similarity => 0.8, column_name => 'sig')",
         "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp')",
-        "SELECT count(*) FROM neardup_clusters('docs', similarity => 0.8, keep => 'id', column_name => 'sig')",
-        "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, key => 'id', column_name => 'fp')",
-        "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', similarity => 0.8, key => 'id', \
+        "SELECT count(*) FROM neardup_clusters('docs', similarity => 0.8, keep => 'id', \
              column_name => 'sig')",
+        "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, key => 'id', \
+             column_name => 'fp')",
+        "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', similarity => 0.8, \
+             key => 'id', column_name => 'sig')",
         "SELECT count(*) FROM neardup_components('SELECT id, id / 3 FROM docs')",
         "DELETE FROM docs WHERE id = 0",
         "VACUUM docs",

@@ -309,7 +309,10 @@ fn a_distance_that_makes_searches_slower_is_noticed() -> Outcome {
     assert!(detail.contains("there are 8 tables"), "{detail}");
     assert!(detail.contains("With distance = 3 there are 4"), "{detail}");
     let hint = noticed.hint().unwrap_or_default();
-    assert!(hint.contains("neardup_tune(64, 7, 5000000)"), "{hint}");
+    assert!(
+        hint.contains("neardup_tune_radius(64, 7, 5000000)"),
+        "{hint}"
+    );
     // The default, a distance below it, and fewer rows.
     for silent in [
         "(hash bigint_hamming_ops) WHERE hash % 9 = 0",

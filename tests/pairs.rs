@@ -332,10 +332,10 @@ fn a_sample_of_all_rows_counts_all_pairs() -> Result<()> {
         expected_counts[distance as usize] += 1;
     }
     ensure!(expected_counts.iter().sum::<i64>() > 1_000);
-    ensure!(count(&mut client, "'docs_fp', 12, NULL")? == expected_counts);
-    ensure!(count(&mut client, "'docs', 12, 100000")? == expected_counts);
+    ensure!(count(&mut client, "'docs_fp', 12, sample_rows => NULL")? == expected_counts);
+    ensure!(count(&mut client, "'docs', 12, sample_rows => 100000")? == expected_counts);
     // Entries of dead versions stand in the index until VACUUM, and are in the sample as well.
     client.batch_execute("VACUUM docs")?;
-    ensure!(count(&mut client, "'docs_fp', 12, 100000")? == expected_counts);
+    ensure!(count(&mut client, "'docs_fp', 12, sample_rows => 100000")? == expected_counts);
     Ok(())
 }

@@ -26,8 +26,8 @@ fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
         "SET work_mem = '64kB'; SET maintenance_work_mem = '1MB'; SET temp_file_limit = '24MB'",
     )?;
     for call in [
-        "'crowd_sig', 0.8",
-        "'crowd_sig', 0.6, 'connected'",
+        "'crowd_sig', similarity => 0.2",
+        "'crowd_sig', similarity => 0.4, method => 'connected'",
         "'crowd_fp', 32",
     ] {
         let query = format!("SELECT count(*) FROM neardup_clusters({call})");
@@ -35,7 +35,7 @@ fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
         ensure!(members > 1_000, "{call}: {members}");
     }
     // In the select list pairs need no place where they are collected.
-    for call in ["'crowd_sig', 0.8", "'crowd_fp', 32"] {
+    for call in ["'crowd_sig', similarity => 0.2", "'crowd_fp', 32"] {
         let query = format!("SELECT count(*) FROM (SELECT neardup_pairs({call}) OFFSET 0) p");
         let pairs = value::<i64>(&mut client, &query).context(call)?;
         ensure!(pairs > 10_000, "{call}: {pairs}");
@@ -57,12 +57,13 @@ fn candidates_by_bands_come_in_batches() -> Outcome {
             FROM generate_series(1, 60) n) || ARRAY['x' || i]) FROM generate_series(1, 250) i; \
          CREATE INDEX near_sig ON near USING neardup (sig)",
     )?;
-    let joined = "SELECT count(*), sum(a.sig <%> b.sig)::text FROM near a JOIN near b \
+    let joined = "SELECT count(*), sum(minhash_similarity(a.sig, b.sig))::text \
+        FROM near a JOIN near b \
         ON a.id < b.id AND minhash_similarity(a.sig, b.sig) >= 0.8";
     let expected = client.query_one(joined, &[])?;
     let expected: (i64, String) = (expected.get(0), expected.get(1));
     client.batch_execute("SET work_mem = '64kB'; SET temp_file_limit = '90MB'")?;
-    let found = "SELECT count(*), sum((p).distance)::text \
+    let found = "SELECT count(*), sum((p).similarity)::text \
         FROM (SELECT neardup_pairs('near', similarity => 0.8) AS p OFFSET 0) p";
     let found = client.query_one(found, &[])?;
     let found: (i64, String) = (found.get(0), found.get(1));
@@ -88,19 +89,19 @@ fn wide_searches_find_what_an_index_made_for_them_finds() -> Outcome {
     )?;
     for memory in ["64kB", "64MB"] {
         client.batch_execute(&format!("SET work_mem = '{memory}'"))?;
-        for distance in ["0.69", "0.72", "0.8"] {
+        for similarity in ["0.31", "0.28", "0.2"] {
             let joined: i64 = value(
                 &mut client,
                 &format!(
                     "SELECT count(*) FROM few a JOIN few b ON a.id < b.id \
-                        AND minhash_similarity(a.sig, b.sig) >= 1 - {distance}"
+                        AND minhash_similarity(a.sig, b.sig) >= {similarity}"
                 ),
             )?;
             let mut pairs = |index: &str| {
                 let query = format!(
                     "SELECT count(*), coalesce(sum(hashtext(p::text)), 0), \
-                         max(distance) <= {distance} \
-                     FROM neardup_pairs('{index}', {distance}) p"
+                         min(similarity) >= {similarity} \
+                     FROM neardup_pairs('{index}', similarity => {similarity}) p"
                 );
                 let row = client.query_one(&query, &[])?;
                 Ok::<(i64, i64, bool), postgres::Error>((row.get(0), row.get(1), row.get(2)))
@@ -108,21 +109,27 @@ fn wide_searches_find_what_an_index_made_for_them_finds() -> Outcome {
             let (narrow, wide) = (pairs("few_narrow")?, pairs("few_wide")?);
             ensure!(
                 narrow == wide,
-                "{memory}, {distance}: {narrow:?}, not {wide:?}"
+                "{memory}, {similarity}: {narrow:?}, not {wide:?}"
             );
             ensure!(
                 narrow.0 == joined && narrow.2,
-                "{distance}: {narrow:?}, not {joined}"
+                "{similarity}: {narrow:?}, not {joined}"
             );
             for method in ["star", "connected"] {
                 let mut clusters = |index: &str| {
                     clusters(
                         &mut client,
-                        &format!("'{index}', {distance}, '{method}', 'id'"),
+                        &format!(
+                            "'{index}', similarity => {similarity}, method => '{method}', \
+                             keep => 'id'"
+                        ),
                     )
                 };
                 let (narrow, wide) = (clusters("few_narrow")?, clusters("few_wide")?);
-                ensure!(narrow == wide && !narrow.is_empty(), "{method}, {distance}");
+                ensure!(
+                    narrow == wide && !narrow.is_empty(),
+                    "{method}, {similarity}"
+                );
             }
         }
     }
@@ -160,20 +167,25 @@ fn a_filter_is_like_a_partial_index() -> Outcome {
          DELETE FROM docs WHERE id % 13 = 0",
     ))?;
     let filter = format!("filter => '{}'", condition.replace('\'', "''"));
-    for (kind, distance) in [("fp", "2"), ("site", "2"), ("sig", "0.15"), ("sig", "0.6")] {
+    for (kind, bound) in [
+        ("fp", "2"),
+        ("site", "2"),
+        ("sig", "similarity => 0.85"),
+        ("sig", "similarity => 0.4"),
+    ] {
         for options in [
             "",
-            ", 'connected'",
+            ", method => 'connected'",
             ", keep => 'id DESC'",
             ", singletons => true",
         ] {
-            let call = |index: &str| format!("'{index}_{kind}', {distance}{options}");
+            let call = |index: &str| format!("'{index}_{kind}', {bound}{options}");
             let filtered = clusters(&mut client, &format!("{}, {filter}", call("docs")))?;
             let partial = clusters(&mut client, &call("part"))?;
-            ensure!(filtered == partial, "{kind}, {distance}{options}");
+            ensure!(filtered == partial, "{kind}, {bound}{options}");
             ensure!(
                 filtered.len() > 300,
-                "{kind}, {distance}{options}: {}",
+                "{kind}, {bound}{options}: {}",
                 filtered.len()
             );
             ensure!(filtered != clusters(&mut client, &call("docs"))?, "{kind}");
@@ -186,9 +198,9 @@ fn a_filter_is_like_a_partial_index() -> Outcome {
                 .map(|row| row.get(0))
                 .collect())
         };
-        let filtered = pairs(format!("'docs_{kind}', {distance}, {filter}"))?;
+        let filtered = pairs(format!("'docs_{kind}', {bound}, {filter}"))?;
         ensure!(
-            filtered == pairs(format!("'part_{kind}', {distance}"))?,
+            filtered == pairs(format!("'part_{kind}', {bound}"))?,
             "pairs of {kind}"
         );
         ensure!(!filtered.is_empty());

@@ -9,8 +9,9 @@ CREATE FUNCTION neardup_tune(
     OUT found_at_60 float8, OUT found_at_70 float8, OUT found_at_80 float8, OUT found_at_90 float8,
     OUT candidates float8, OUT bytes_per_row float8, OUT options text
 ) RETURNS record
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune_minhash';
-CREATE FUNCTION neardup_tune(
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune';
+-- Its name differs because integers of drivers would choose neardup_tune(float8, ...).
+CREATE FUNCTION neardup_tune_radius(
     bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
     radius integer DEFAULT NULL,
     OUT blocks integer, OUT tables integer, OUT leading_bits integer,
@@ -18,11 +19,11 @@ CREATE FUNCTION neardup_tune(
     OUT search_cost float8, OUT default_cost float8
 ) RETURNS record
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
-    AS 'MODULE_PATHNAME', 'neardup_tune_hamming';
+    AS 'MODULE_PATHNAME', 'neardup_tune_radius';
 COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
-COMMENT ON FUNCTION neardup_tune(integer, integer, bigint, integer) IS
+COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
     'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
     'searches within a radius beside that of an index with default options';
 

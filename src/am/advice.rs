@@ -34,8 +34,8 @@ pub fn compare_with_default<const N: usize>(index: Rel, asked: &BlockLayout<N>, 
                  {other:.0}."
             ),
             hint: format!(
-                "Leave out \"distance\". SELECT * FROM neardup_tune({bits}, {distance}, {rows}) \
-                 compares the two."
+                "Leave out \"distance\". SELECT * FROM neardup_tune_radius({bits}, {distance}, \
+                 {rows}) compares the two."
             ),
         }
         .report();

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::estimate::Estimate;
 use crate::am::index::{Index, metric_of, words_of};
-use crate::am::keys::with_words;
+use crate::am::keys::{require_distances, with_words};
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::Call;
 use crate::pg::locked_index::LockedIndex;
@@ -80,7 +80,7 @@ pub struct FingerprintBound {
     /// Largest distance.
     pub radius: u32,
     bits: u32,
-    /// Whether results have a similarity.
+    /// Results have a similarity.
     shows_similarity: bool,
 }
 
@@ -96,9 +96,10 @@ pub struct SignatureBound {
 
 impl SearchBound {
     /// The bound of a search in an index. `function` is the extension's function being called.
-    /// Raises an error if the index has no such bound.
+    /// Raises an error if the index is on values without distances, or has no such bound.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Bound) -> Self {
         let index = relations.index();
+        require_distances(index);
         if let Some(bands) = metric_of(index).bands() {
             return Self::Signatures(SignatureBound::new(relations, bound, bands.hashes()));
         }

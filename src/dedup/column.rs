@@ -37,10 +37,9 @@ pub struct Column {
 
 impl Column {
     /// Opens a table for reading the named column or, without a name, the only one of a type of
-    /// fingerprints. Returns `None` if the caller means a column of signatures: the named column, or
-    /// any unless the bound is a radius and the table has fingerprints.
-    /// Raises an error unless the caller may see it. The function called is needed to find the
-    /// extension's types.
+    /// fingerprints. Returns `None` if the caller means a column of signatures: the named column,
+    /// or any unless the bound is a radius and the table has fingerprints. Raises an error unless
+    /// the caller may see it. The function called is needed to find the extension's types.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,

@@ -1,4 +1,4 @@
-//! Whether the distance of two fingerprints estimates the similarity of their texts.
+//! Relation between the distance of two fingerprints and the similarity of their texts.
 //!
 //! That depends on the function that made them. The catalog knows it where a generated column or
 //! an index has an expression that calls it.
@@ -38,8 +38,9 @@ const FUNCTIONS_OF_COLUMN: &CStr = c"SELECT pg_catalog.bit_or(
     AND d.objid OPERATOR(pg_catalog.=) e.oid
     AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
     AND d.refobjid OPERATOR(pg_catalog.=) f.oid AND own.oid OPERATOR(pg_catalog.=) $3
-    AND f.probin OPERATOR(pg_catalog.=) own.probin AND f.proname::pg_catalog.text
-        OPERATOR(pg_catalog.=) ANY ('{minhash64,minhash128,simhash,simhash128}'::pg_catalog.text[])";
+    AND f.probin OPERATOR(pg_catalog.=) own.probin
+    AND f.proname::pg_catalog.text OPERATOR(pg_catalog.=)
+        ANY ('{minhash64,minhash128,simhash,simhash128}'::pg_catalog.text[])";
 
 /// The functions that the expressions of an index $1 call, of those in the library of function $2.
 const FUNCTIONS_OF_INDEX: &CStr = c"SELECT pg_catalog.bit_or(
@@ -49,8 +50,9 @@ const FUNCTIONS_OF_INDEX: &CStr = c"SELECT pg_catalog.bit_or(
     AND d.objid OPERATOR(pg_catalog.=) $1
     AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
     AND d.refobjid OPERATOR(pg_catalog.=) f.oid AND own.oid OPERATOR(pg_catalog.=) $2
-    AND f.probin OPERATOR(pg_catalog.=) own.probin AND f.proname::pg_catalog.text
-        OPERATOR(pg_catalog.=) ANY ('{minhash64,minhash128,simhash,simhash128}'::pg_catalog.text[])";
+    AND f.probin OPERATOR(pg_catalog.=) own.probin
+    AND f.proname::pg_catalog.text OPERATOR(pg_catalog.=)
+        ANY ('{minhash64,minhash128,simhash,simhash128}'::pg_catalog.text[])";
 
 impl Estimate {
     /// The estimate of the values in an index on fingerprints, whose expressions are loaded.

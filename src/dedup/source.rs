@@ -22,9 +22,9 @@ use crate::types::signature::similarity;
 /// Returns the OID of the index that a caller names, or of the only one on the table that a caller
 /// names. If both signatures and fingerprints are indexed, a radius chooses the fingerprints;
 /// otherwise the signatures are chosen. Of several indexes on one column of signatures, the one
-/// made for the similarity is chosen. Raises an error if there is no index or if there are several, or
-/// if the caller may read nothing of the table. The function called is needed to find the
-/// extension's types.
+/// made for the similarity is chosen. Raises an error if there is no index or if there are
+/// several, or if the caller may read nothing of the table. The function called is needed to find
+/// the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,

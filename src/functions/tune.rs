@@ -1,4 +1,5 @@
-//! `neardup_tune(...)`: recommended options of an index, and their expected costs.
+//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended options of an index, and their
+//! expected costs.
 use neardup_blocktree::bands::tune;
 use neardup_blocktree::block_layout::{BlockLayout, default_distance, max_distance};
 use neardup_blocktree::leaf;
@@ -11,8 +12,8 @@ use crate::pg::varlena;
 use crate::types::signature::{Bound, HASHES};
 
 export! {
-    guarded "neardup_tune_minhash" => minhash;
-    guarded "neardup_tune_hamming" => hamming;
+    guarded "neardup_tune" => minhash;
+    guarded "neardup_tune_radius" => hamming;
 }
 
 fn of_float8(value: f64) -> Datum {
@@ -24,6 +25,7 @@ fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
             .detail("It is a share, above 0 and at most 1.")
+            .hint("For an index on fingerprints call neardup_tune_radius(bits, distance).")
             .raise();
     }
     value
@@ -101,7 +103,7 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// `neardup_tune(bits, distance, rows_expected, radius)`. The last may be NULL.
+/// `neardup_tune_radius(bits, distance, rows_expected, radius)`. The last may be NULL.
 fn hamming(call: &mut Call) -> Datum {
     if (0..3).any(|argument| call.is_null(argument)) {
         return call.return_null();

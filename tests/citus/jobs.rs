@@ -181,8 +181,9 @@ fn signatures(client: &mut Client) -> Outcome {
     client.batch_execute("INSERT INTO spread SELECT * FROM docs")?;
     for similarity in ["0.8", "0.7"] {
         let by_index = format!(
-            "SELECT a, b, round(128 * distance) FROM neardup_pairs_by_key(NULL::bigint, 'docs', \
-                similarity => {similarity}, key => 'id')"
+            "SELECT a, b, round(128 * (1 - similarity)) \
+             FROM neardup_pairs_by_key(NULL::bigint, 'docs', similarity => {similarity}, \
+                key => 'id')"
         );
         let expected = sums(client, &by_index)?;
         let columns = "key bigint, id bigint, sig minhash_signature";

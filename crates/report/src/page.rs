@@ -5,7 +5,7 @@ use neardup_textdiff::Host;
 
 use crate::data::{MOST_RADII, Measure, Report};
 use crate::escape::{plain, push_text, text};
-use crate::numbers::{count, counted, within};
+use crate::numbers::{count, counted, distance_with_unit, within};
 use crate::{chart, groups, radii};
 
 /// The stylesheet, which is the same on each page.
@@ -142,7 +142,7 @@ fn push_about(html: &mut String, report: &Report) {
     let radius = report.chosen_radius();
     entry(
         "Radius of the groups",
-        &within(report.measure, radius.distance),
+        &distance_with_unit(report.measure, radius.distance),
     );
     entry("Rows looked at", report.filter.as_deref().unwrap_or("all"));
     entry(

@@ -34,7 +34,7 @@ export! {
 /// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive)`.
 fn pairs(call: &mut Call) -> pg_sys::Datum {
     if !call.is_asked_for_all() {
-        return call.return_set(|call| PairSet::of(call));
+        return call.return_set(PairSet::of);
     }
     call.return_collected(|call, give| {
         if let Some(set) = PairSet::of(call) {

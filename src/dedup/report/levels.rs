@@ -3,11 +3,12 @@ use neardup_report::data::Measure;
 
 use crate::dedup::bound::Bound;
 
-/// Most steps between equal values and the bound of the groups.
-const MOST_STEPS: u32 = 8;
-/// Steps of signatures, whose similarities have this number of thousandths at least.
-const STEPS_OF_SIGNATURES: u32 = 4;
-const THOUSANDTHS: f64 = 1000.0;
+/// Most steps from radius 0 to that of the groups.
+const MAX_RADIUS_STEPS: u32 = 8;
+/// Steps from similarity 1 to that of the groups.
+const SIMILARITY_STEPS: u32 = 4;
+/// Similarities of steps are multiples of 1 divided by this number.
+const SIMILARITY_SCALE: f64 = 1000.0;
 
 /// The distance that a page shows for a bound, or by which it sorts similarities.
 pub fn distance(bound: Bound) -> f64 {
@@ -31,17 +32,17 @@ pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) 
 fn steps(chosen: Bound) -> Vec<Bound> {
     match chosen {
         Bound::Radius(radius) => {
-            let steps = radius.clamp(1, MOST_STEPS);
+            let steps = radius.clamp(1, MAX_RADIUS_STEPS);
             let step = |step| f64::from(step) * f64::from(radius) / f64::from(steps);
             (0..steps)
                 .map(|number| Bound::Radius(step(number).round() as u32))
                 .collect()
         }
-        Bound::Similarity(similarity) => (0..STEPS_OF_SIGNATURES)
+        Bound::Similarity(similarity) => (0..SIMILARITY_STEPS)
             .map(|step| {
-                let share = f64::from(step) / f64::from(STEPS_OF_SIGNATURES);
+                let share = f64::from(step) / f64::from(SIMILARITY_STEPS);
                 let level = 1.0 - share * (1.0 - similarity);
-                Bound::Similarity((level * THOUSANDTHS).round() / THOUSANDTHS)
+                Bound::Similarity((level * SIMILARITY_SCALE).round() / SIMILARITY_SCALE)
             })
             .collect(),
     }

@@ -30,8 +30,8 @@ export! {
     guarded "neardup_report" => report;
 }
 
-/// `neardup_report(relation, radius, similarity, body, key, keep, title, column_name, filter, radii,
-/// similarities, groups, members, characters, sample_rows, exhaustive)`.
+/// `neardup_report(relation, radius, similarity, body, key, keep, title, column_name, filter,
+/// radii, similarities, groups, members, characters, sample_rows, exhaustive)`.
 fn report(call: &mut Call) -> pg_sys::Datum {
     let report = {
         let arguments = Arguments::read(call);

@@ -10,7 +10,8 @@ INSERT INTO docs SELECT i, minhash(ARRAY(SELECT i / 12 || 'w' || n
     FROM generate_series((i % 12) * 2, (i % 12) * 2 + 40) n)) FROM generate_series(0, 479) i;
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 CREATE VIEW near AS SELECT a.id AS a, b.id AS b,
-    minhash_similarity(a.sig, b.sig)::float8 AS similarity FROM docs a JOIN docs b ON a.id < b.id AND a.id / 12 = b.id / 12
+    minhash_similarity(a.sig, b.sig)::float8 AS similarity
+    FROM docs a JOIN docs b ON a.id < b.id AND a.id / 12 = b.id / 12
     WHERE minhash_similarity(a.sig, b.sig) >= 0.5;
 SELECT count(*) FROM near;
 

@@ -46,7 +46,8 @@ SELECT * FROM neardup_pairs('docs', 0);
 SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp');
 SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'other');
 SELECT count(*) FROM neardup_clusters('docs', 0, column_name => 'hash');
-SELECT pairs FROM neardup_distance_histogram('docs', 0, sample_rows => NULL, column_name => 'other');
+SELECT pairs FROM neardup_distance_histogram('docs', 0, sample_rows => NULL,
+    column_name => 'other');
 DROP INDEX docs_other, docs_hash;
 -- Two that answer alike, and a constraint's on balls of the same column.
 CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (distance = 2);

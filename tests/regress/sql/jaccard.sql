@@ -166,7 +166,8 @@ SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <=
     AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', similarity => 0.8);
 SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.7
     AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', similarity => 0.3);
-SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.8) c JOIN docs m ON m.ctid = c.member
+SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.8) c
+    JOIN docs m ON m.ctid = c.member
     JOIN docs r ON r.ctid = c.representative WHERE m.kind <> r.kind;
 -- An exclusion constraint meets only its own kind.
 CREATE TABLE kept (id int, sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=));

@@ -36,9 +36,9 @@ SELECT (a).site, (a).nr, b FROM neardup_pairs_by_key(NULL::address, 'docs', 0,
     column_name => 'fp', key => 'ROW(site, nr)::address') ORDER BY a, b;
 SELECT (neardup_pairs_by_key(NULL::bigint, 'docs', 0, column_name => 'fp')).b AS b ORDER BY b;
 -- An address is a key, too.
-SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp') p JOIN neardup_pairs_by_key(NULL::tid,
-    'docs',
-    0, key => 'ctid', column_name => 'fp') k ON (p.a, p.b) = (k.a, k.b);
+SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp') p
+    JOIN neardup_pairs_by_key(NULL::tid, 'docs', 0, key => 'ctid', column_name => 'fp') k
+    ON (p.a, p.b) = (k.a, k.b);
 SELECT count(*) FROM neardup_pairs_by_key(NULL::bigint, NULL::regclass, 0, key => 'id');
 SELECT member, representative, size, distance, pg_typeof(member)
     FROM neardup_clusters_by_key(NULL::bigint, 'docs', 0,
@@ -104,7 +104,8 @@ SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, column_name => 'fp', key => '1 
 SELECT * FROM neardup_clusters_by_key(NULL::bigint, NULL::regclass, 0, key => 'id');
 SELECT * FROM neardup_pairs_by_key(NULL::bigint, 'docs', 0, key => 'id');
 SELECT * FROM neardup_pairs_by_key(NULL::bigint, 'docs', -1, column_name => 'fp', key => 'id');
-SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, key => 'id', column_name => 'fp', filter => 'nothing > 1');
+SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, key => 'id', column_name => 'fp',
+    filter => 'nothing > 1');
 \set VERBOSITY default
 CREATE TABLE bare (id int, fp fingerprint, PRIMARY KEY (id, fp));
 CREATE INDEX bare_fp ON bare USING neardup (fp);

@@ -28,7 +28,8 @@ CREATE FUNCTION compare(index regclass, distance float8, condition text DEFAULT 
     WITH found AS (SELECT a.id AS a, b.id AS b, p.similarity FROM neardup_pairs(index,
     similarity => 1 - compare.distance) p JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b),
         once AS (SELECT DISTINCT least(a, b) AS a, greatest(a, b) AS b, similarity FROM found),
-        expected AS (SELECT a.id AS a, b.id AS b, minhash_similarity(a.sig, b.sig)::float8 AS similarity
+        expected AS (SELECT a.id AS a, b.id AS b,
+        minhash_similarity(a.sig, b.sig)::float8 AS similarity
         FROM docs a JOIN docs b ON a.id < b.id
             WHERE minhash_similarity(a.sig, b.sig) >= 1 - compare.distance AND CASE condition WHEN
             'true' THEN true ELSE a.site = b.site END)
@@ -115,7 +116,8 @@ WITH RECURSIVE edges AS (SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b
 SELECT (SELECT count(*) FROM parts), (SELECT count(*) FROM (TABLE parts EXCEPT TABLE found
     UNION ALL (TABLE found EXCEPT TABLE parts)) w);
 SELECT count(*) FILTER (WHERE c.alike <> minhash_similarity(m.sig, k.sig))
-    FROM clustered(0.1875, 'connected') c JOIN docs m ON m.id = c.member JOIN docs k ON k.id = c.kept;
+    FROM clustered(0.1875, 'connected') c JOIN docs m ON m.id = c.member
+    JOIN docs k ON k.id = c.kept;
 -- Many equal rows take no quadratic work.
 CREATE TABLE crowd (id int, sig minhash_signature);
 INSERT INTO crowd SELECT id, minhash(ARRAY['a', 'b', 'c']) FROM generate_series(1, 30000) id;

@@ -75,14 +75,16 @@ SELECT ids(ARRAY[a, b], 'prints') FROM neardup_pairs('prints_fp', 2, filter => '
 SELECT ids(ARRAY[a, b], 'prints') FROM neardup_pairs('prints_fp', 4,
     filter => 'day >= ''2026-01-02'' AND day < date ''2026-01-06'' -- a comment') ORDER BY 1;
 -- What connects others has to meet it, too; an equal row stands for one that does not.
-SELECT ids(array_agg(member), 'prints') FROM neardup_clusters('prints_fp', 2, method => 'connected')
+SELECT ids(array_agg(member), 'prints')
+    FROM neardup_clusters('prints_fp', 2, method => 'connected') GROUP BY representative ORDER BY 1;
+SELECT ids(array_agg(member), 'prints')
+    FROM neardup_clusters('prints_fp', 2, method => 'connected', filter => 'id NOT IN (2, 5)')
     GROUP BY representative ORDER BY 1;
-SELECT ids(array_agg(member), 'prints') FROM neardup_clusters('prints_fp', 2, method => 'connected',
-    filter => 'id NOT IN (2, 5)') GROUP BY representative ORDER BY 1;
 SELECT count(*) FROM neardup_clusters('prints_site', 4, filter => 'site = 0');
 SELECT count(*) FROM neardup_pairs('signed', similarity => 0.6, filter => 'id <> 3');
 SELECT count(*) FROM neardup_pairs('signed', similarity => 0, filter => 'id <> 3');
-SELECT ids(array_agg(member), 'signed') FROM neardup_clusters('signed', similarity => 0.6, filter => 'id <> 3')
+SELECT ids(array_agg(member), 'signed')
+    FROM neardup_clusters('signed', similarity => 0.6, filter => 'id <> 3')
     GROUP BY representative ORDER BY 1;
 SELECT count(*) FROM neardup_clusters('signed', similarity => 0.6, filter => 'NULL');
 SELECT count(*) FROM neardup_pairs('signed', similarity => 0.6, filter => 'false');
@@ -128,7 +130,8 @@ SELECT ids(array_agg(member), 'prints'), min(size)
 SELECT ids(array_agg(member), 'signed'), min(size), bool_and(member = representative)
     FROM neardup_clusters('signed', similarity => 0.6, singletons => true, filter => 'id <> 4')
     GROUP BY representative ORDER BY 1;
-SELECT count(*), sum(size) FROM neardup_clusters('signed', similarity => 1, method => 'connected', singletons => true);
+SELECT count(*), sum(size)
+    FROM neardup_clusters('signed', similarity => 1, method => 'connected', singletons => true);
 
 -- Work beyond what an index guarantees is refused where it is too much, not where it is little.
 SELECT count(*) FROM neardup_clusters('signed', similarity => 0.2);
@@ -146,7 +149,8 @@ SELECT (neardup_pairs('many', similarity => 0.2, filter => 'identity = 1')).a;
 -- Few rows are no such work; and who wants it gets it.
 SELECT count(*) FROM neardup_clusters('many', similarity => 0.2, filter => 'id <= 100');
 SET statement_timeout = '100ms';
-SELECT count(*) FROM (SELECT neardup_pairs('many', similarity => 0.2, exhaustive => true) OFFSET 0) p;
+SELECT count(*)
+    FROM (SELECT neardup_pairs('many', similarity => 0.2, exhaustive => true) OFFSET 0) p;
 SELECT count(*) FROM neardup_clusters('many', similarity => 0.2, exhaustive => true);
 RESET statement_timeout;
 -- An index of another length, with a column in front, of some rows.
@@ -208,7 +212,8 @@ SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram(
 SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram('prints_fp');
 SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram('prints',
     column_name => 'fp');
-SELECT count(*) FROM neardup_distance_histogram('many', similarity => 0.1, sample_rows => NULL, column_name => 'sig');
+SELECT count(*) FROM neardup_distance_histogram('many', similarity => 0.1, sample_rows => NULL,
+    column_name => 'sig');
 -- One of each group of equal fingerprints, by the column and by the index, by a sample or all.
 SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints', 5,
     column_name => 'fp');
@@ -216,11 +221,11 @@ SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('print
     column_name => 'fp', distinct_values => true);
 SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5,
     distinct_values => true);
-SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5, sample_rows => NULL,
-    distinct_values => true);
+SELECT array_agg(pairs ORDER BY distance)
+    FROM neardup_distance_histogram('prints_fp', 5, sample_rows => NULL, distinct_values => true);
 DELETE FROM prints WHERE id = 5;
-SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints_fp', 5, sample_rows => NULL,
-    distinct_values => true);
+SELECT array_agg(pairs ORDER BY distance)
+    FROM neardup_distance_histogram('prints_fp', 5, sample_rows => NULL, distinct_values => true);
 SELECT array_agg(pairs ORDER BY distance), min(similarity)
     FROM neardup_distance_histogram('prints_fp', similarity => 0.84);
 

@@ -1,4 +1,5 @@
-//! Packages for Node.js, which `tests/clients.rs` and `tests/report.rs` run, and a browser.
+//! Packages for Node.js, which `tests/clients.rs`, `tests/drivers.rs` and `tests/report.rs` run,
+//! and a browser.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
@@ -9,7 +10,7 @@ use std::process::Command;
 /// Files that pin the packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Parts of the names of tests that need the packages of clients.
-const CLIENTS: &[&str] = &["clients", "node", "drizzle", "javascript"];
+const CLIENTS: &[&str] = &["clients", "drivers", "node", "drizzle", "javascript"];
 /// Parts of the names of tests that need a browser.
 const BROWSER: &[&str] = &["report", "browser"];
 /// Names that Chromium has.
@@ -22,7 +23,7 @@ pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     if !are_selected(CLIENTS, filters) {
         return None;
     }
-    let what = "The examples in JavaScript of docs/clients.md are not tested";
+    let what = "node-postgres and the examples in JavaScript of docs/clients.md are not tested";
     said(what, packages("node", "node-drivers"))
 }
 
