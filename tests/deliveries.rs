@@ -406,3 +406,61 @@ fn older_snapshots_are_refused() -> Outcome {
     }
     Ok(())
 }
+
+/// Documents leave for the archive in batches, in two sessions at once, while another transaction
+/// deletes some that stay; later with others and by another order.
+#[test]
+fn batches_go_to_the_archive() -> Outcome {
+    let section = blocks("corpus.md", "Take them out, in batches")?.concat();
+    let at = section.find("CREATE PROCEDURE").context("a procedure")?;
+    let length = section[at..].find("END $$;").context("its end")? + "END $$;".len();
+    let database = SIGNATURES.database(&section[at..at + length])?;
+    let (mut client, mut watcher) = (database.connect()?, database.connect()?);
+    for (round, order) in [(0, "text_length, id"), (2, "text_length DESC, id DESC")] {
+        // Of each chain two neighbours, and then two that are near these.
+        let versions: Vec<Version> = (0..72)
+            .map(|i| Version {
+                id: i,
+                chain: i / 12 + 1,
+                place: i % 12,
+                rank: i * 5 % 7,
+                text: 0,
+            })
+            .filter(|version| [round, round + 1].contains(&(version.place % 4)))
+            .collect();
+        SIGNATURES.deliver(&mut client, &versions)?;
+        client.batch_execute(&format!(
+            "INSERT INTO corpus SELECT id, body, sig, text_length FROM delivery; \
+             DELETE FROM delivery; \
+             CREATE TABLE dropped AS SELECT member AS id, representative AS kept \
+                 FROM neardup_clusters_by_key(NULL::bigint, 'corpus', similarity => 0.8, \
+                     keep => '{order}') WHERE member <> representative; \
+             ALTER TABLE dropped ADD PRIMARY KEY (id); \
+             BEGIN; \
+             WITH gone AS (DELETE FROM corpus WHERE id IN \
+                 (SELECT kept FROM dropped ORDER BY kept LIMIT 3) RETURNING id, body) \
+             DELETE FROM delivered d USING gone g WHERE (d.id, d.body) = (g.id, g.body)"
+        ))?;
+        let call = "CALL archive_dropped(4);\n";
+        let sessions = [begin(&database, call)?, begin(&database, call)?];
+        until_it_waits(&mut watcher, &sessions[0])?;
+        client.batch_execute("COMMIT")?;
+        for session in sessions {
+            session.join().expect("no panic").context(order)?;
+        }
+        client.batch_execute(&format!(
+            "CALL recheck_archive('{order}'); DROP TABLE dropped"
+        ))?;
+        let archived: i64 = value(&mut client, "SELECT count(*) FROM archive")?;
+        ensure!(archived > 10, "{order}: {archived}");
+        // Those whose kept document has gone stay in the corpus, near each other.
+        for (wrong, query) in INVARIANTS {
+            let found: i64 = value(&mut client, query)?;
+            ensure!(
+                found == 0 || wrong.starts_with("pairs"),
+                "{order}: {found} {wrong}"
+            );
+        }
+    }
+    Ok(())
+}
