@@ -435,12 +435,13 @@ fn batches_go_to_the_archive() -> Outcome {
              CREATE TABLE dropped AS SELECT member AS id, representative AS kept \
                  FROM neardup_clusters_by_key(NULL::bigint, 'corpus', similarity => 0.8, \
                      keep => '{order}') WHERE member <> representative; \
-             ALTER TABLE dropped ADD PRIMARY KEY (id); \
-             BEGIN; \
-             WITH gone AS (DELETE FROM corpus WHERE id IN \
-                 (SELECT kept FROM dropped ORDER BY kept LIMIT 3) RETURNING id, body) \
-             DELETE FROM delivered d USING gone g WHERE (d.id, d.body) = (g.id, g.body)"
+             ALTER TABLE dropped ADD PRIMARY KEY (id)"
         ))?;
+        client.batch_execute(
+            "BEGIN; WITH gone AS (DELETE FROM corpus WHERE id IN \
+                 (SELECT kept FROM dropped ORDER BY kept LIMIT 3) RETURNING id, body) \
+             DELETE FROM delivered d USING gone g WHERE (d.id, d.body) = (g.id, g.body)",
+        )?;
         let call = "CALL archive_dropped(4);\n";
         let sessions = [begin(&database, call)?, begin(&database, call)?];
         until_it_waits(&mut watcher, &sessions[0])?;
