@@ -1549,7 +1549,7 @@ CREATE FUNCTION neardup_cut_segments(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 500
     AS 'MODULE_PATHNAME', 'neardup_cut_segments';
 COMMENT ON FUNCTION neardup_cut_segments(text, integer[], text) IS
-    'a text without some of its paragraphs, lines or sentences; everything else stays byte for byte';
+    'a text without some of its paragraphs, lines or sentences; all other bytes stay as they are';
 
 -- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets

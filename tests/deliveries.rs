@@ -166,8 +166,10 @@ impl Recipe {
             "{} {rule} \
              CREATE TABLE delivered (arrived bigint, id bigint, body text); \
              CREATE FUNCTION log_delivery() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-                 INSERT INTO delivered VALUES (NEW.arrived, NEW.id, NEW.body); RETURN NULL; END $$; \
-             CREATE TRIGGER log AFTER INSERT ON {staging} FOR EACH ROW EXECUTE FUNCTION log_delivery(); \
+                 INSERT INTO delivered VALUES (NEW.arrived, NEW.id, NEW.body); \
+                 RETURN NULL; END $$; \
+             CREATE TRIGGER log AFTER INSERT ON {staging} FOR EACH ROW \
+                 EXECUTE FUNCTION log_delivery(); \
              CREATE VIEW now AS SELECT id::bigint, body, {archived} AS value FROM {table}; \
              CREATE VIEW archived AS SELECT id::bigint, body, {archived} AS value, {kept} AS kept, \
                  {measure} AS measure, superseded, version FROM archive; \

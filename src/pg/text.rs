@@ -39,8 +39,8 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Offsets in `bytes`, a text of the server's encoding, of ascending offsets in `text`, which is the
-/// same in UTF-8. Each offset is the start of a character or the end.
+/// Offsets in `bytes`, a text of the server's encoding, of ascending offsets in `text`, which is
+/// the same in UTF-8. Each offset is the start of a character or the end.
 pub fn server_offsets(bytes: &[u8], text: &str, offsets: &[usize]) -> Vec<usize> {
     let mut found = Vec::new();
     if bytes == text.as_bytes() {

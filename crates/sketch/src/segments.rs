@@ -10,7 +10,7 @@
 //!   [`crate::sentences`] cuts them: 16 characters in a row that are neither letters nor digits end
 //!   one, and what follows of these is one by itself.
 //!
-//! Each segment has a range to cut, which is what to remove with it so that everything else can stay
+//! Each segment has a range to cut, which is what to remove with it so that everything else stays
 //! byte for byte: whole lines with their line ends, so that no indentation is left behind.
 //!
 //! [UAX 14]: https://www.unicode.org/reports/tr14/
