@@ -1543,6 +1543,14 @@ COMMENT ON FUNCTION neardup_segments(text, text) IS
     'the paragraphs, lines or sentences of a text in its order, each with its place in characters, '
     'a hash of its normal form, and its minhash64';
 
+CREATE FUNCTION neardup_cut_segments(
+    body text, ordinals integer[], unit text DEFAULT 'paragraph'
+) RETURNS text
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 500
+    AS 'MODULE_PATHNAME', 'neardup_cut_segments';
+COMMENT ON FUNCTION neardup_cut_segments(text, integer[], text) IS
+    'a text without some of its paragraphs, lines or sentences; all other bytes stay as they are';
+
 -- ------------------------------------------------------------------------------------------------
 -- minhash_signature: estimates of the Jaccard similarity of sets
 -- ------------------------------------------------------------------------------------------------

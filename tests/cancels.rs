@@ -19,6 +19,7 @@ const LONG: &[&str] = &[
     "SELECT count(*) FROM words, left(t, 2000000) l, neardup_diff(l, reverse(l))",
     "SELECT neardup_diff_html(l, reverse(l), 3) FROM words, left(t, 2000000) l",
     "SELECT count(fp) FROM words, neardup_segments(replace(t, ' ', E'\\n'), 'line')",
+    "SELECT length(neardup_cut_segments(t, '{1}', 'sentence')) FROM words",
     "SELECT neardup_common_features(t || n, 0.5, 'word', 2) FROM words, generate_series(1, 3) n",
     "SELECT count(*) FROM words, shared_passages(t, t || ' x', 2)",
     "SELECT count(*) FROM word, shared_passages(t, t, 2, 'char')",

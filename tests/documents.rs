@@ -243,6 +243,46 @@ fn examples_print_what_the_documents_show() -> Outcome {
     Ok(())
 }
 
+/// The block that readers see first, on a table that has copies.
+#[test]
+fn the_first_block_of_the_readme_runs_in_order() -> Outcome {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let text = std::fs::read_to_string(path)?;
+    let block = text.split("```sql\n").nth(1).context("a block")?;
+    let block = block.split("```").next().context("its end")?;
+    let at = block.find("CREATE INDEX").context("an index")?;
+    let server = Database::create()?;
+    let database = Database::create_on(server.conninfo(), "")?;
+    let mut client = database.connect()?;
+    client.batch_execute(&block[..at])?;
+    // 20 texts of 100 words, each four times: equal, with another word, and with other white space.
+    client.batch_execute(
+        "INSERT INTO docs SELECT 20 * copy + number, string_agg('w' || number || '_' || word \
+                 || CASE WHEN word = 50 AND copy = 1 THEN 'x' ELSE '' END, \
+                 CASE copy WHEN 2 THEN '  ' ELSE ' ' END ORDER BY word) \
+         FROM generate_series(0, 19) number, generate_series(0, 3) copy, \
+             generate_series(1, 100) word GROUP BY number, copy; \
+         INSERT INTO docs VALUES (-1, NULL), (-2, '...')",
+    )?;
+    for statement in block[at..].split_inclusive(";\n") {
+        client
+            .batch_execute(statement)
+            .context(statement.to_owned())?;
+    }
+    let left = "SELECT array_agg(DISTINCT id % 20 ORDER BY id % 20)::text || count(*) FROM docs \
+        WHERE fp IS NOT NULL";
+    let expected = "SELECT array_agg(n)::text || 20 FROM generate_series(0, 19) n";
+    let [left, expected] = [left, expected].map(|query| client.query_one(query, &[]));
+    assert_eq!(left?.get::<_, String>(0), expected?.get::<_, String>(0));
+    let copy = client.execute(
+        "INSERT INTO docs SELECT 99, body FROM docs WHERE id % 20 = 7",
+        &[],
+    );
+    let code = copy.err().and_then(|error| error.code().cloned());
+    assert_eq!(code, Some(postgres::error::SqlState::EXCLUSION_VIOLATION));
+    Ok(())
+}
+
 #[test]
 fn blocks_are_found_under_their_heading() {
     let document = "# A\n```sql\nno\n```\n## B\n```sql\none\ntwo\n```\n\n```text\nout\n```\n\

@@ -59,6 +59,10 @@ const CASES: &[(&str, &str)] = &[
         "neardup_segments(text,",
         "(SELECT max(hash) FROM neardup_segments(t))",
     ),
+    (
+        "neardup_cut_segments(text,",
+        "length(neardup_cut_segments(t, '{1}', 'sentence'))",
+    ),
     ("neardup_text_length(text,", "neardup_text_length(t)"),
     (
         "neardup_text_length(text,",

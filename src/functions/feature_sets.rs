@@ -63,7 +63,8 @@ fn text_without(call: &mut Call) -> Datum {
     }
     let text = visible_text(call, 0, call.bool(2));
     let parts = set.remaining_parts(text.utf8(), &mut check_interrupts);
-    let left = (!parts.is_empty()).then(|| text.joined(&parts, REMAINDER_SEPARATOR));
+    let separator = REMAINDER_SEPARATOR.encode_utf8(&mut [0; 4]).to_owned();
+    let left = (!parts.is_empty()).then(|| text.joined(&parts, &separator));
     call.return_value(left)
 }
 

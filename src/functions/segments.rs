@@ -1,9 +1,14 @@
 //! `neardup_segments(body, unit)`: paragraphs, lines or sentences as rows.
+//! `neardup_cut_segments(body, ordinals, unit)`: the text without some of them.
+use std::collections::BTreeSet;
+
+use neardup_sketch::memory::GrowVec;
 use neardup_sketch::segments::{Segment, segment_hash, segments};
 use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
+use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::memory::check_interrupts;
 use crate::pg::server_text::ServerText;
@@ -53,6 +58,38 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
+/// `neardup_cut_segments(body, ordinals, unit)`: all other bytes stay, in the encoding of the
+/// database.
+fn without_segments(call: &mut Call) -> Datum {
+    let unit = text_options::named(call, 2);
+    let body = call.server_text(0);
+    let segments = segments(body.utf8(), unit, &mut check_interrupts);
+    let mut ordinals = BTreeSet::new();
+    for ordinal in call.array::<i32>(1, "ordinals").iter() {
+        if ordinal < 1 || ordinal as usize > segments.len() {
+            unknown_segment(ordinal, segments.len());
+        }
+        ordinals.insert(ordinal as usize - 1);
+    }
+    let mut kept = Vec::new();
+    let mut start = 0;
+    for &ordinal in &ordinals {
+        let cut = &segments[ordinal].cut;
+        kept.grow_push(start..cut.start);
+        start = cut.end;
+    }
+    kept.grow_push(start..body.utf8().len());
+    body.joined(&kept, "")
+}
+
+fn unknown_segment(ordinal: i32, count: usize) -> ! {
+    UserError::invalid_parameter(format!("segment {ordinal} does not exist"))
+        .detail(format!("The text has {count} segments."))
+        .hint("Use ordinals that neardup_segments returns for the same text and unit.")
+        .raise()
+}
+
 export! {
     guarded "neardup_segments" => rows;
+    guarded "neardup_cut_segments" => without_segments;
 }

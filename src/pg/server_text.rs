@@ -191,10 +191,9 @@ impl<'a> ServerText<'a> {
     }
 
     /// A new `text` of the server with parts of this one, by the bytes of the UTF-8 form.
-    /// `separator` is a character of ASCII, written between two parts.
-    pub fn joined(&self, parts: &[Range<usize>], separator: char) -> Datum {
-        let mut separator_bytes = [0; 4];
-        let separator = separator.encode_utf8(&mut separator_bytes).as_bytes();
+    /// `separator` is ASCII, written between two parts.
+    pub fn joined(&self, parts: &[Range<usize>], separator: &str) -> Datum {
+        let separator = separator.as_bytes();
         let mut slices: Vec<&[u8]> = Vec::new();
         for (n, part) in parts.iter().enumerate() {
             if n > 0 {

@@ -10,6 +10,9 @@
 //!   [`crate::sentences`] cuts them: 16 characters in a row that are neither letters nor digits end
 //!   one, and what follows of these is one by itself.
 //!
+//! Each segment has a range to cut, which is what to remove with it so that everything else stays
+//! byte for byte: whole lines with their line ends, so that no indentation is left behind.
+//!
 //! [UAX 14]: https://www.unicode.org/reports/tr14/
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
 
@@ -52,6 +55,12 @@ pub struct Segment {
     pub bytes: Range<usize>,
     /// Number of characters before it.
     pub start: usize,
+    /// Bytes to remove with it. These ranges ascend and do not overlap.
+    ///
+    /// - For a line, the whole line with its indentation and its line end.
+    /// - For a paragraph, its whole lines and the blank lines after them.
+    /// - For a sentence, itself and the white space after it up to the line end.
+    pub cut: Range<usize>,
 }
 
 /// Characters between two calls of `check`.
@@ -66,6 +75,7 @@ const CHECK_EVERY: usize = 1 << 16;
 /// let found = segments(text, Unit::Paragraph, &mut || ());
 /// assert_eq!(&text[found[1].bytes.clone()], "One line\nand another.");
 /// assert_eq!(found[1].start, 9);
+/// assert_eq!(found[0].cut, 0..9);
 /// ```
 #[must_use]
 pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment> {
@@ -76,9 +86,11 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
         chars: 0,
     };
     match unit {
-        Unit::Paragraph => paragraphs(text, check, |part| builder.add(part)),
-        Unit::Line => lines(text, check, |part, _| builder.add(part)),
-        Unit::Sentence => sentences(text, check, |part| builder.add(part)),
+        Unit::Paragraph => paragraphs(text, check, |part, cut| builder.add(part, cut)),
+        Unit::Line => lines(text, check, |line| {
+            builder.add(line.start..line.end, line.start..line.next);
+        }),
+        Unit::Sentence => sentences(text, check, |part| builder.add_sentence(part)),
     }
     builder.segments
 }
@@ -135,24 +147,50 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Adds a part of the text, without white space around it, unless it is nothing else.
-    fn add(&mut self, part: Range<usize>) {
+    fn add(&mut self, part: Range<usize>, cut: Range<usize>) {
+        let bytes = self.trimmed(part);
+        if bytes.is_empty() {
+            return;
+        }
+        self.chars += self.text[self.byte..bytes.start].chars().count();
+        self.byte = bytes.start;
+        self.segments.grow_push(Segment {
+            bytes,
+            start: self.chars,
+            cut,
+        });
+    }
+
+    /// Adds a sentence. The line end after it stays, as does the indentation before it.
+    fn add_sentence(&mut self, part: Range<usize>) {
+        let bytes = self.trimmed(part);
+        let after = &self.text[bytes.end..];
+        let stays = |c| !is_space(c) || is_line_end(c);
+        let end = bytes.end + after.find(stays).unwrap_or(after.len());
+        self.add(bytes.clone(), bytes.start..end);
+    }
+
+    /// A part of the text without white space around it.
+    fn trimmed(&self, part: Range<usize>) -> Range<usize> {
         let whole = &self.text[part.clone()];
         let start = part.end - whole.trim_start_matches(is_space).len();
         let end = part.start + whole.trim_end_matches(is_space).len();
-        if start >= end {
-            return;
-        }
-        self.chars += self.text[self.byte..start].chars().count();
-        self.byte = start;
-        self.segments.grow_push(Segment {
-            bytes: start..end,
-            start: self.chars,
-        });
+        start..end.max(start)
     }
 }
 
-/// Calls `each` for each line with the character that ends it, if any does.
-fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>, Option<char>)) {
+/// Line of a text.
+struct Line {
+    start: usize,
+    /// End of its text, without its last line end.
+    end: usize,
+    /// Start of the next line, or the end of the text.
+    next: usize,
+    /// Last character of the line end; `None` at the end of the text.
+    terminator: Option<char>,
+}
+
+fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
     let mut start = 0;
     for (n, (at, c)) in text.char_indices().enumerate() {
         if n.is_multiple_of(CHECK_EVERY) {
@@ -164,27 +202,48 @@ fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>,
         let after = at + c.len_utf8();
         // Both are one line end.
         if !(c == '\r' && text[after..].starts_with('\n')) {
-            each(start..at, Some(c));
+            each(Line {
+                start,
+                end: at,
+                next: after,
+                terminator: Some(c),
+            });
             start = after;
         }
     }
-    each(start..text.len(), None);
+    each(Line {
+        start,
+        end: text.len(),
+        next: text.len(),
+        terminator: None,
+    });
 }
 
-fn paragraphs(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
-    // From the start of the first line to the end of the last one.
-    let mut open: Option<Range<usize>> = None;
-    lines(text, check, |line, end| {
-        let is_blank = text[line.clone()].chars().all(is_space);
+/// Calls `each` for each paragraph with the range of its lines and the range to cut.
+fn paragraphs(
+    text: &str,
+    check: &mut dyn FnMut(),
+    mut each: impl FnMut(Range<usize>, Range<usize>),
+) {
+    // From the start of the first line to the end of the last one, and whether another line would
+    // begin another paragraph.
+    let mut open: Option<(Range<usize>, bool)> = None;
+    lines(text, check, |line| {
+        let is_blank = text[line.start..line.end].chars().all(is_space);
         if !is_blank {
-            open.get_or_insert(line.clone()).end = line.end;
+            if let Some((paragraph, _)) = open.take_if(|(_, ended)| *ended) {
+                each(paragraph.clone(), paragraph.start..line.start);
+            }
+            let (paragraph, _) = open.get_or_insert((line.start..line.end, false));
+            paragraph.end = line.end;
         }
-        if (is_blank || matches!(end, Some('\u{2029}') | None))
-            && let Some(paragraph) = open.take()
-        {
-            each(paragraph);
+        if let Some((_, ended)) = &mut open {
+            *ended |= is_blank || line.terminator == Some('\u{2029}');
         }
     });
+    if let Some((paragraph, _)) = open {
+        each(paragraph.clone(), paragraph.start..text.len());
+    }
 }
 
 fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
@@ -290,6 +349,50 @@ mod tests {
         }
     }
 
+    /// The texts that are left when one segment is cut, for each.
+    fn without_each(text: &str, unit: Unit) -> Vec<String> {
+        let found = segments(text, unit, &mut || ());
+        let left = |cut: Range<usize>| [&text[..cut.start], &text[cut.end..]].concat();
+        found.into_iter().map(|segment| left(segment.cut)).collect()
+    }
+
+    #[test]
+    fn cuts_leave_other_segments_as_they_are() {
+        let text = "\r\n  one\r\n  1\r\n \t\r\n\r\n\ttwo\r\n\r\nthree\u{2029}  four";
+        assert_eq!(
+            without_each(text, Unit::Paragraph),
+            [
+                "\r\n\ttwo\r\n\r\nthree\u{2029}  four",
+                "\r\n  one\r\n  1\r\n \t\r\n\r\nthree\u{2029}  four",
+                "\r\n  one\r\n  1\r\n \t\r\n\r\n\ttwo\r\n\r\n  four",
+                "\r\n  one\r\n  1\r\n \t\r\n\r\n\ttwo\r\n\r\nthree\u{2029}",
+            ]
+        );
+        assert_eq!(
+            without_each("\n  one \r\n\n\ttwo\rthree", Unit::Line),
+            [
+                "\n\n\ttwo\rthree",
+                "\n  one \r\n\nthree",
+                "\n  one \r\n\n\ttwo\r"
+            ]
+        );
+        assert_eq!(
+            without_each("  One.  Two! \n Three. 四。五。", Unit::Sentence),
+            [
+                "  Two! \n Three. 四。五。",
+                "  One.  \n Three. 四。五。",
+                "  One.  Two! \n 四。五。",
+                "  One.  Two! \n Three. 五。",
+                "  One.  Two! \n Three. 四。",
+            ]
+        );
+        // Invisible characters are no white space: their paragraph is one like others.
+        assert_eq!(
+            without_each("a\n\n\u{200B}\u{AD}\n\nb", Unit::Paragraph)[1],
+            "a\n\nb"
+        );
+    }
+
     #[test]
     fn places_are_counted_in_characters() {
         let text = "é 一\n\n  ж\nя.";
@@ -327,9 +430,12 @@ mod tests {
             text in any_text(),
             unit in prop::sample::select(vec![Unit::Paragraph, Unit::Line, Unit::Sentence]),
         ) {
-            let mut at = 0;
+            let (mut at, mut cut_up_to) = (0, 0);
             for segment in segments(&text, unit, &mut || ()) {
                 let Range { start, end } = segment.bytes;
+                prop_assert!(segment.cut.start <= start && end <= segment.cut.end);
+                prop_assert!(cut_up_to <= segment.cut.start);
+                cut_up_to = segment.cut.end;
                 prop_assert!(text[at..start].chars().all(is_space));
                 prop_assert_eq!(segment.start, text[..start].chars().count());
                 prop_assert!(start < end);
@@ -338,6 +444,35 @@ mod tests {
                 at = end;
             }
             prop_assert!(text[at..].chars().all(is_space));
+        }
+
+        /// Without some of its lines or paragraphs a text has the others, with the same white space
+        /// before and behind each.
+        #[test]
+        fn what_is_not_cut_stays(
+            text in "[a-c\u{200B}é中 \t\nR\u{2028}]{0,40}",
+            unit in prop::sample::select(vec![Unit::Paragraph, Unit::Line]),
+            goes in any::<u64>(),
+        ) {
+            // A carriage return by itself could become a line end with the line feed that follows.
+            let text = text.replace('R', "\r\n");
+            let found = segments(&text, unit, &mut || ());
+            let goes = |i: usize| goes >> (i % 64) & 1 == 1;
+            let mut left = String::new();
+            let mut at = 0;
+            for (i, segment) in found.iter().enumerate() {
+                left += &text[at..segment.cut.start];
+                if !goes(i) {
+                    left += &text[segment.cut.clone()];
+                }
+                at = segment.cut.end;
+            }
+            left += &text[at..];
+            let kept = found.iter().enumerate().filter(|(i, _)| !goes(*i));
+            let expected: Vec<&str> = kept.map(|(_, s)| &text[s.cut.clone()]).collect();
+            let others: Vec<Segment> = segments(&left, unit, &mut || ());
+            let others: Vec<&str> = others.iter().map(|s| &left[s.cut.clone()]).collect();
+            prop_assert_eq!(others, expected);
         }
 
         /// A line's hash is that of the line as a feature.

@@ -1,4 +1,5 @@
--- The recipes of docs/dedup.md, and the plans of those that join.
+-- The recipes of docs/dedup.md, and the plans of those that join. Those that move documents between
+-- tables are in tests/deliveries.rs.
 CREATE SCHEMA recipes_test;
 SET search_path = recipes_test, public;
 SET client_min_messages = warning;
@@ -190,43 +191,4 @@ SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d
 EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m
     WHERE m.fp <~> s.fp <= 3);
 SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
--- Merge: what is new, one of each among the new.
-BEGIN;
-LOCK TABLE docs, staging IN SHARE ROW EXCLUSIVE MODE;
-CREATE TEMPORARY TABLE fresh ON COMMIT DROP AS
-SELECT s.* FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
-CREATE INDEX fresh_fp ON fresh USING neardup (fp);
-INSERT INTO docs (id, body, fp)
-SELECT f.id, f.body, f.fp FROM fresh f
-WHERE NOT EXISTS (SELECT FROM neardup_clusters('fresh', 3, keep => 'id') c
-                  WHERE c.member = f.ctid AND c.member <> c.representative);
-TRUNCATE staging;
-COMMIT;
-SELECT count(*) FROM docs WHERE id > 300000;
-SELECT count(*) FROM neardup_pairs('docs', 3);
--- Merge where the better one stays, new or old.
-INSERT INTO staging SELECT 400000 + id, body || ' and more', (fp::bigint # 5)::fingerprint FROM docs
-    WHERE id BETWEEN 1001 AND 1030;
-INSERT INTO staging SELECT 410000 + id, '', (fp::bigint # 5)::fingerprint FROM docs
-    WHERE id BETWEEN 2001 AND 2030;
-CREATE TABLE replaced (id int, kept int, at timestamptz DEFAULT now());
-BEGIN;
-LOCK TABLE docs, staging IN SHARE ROW EXCLUSIVE MODE;
-INSERT INTO docs (id, body, fp) SELECT id, body, fp FROM staging;
-WITH dropped AS MATERIALIZED (
-    SELECT m.id, r.id AS kept
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
-    JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
-    WHERE c.member <> c.representative
-), deleted AS (
-    DELETE FROM docs d USING dropped x WHERE d.id = x.id RETURNING d.id, x.kept
-)
-INSERT INTO replaced (id, kept)
-SELECT d.id, d.kept FROM deleted d
-WHERE NOT EXISTS (SELECT FROM staging s WHERE s.id = d.id);
-TRUNCATE staging;
-COMMIT;
-SELECT count(*), min(id), max(id), bool_and(kept = 400000 + id) AS by_its_copy FROM replaced;
-SELECT count(*) FROM docs WHERE id > 400000;
-SELECT count(*) FROM neardup_pairs('docs', 3);
 DROP SCHEMA recipes_test CASCADE;

@@ -31,3 +31,51 @@ SELECT count(*) FROM neardup_segments('a', 'word');
 \echo :SQLSTATE
 SELECT count(*) FROM neardup_segments('a', '');
 \echo :SQLSTATE
+
+-- neardup_cut_segments: everything else stays byte for byte.
+SELECT unit, n, neardup_cut_segments(body, ARRAY[n], unit) AS without
+FROM (VALUES (E'\n  One. Two.\r\n\tThree\n \n\n    é四。 Five\n\nSix')) t (body),
+    (VALUES ('paragraph'), ('line'), ('sentence')) u (unit), generate_series(1, 3) n
+ORDER BY unit, n;
+SELECT neardup_cut_segments(E'  a\n b\nc', '{3,1,3}', 'line') AS without_two,
+    neardup_cut_segments(E' a\n\n b ', '{}') = E' a\n\n b ' AS without_none,
+    neardup_cut_segments(E' a\n\n b ', '{1,2}') = '' AS without_all,
+    neardup_cut_segments('a', NULL) IS NULL AS nothing;
+SELECT neardup_cut_segments(E'a\n\nb', '{1,3}');
+\echo :SQLSTATE
+SELECT neardup_cut_segments(E'a\n\nb', '{0}');
+\echo :SQLSTATE
+SELECT neardup_cut_segments(E'a\n\nb', '{1,NULL}');
+\echo :SQLSTATE
+SELECT neardup_cut_segments('a', '{1}', 'word');
+\echo :SQLSTATE
+-- In other encodings too, with characters that are two in UTF-8.
+SELECT current_database() AS home \gset
+SET client_min_messages = warning;
+CREATE DATABASE neardup_segments ENCODING 'EUC_JIS_2004' LOCALE 'C' TEMPLATE template0;
+\c neardup_segments
+SET client_min_messages = warning;
+CREATE EXTENSION neardup;
+SET client_encoding = 'UTF8';
+SELECT neardup_cut_segments(E'一か゚\n\n  か゚二\n\n三か゚\n', '{2}') = E'一か゚\n\n三か゚\n' AS middle,
+    neardup_cut_segments(E'一か゚\n\n  か゚二\n\n三か゚\n', '{1,3}') = E'  か゚二\n\n' AS ends;
+\c :home
+DROP DATABASE neardup_segments;
+SET client_min_messages = warning;
+CREATE DATABASE neardup_segments ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0;
+\c neardup_segments
+SET client_min_messages = warning;
+CREATE EXTENSION neardup;
+SET client_encoding = 'UTF8';
+SELECT neardup_cut_segments(E'é\n\tü\nö', '{2}', 'line') = E'é\nö' AS same;
+\c :home
+DROP DATABASE neardup_segments;
+SET client_min_messages = warning;
+CREATE DATABASE neardup_segments ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0;
+\c neardup_segments
+SET client_min_messages = warning;
+CREATE EXTENSION neardup;
+SET client_encoding = 'SQL_ASCII';
+SELECT neardup_cut_segments(E'é\n\tü\nö', '{2}', 'line') = E'é\nö' AS same;
+\c :home
+DROP DATABASE neardup_segments;
