@@ -44,6 +44,7 @@ plain! {
     AtEOXact_GUC(commits: bool, level: i32);
     FindDefaultConversionProc(from: i32, to: i32) -> Oid;
     GetDatabaseEncoding() -> i32;
+    GetTopTransactionIdIfAny() -> pg_sys::TransactionId;
     GetUserId() -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;
