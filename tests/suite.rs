@@ -50,6 +50,7 @@ mod prepared;
 mod queries;
 mod recipes;
 mod relations;
+mod renewals;
 mod replication;
 mod report;
 mod rules;
