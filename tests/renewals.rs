@@ -47,12 +47,13 @@ const COPIES: [Copies; 5] = [
     Copies {
         kind: "minhash_signature",
         opclass: "minhash_ops",
-        value: "minhash('a b c d e f g h i j k l m n o p q r s t u v w x y ' || i % 2, shingle => 1)",
+        value: "minhash('a b c d e f g h i j k l m n o p q r s t u v w x ' || i % 2, \
+                shingle => 1)",
         near: "a.fp ~= b.fp",
     },
 ];
 
-/// What the deletion of an original is done by.
+/// Statements after which row 1 is not an original any more.
 const ENDS: [&str; 2] = [
     "DELETE FROM docs WHERE id = 1",
     "UPDATE docs SET fp = NULL WHERE id = 1",
@@ -68,7 +69,8 @@ impl Copies {
             ..
         } = self;
         client.batch_execute(&format!(
-            "CREATE TABLE docs (id bigint PRIMARY KEY, site int, fp {kind}, dup bigint {reference}); \
+            "CREATE TABLE docs (id bigint PRIMARY KEY, site int, fp {kind}, \
+                 dup bigint {reference}); \
              INSERT INTO docs SELECT i, 1, ({value})::{kind}, CASE WHEN i > 1 THEN 1 END \
                  FROM generate_series(1, {count} + 1) AS i; \
              CREATE INDEX ON docs USING neardup (site, fp {opclass}) {predicate}; \

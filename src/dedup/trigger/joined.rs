@@ -1,9 +1,9 @@
 //! Originals that copies joined or became after their own original was deleted or changed.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
-//! all of them, and each search reads and skips the marked ones. One search per copy would therefore
-//! take time quadratic in the number of copies. So the trigger first compares a copy with the
-//! originals of the copies before it, and searches the index only if none of them is near.
+//! all of them, and each search reads and skips the marked ones. One search per copy would
+//! therefore take time quadratic in the number of copies. So the trigger first compares a copy with
+//! the originals of the copies before it, and searches the index only if none of them is near.
 use std::cell::RefCell;
 use std::collections::VecDeque;
 

@@ -204,8 +204,8 @@ impl State {
     }
 
     /// Locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope, key or mark.
-    /// Waits for sessions that mark rows with its key before the new version is written, so that they can
-    /// insert further copies meanwhile.
+    /// Waits for sessions that mark rows with its key before the new version is written, so that
+    /// they can insert further copies meanwhile.
     fn hold_off_markers(&self, marks: &Marks, table: Rel, old: &NewRow, new: &NewRow, stays: bool) {
         let key = self.columns.key.expect("a column is found for this action");
         let is_original = old.get(marks.mark).is_none()
