@@ -249,6 +249,78 @@ fn beside_clients(
     })
 }
 
+/// Clients that insert copies of one original, and statements of each.
+const COUNTING_CLIENTS: u32 = 8;
+const COUNTED: u32 = 50;
+
+/// An ordinary trigger counts the copies of an original. Of single-row inserts, none fails.
+#[test]
+fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
+    let database = Database::create()?;
+    let mut admin = database.connect()?;
+    admin.batch_execute(
+        "CREATE FUNCTION count_copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             EXECUTE format('UPDATE %I SET seen = seen + 1 WHERE id = $1', TG_TABLE_NAME) \
+                 USING NEW.dup; \
+             RETURN NEW; \
+         END $$",
+    )?;
+    // The counter fires before the row is written, or after it; the mark is a foreign key, or none.
+    let timings = ["AFTER", "BEFORE"];
+    let references = ["", "REFERENCES {} ON DELETE SET NULL"];
+    for (table, at) in TABLES.into_iter().zip(0..) {
+        let (name, timing) = (table.name, timings[at % 2]);
+        table.create(&mut admin)?;
+        let reference = references[at / 2 % 2].replace("{}", name);
+        if !reference.is_empty() {
+            admin.batch_execute(&format!(
+                "ALTER TABLE {name} ADD FOREIGN KEY (dup) {reference}"
+            ))?;
+        }
+        let original = table.value(&mut Random::new(1));
+        admin.batch_execute(&format!(
+            "CREATE TRIGGER z_count {timing} INSERT ON {name} FOR EACH ROW \
+                 EXECUTE FUNCTION count_copy(); \
+             INSERT INTO {name} (id, site, fp) VALUES (0, 1, {original})"
+        ))?;
+        std::thread::scope(|scope| -> Outcome {
+            let clients: Vec<_> = (0..COUNTING_CLIENTS)
+                .map(|client| (scope, client, database.conninfo()))
+                .map(|(scope, client, conninfo)| {
+                    scope.spawn(move || -> Outcome {
+                        let mut connection = connect(conninfo)?;
+                        connection.batch_execute("SET deadlock_timeout = '20ms'")?;
+                        for row in 0..COUNTED {
+                            let id = 1 + client * COUNTED + row;
+                            connection.batch_execute(&format!(
+                                "INSERT INTO {name} (id, site, fp) \
+                                 SELECT {id}, 1, fp FROM {name} WHERE id = 0"
+                            ))?;
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            for client in clients {
+                match client.join() {
+                    Ok(outcome) => outcome?,
+                    Err(_) => bail!("a client panicked"),
+                }
+            }
+            Ok(())
+        })?;
+        let copies = i64::from(COUNTING_CLIENTS * COUNTED);
+        let count = |query: &str| format!("SELECT {query} FROM {name}");
+        let seen: i64 = value(
+            &mut admin,
+            &count("(max(seen) FILTER (WHERE id = 0))::bigint"),
+        )?;
+        let marked: i64 = value(&mut admin, &count("count(*) FILTER (WHERE dup = 0)"))?;
+        assert_eq!([seen, marked], [copies; 2], "{name}");
+    }
+    Ok(())
+}
+
 fn check_all(admin: &mut Client) -> Outcome {
     // The checks must not find by the index what it holds.
     admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;

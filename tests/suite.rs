@@ -52,6 +52,7 @@ mod privileges;
 mod queries;
 mod recipes;
 mod relations;
+mod renewals;
 mod replication;
 mod report;
 mod rules;

@@ -10,7 +10,7 @@ use super::keys::with_words;
 use super::metric::Metric;
 use super::strategies;
 use crate::pg::memory::work_mem;
-use crate::pg::rel::OpenRelation;
+use crate::pg::rel::{OpenRelation, Rel};
 use crate::pg::scan_path::{ScanPath, page_costs};
 use crate::pg::{backend, server};
 use crate::types::signature::near_duplicate;
@@ -90,6 +90,22 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
         selectivity: share.max(work.fetched),
         pages: work.to_all.leaves.min(f64::from(path.index.pages)),
     }
+}
+
+/// Returns the cost of one search within a radius in one scope if all pages are cached, for
+/// comparing the indexes of a table. Infinite for indexes on sets.
+pub fn search_cost(index: Rel, radius: u32) -> f64 {
+    with_words!(words_of(index), N => {
+        let index = Index::<N>::open(index);
+        match &index.metric {
+            Metric::MinHash(bands) => bands.count() as f64 * (DESCENT + LEAF),
+            Metric::Hamming => {
+                let plan = plan_of(&index.meta, &index.block_layout, radius, index.rows());
+                plan.descents_worth() * DESCENT + plan.leaves * LEAF
+            }
+            Metric::Overlap => f64::INFINITY,
+        }
+    })
 }
 
 /// Cost of the table's pages that the server deducts, as all-visible, from the cost of an

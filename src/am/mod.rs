@@ -5,7 +5,7 @@
 mod advice;
 mod build;
 mod callbacks;
-mod cost;
+pub mod cost;
 pub mod dirty_scan;
 mod hamming_search;
 mod handler;

@@ -46,6 +46,7 @@ plain! {
     GetAuthenticatedUserId() -> Oid;
     GetDatabaseEncoding() -> i32;
     GetSessionUserId() -> Oid;
+    GetTopTransactionIdIfAny() -> pg_sys::TransactionId;
     GetUserId() -> Oid;
     IndexGetRelation(index: Oid, missing_ok: bool) -> Oid;
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;

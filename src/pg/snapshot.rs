@@ -18,6 +18,17 @@ impl RegisteredSnapshot {
         }
     }
 
+    /// A new snapshot at every isolation level, which sees what this transaction has written.
+    pub fn latest() -> Self {
+        // SAFETY: within a transaction.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            let raw = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
+            let xmin = (*raw).xmin;
+            RegisteredSnapshot { raw, xmin }
+        }
+    }
+
     /// The snapshot as the server has it.
     pub fn raw(&self) -> pg_sys::Snapshot {
         self.raw

@@ -39,17 +39,32 @@ pub fn value(statement: &CStr, parameters: &[Value]) -> Option<OwnedValue> {
 /// Returns the first value of the first row that a SELECT yields: `None` if there is no row, and
 /// `Some(None)` for NULL.
 pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Option<OwnedValue>> {
+    let [value] = row(statement, parameters, sees)?;
+    Some(value)
+}
+
+/// Returns the first values of the first row that a SELECT yields, `None` for NULL; or `None` if
+/// there is no row. Raises an internal error if the row has fewer columns.
+pub fn row<const COLUMNS: usize>(
+    statement: &CStr,
+    parameters: &[Value],
+    sees: Sees,
+) -> Option<[Option<OwnedValue>; COLUMNS]> {
     connected(statement, |connection| {
         let reads = sees == Sees::SameAsOuter;
         connection.execute(statement, parameters, pg_sys::SPI_OK_SELECT, reads);
-        // SAFETY: the statement has just yielded its rows, with at least one column each.
+        // SAFETY: the statement has just yielded its rows; the columns are counted.
         unsafe {
             (pg_sys::SPI_processed > 0).then(|| {
                 let table = &*pg_sys::SPI_tuptable;
-                let mut null = true;
-                let value = pg_sys::SPI_getbinval(*table.vals, table.tupdesc, 1, &mut null);
-                let column = compat::attribute(&*table.tupdesc, 1);
-                (!null).then(|| Value::new(value, column).to_owned())
+                assert!((*table.tupdesc).natts as usize >= COLUMNS);
+                core::array::from_fn(|at| {
+                    let (column, mut null) = (at as i16 + 1, true);
+                    let value =
+                        pg_sys::SPI_getbinval(*table.vals, table.tupdesc, column.into(), &mut null);
+                    let attribute = compat::attribute(&*table.tupdesc, column);
+                    (!null).then(|| Value::new(value, attribute).to_owned())
+                })
             })
         }
     })

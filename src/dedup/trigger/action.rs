@@ -75,8 +75,8 @@ pub fn run(
     }
 }
 
-/// Marks the row with the key of the one that it repeats, which nobody can change or delete until
-/// the transaction ends.
+/// Marks the row with the key of the one that it repeats. Until the transaction ends, other
+/// sessions cannot delete that row or change the columns that make the mark true.
 fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut NewRow) -> Outcome {
     let (key, mark) =
         (columns.key.zip(columns.mark)).expect("both columns are found for this action");
@@ -89,7 +89,7 @@ fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut N
     if !may_know(marks, table, key, original) {
         marks::hidden(table);
     }
-    if found.row.lock(table, Mode::Share, true) != Locked::Yes {
+    if found.row.lock(table, Mode::KeyShare, true) != Locked::Yes {
         return Outcome::Retry;
     }
     row.set(mark, Some(original));

@@ -1,4 +1,5 @@
 //! Columns and index that a trigger's arguments name.
+use core::cmp::Ordering;
 use core::ops::Deref;
 use std::ffi::{CStr, CString};
 
@@ -7,6 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::arguments::{Action, Arguments};
 use super::names;
 use super::near::Length;
+use crate::am::cost::search_cost;
 use crate::am::index::metric_of;
 use crate::am::keys::Layout;
 use crate::am::metric::Metric;
@@ -202,8 +204,30 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     }
 }
 
-/// Finds the index that rows are looked up in: one with exactly the wanted columns in front.
-/// Returns its scope columns as well, its metric, and the greatest distance of near-duplicates.
+/// Index with exactly the scope columns in front, in which rows may be looked up.
+struct Suitable<'a> {
+    index: Rel<'a>,
+    scope: Vec<EqualColumn>,
+    metric: Metric,
+    limit: u32,
+}
+
+impl Suitable<'_> {
+    /// Orders indexes from the most to the least suitable: partial ones first, then by the cost of
+    /// a search, then by name. REINDEX CONCURRENTLY changes OIDs and keeps names.
+    fn compare(&self, other: &Self) -> Ordering {
+        let partial_first = |it: &Self| !it.index.is_partial();
+        let cost = |it: &Self| search_cost(it.index, it.limit);
+        let name = |it: &Self| catalog::relation_name(it.index.oid());
+        (partial_first(self).cmp(&partial_first(other)))
+            .then_with(|| cost(self).total_cmp(&cost(other)))
+            .then_with(|| name(self).cmp(&name(other)))
+    }
+}
+
+/// Finds the index that rows are looked up in: the most suitable of those with exactly the wanted
+/// columns in front. Returns its scope columns as well, its metric, and the greatest distance of
+/// near-duplicates.
 fn find_index(
     table: Rel,
     named: &NamedColumns,
@@ -214,7 +238,7 @@ fn find_index(
     let opened: Vec<OpenRelation> = indexes
         .map(|oid| OpenRelation::index(oid, pg_sys::AccessShareLock))
         .collect();
-    opened.iter().find_map(|index| {
+    let suitable = opened.iter().filter_map(|index| {
         let index = index.rel();
         let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
         let values = Layout::of(index).values;
@@ -226,8 +250,15 @@ fn find_index(
         }
         let metric = metric_of(index);
         let limit = arguments.or_invalid(arguments.near.limit(length(index, &metric)));
-        (metric.finds_all_within(limit)).then(|| (index.oid(), scope, metric, limit))
-    })
+        (metric.finds_all_within(limit)).then(|| Suitable {
+            index,
+            scope,
+            metric,
+            limit,
+        })
+    });
+    let best = suitable.min_by(Suitable::compare)?;
+    Some((best.index.oid(), best.scope, best.metric, best.limit))
 }
 
 /// The length of the values of an index.

@@ -34,7 +34,24 @@ pub struct Found {
     /// True if it was committed after the transaction's snapshot was taken, in a transaction that
     /// sees only what was there then.
     pub unseen: bool,
+    pub fingerprint: OwnedValue,
     pub row: SeenRow,
+}
+
+impl Found {
+    /// Describes an existing row at a distance. The row has a fingerprint.
+    pub fn new(table: Rel, columns: &Columns, slot: &Slot, distance: u32) -> Self {
+        let fingerprint = slot.get(columns.fingerprint);
+        Found {
+            distance,
+            key: (columns.key).and_then(|key| slot.get(key).map(Value::to_owned)),
+            unseen: slot.is_unseen(table),
+            fingerprint: fingerprint
+                .expect("a near row has a fingerprint")
+                .to_owned(),
+            row: SeenRow::new(table, slot),
+        }
+    }
 }
 
 /// Result of one lookup.
@@ -150,12 +167,7 @@ fn lookup(
             return ControlFlow::Continue(());
         }
         if nearest.as_ref().is_none_or(|best| distance < best.distance) {
-            nearest = Some(Found {
-                distance,
-                key: (columns.key).and_then(|key| row.slot.get(key).map(Value::to_owned)),
-                unseen: row.slot.is_unseen(table),
-                row: SeenRow::new(table, row.slot),
-            });
+            nearest = Some(Found::new(table, columns, row.slot, distance));
         }
         match columns.metric.comes_in_order() || distance == 0 {
             true => ControlFlow::Break(()),
@@ -184,7 +196,7 @@ fn lookup(
 }
 
 /// The distance of a row to the new one; `None` if this row does not count.
-fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
+pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     // A marked row is a near-duplicate itself, and no original.
     if query.own_row.is_version(row) || columns.mark.is_some_and(|mark| row.get(mark).is_some()) {
         return None;

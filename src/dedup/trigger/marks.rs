@@ -1,8 +1,10 @@
 //! The life of marks, for `action=mark`. A mark names a row that exists and is an original, its own
 //! mark being NULL; there are no chains of marks.
 //!
-//! - The BEFORE trigger locks the original FOR SHARE before it marks a row with its key. A
-//!   session that changes or deletes the original waits for that transaction.
+//! - The BEFORE trigger locks the original FOR KEY SHARE before it marks a row with its key. A
+//!   session that deletes the original waits for that transaction, as with a foreign key. So does
+//!   an UPDATE of the original's fingerprint, scope, key or mark, because the triggers then lock
+//!   the original FOR UPDATE. Other UPDATEs do not wait.
 //! - The AFTER trigger sees an original go, change, or become marked itself. It sets the marks
 //!   that name it to NULL, one by one in the order of keys, and the BEFORE trigger compares each of
 //!   these rows again: the first becomes an original or joins another, and the next ones find it.
@@ -23,8 +25,10 @@ use crate::pg::equality::TypeEquality;
 use crate::pg::errors::UserError;
 use crate::pg::new_row::NewRow;
 use crate::pg::rel::Rel;
+use crate::pg::row_lock::{self, Version};
 use crate::pg::security_context::AsConstraint;
 use crate::pg::spi::{self, Sees};
+use crate::pg::tid::item_pointer;
 use crate::pg::value::{OwnedValue, Value};
 
 /// Most rows that are looked up, from mark to mark, to find the original that a mark set by hand
@@ -39,8 +43,10 @@ pub struct Marks {
     equality: TypeEquality,
     /// Its operator, for statements.
     pub equals: Vec<u8>,
-    /// The mark of the row with a key, which gets locked.
+    /// The address and the mark of the row with a key, which gets locked.
     lock: CString,
+    /// The address of the row with a key.
+    address: CString,
     /// True if the row with a key is an original.
     is_original: CString,
     /// True if there is a row with a key, for a user.
@@ -87,7 +93,8 @@ impl Marks {
             key,
             mark,
             equality,
-            lock: text(&[b"SELECT ", &mark_name, &row, b" FOR SHARE"]),
+            lock: text(&[b"SELECT ctid, ", &mark_name, &row, b" FOR KEY SHARE"]),
+            address: text(&[b"SELECT ctid", &row]),
             is_original: text(&[b"SELECT ", &mark_name, b" IS NULL", &row]),
             is_visible: text(&[b"SELECT true", &row]),
             dependents: text(&[
@@ -161,7 +168,8 @@ impl Marks {
     }
 
     /// Gives a row the mark that it had, unless that names no original any more. Returns whether it
-    /// has done so.
+    /// has done so. The original needs no lock: a session that changes it finds this row by the
+    /// mark that it has already, and waits for the row.
     pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
         let before = old.get(self.mark);
         if before.is_some_and(|before| !self.names_original(table, before)) {
@@ -171,11 +179,39 @@ impl Marks {
         true
     }
 
-    /// Returns whether a key is that of an original.
+    /// Returns whether a key is that of an original. Does not read by the statement's snapshot: the
+    /// statement may have waited for a transaction that renewed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::of(table);
-        let found = spi::value(&self.is_original, &[self.keyed(key)]);
-        found.is_some_and(|original| original.get().as_bool())
+        let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);
+        found
+            .flatten()
+            .is_some_and(|original| original.get().as_bool())
+    }
+
+    /// Locks the row with a key against deletion and against changes of what marks depend on, and
+    /// returns its mark. Returns `None` if there is no such row.
+    fn lock(&self, table: Rel, key: Value) -> Option<Option<OwnedValue>> {
+        loop {
+            let owner = AsConstraint::of(table);
+            let [address, mark] = spi::row(&self.lock, &[key], Sees::Latest)?;
+            drop(owner);
+            let address = address.expect("each row has an address").as_tid();
+            // The version may have been replaced while the lock waited. In REPEATABLE READ and
+            // SERIALIZABLE the next attempt raises error 40001.
+            if row_lock::is_current(table, item_pointer(address)) {
+                return Some(mark);
+            }
+            pgrx::check_for_interrupts!();
+        }
+    }
+
+    /// The current version of the row with a key.
+    pub fn row_with<'a>(&self, table: Rel<'a>, key: Value) -> Option<Version<'a>> {
+        let owner = AsConstraint::of(table);
+        let address = spi::first(&self.address, &[self.keyed(key)], Sees::Latest);
+        drop(owner);
+        Version::fetch(table, item_pointer(address.flatten()?.as_tid()))
     }
 
     /// The key of the original that a mark set by hand leads to. That row is locked.
@@ -191,10 +227,7 @@ impl Marks {
                 .hint("Take the other row's mark away first: it is an original then.")
                 .raise();
             }
-            let owner = AsConstraint::of(table);
-            let found = spi::first(&self.lock, &[key.get()], Sees::Latest);
-            drop(owner);
-            match found {
+            match self.lock(table, key.get()) {
                 Some(None) => return key,
                 Some(Some(next)) => key = self.keyed(next.get()).to_owned(),
                 None => UserError::new(

@@ -9,6 +9,7 @@ mod arguments;
 mod columns;
 mod compute;
 mod flight;
+mod joined;
 mod log;
 mod lookup;
 mod marks;
@@ -25,6 +26,7 @@ use pgrx::pg_sys;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::new_row::NewRow;
 use crate::pg::rel::Rel;
+use crate::pg::row_lock::hold_off_sharers;
 use crate::pg::tid::tid_of;
 use crate::pg::trigger::TriggerCall;
 use crate::pg::value::{OwnedValue, Value};
@@ -33,12 +35,15 @@ use arguments::Arguments;
 use columns::{Columns, Types};
 use compute::Fingerprints;
 use flight::Flight;
-use marks::Recheck;
+use joined::Place;
+use lookup::{Found, Query};
+use marks::{Marks, Recheck};
 use own_row::{Keys, NewKey, OwnRow};
 use usage::misused;
 
 /// State of one trigger, kept as long as one statement lasts.
 struct State {
+    trigger: pg_sys::Oid,
     action: PreparedAction,
     columns: Columns,
     fingerprints: Fingerprints,
@@ -99,6 +104,7 @@ impl State {
             .chain(flight.scope_columns(&columns))
             .any(|column| table.is_stored_generated(column));
         State {
+            trigger: trigger.oid,
             action: PreparedAction::new(&arguments, table, &columns),
             columns,
             fingerprints,
@@ -142,31 +148,33 @@ impl State {
                 row.get(scope.column).map(Value::to_owned)
             })
             .collect();
+        let compared = fingerprint.zip(scope);
+        let stays = match (&compared, old) {
+            (Some((fingerprint, scope)), Some(old)) => self.stays(old, fingerprint.get(), scope),
+            _ => false,
+        };
+        if let (Some(marks), Some(old)) = (marks, old) {
+            let new = complete.as_ref().unwrap_or(&row);
+            self.hold_off_markers(marks, table, old, new, stays);
+        }
         // What belongs nowhere is near nothing, as for a constraint.
-        let (Some(fingerprint), Some(scope)) = (fingerprint, scope) else {
+        let Some((fingerprint, scope)) = compared else {
             row.clear(columns.mark);
             return Some(row);
         };
-        let scope: Vec<Value> = scope.iter().map(OwnedValue::get).collect();
-        if let Some(old) = old.filter(|old| self.stays(old, fingerprint.get(), &scope)) {
-            let mut settles = || {
-                let marks = marks?;
-                let key = columns.key.expect("a column is found for this action");
-                if !self.manual && marks.keep(table, old, &mut row) {
-                    return Some(false);
-                }
-                let own = complete.as_ref().unwrap_or(&row).get(key);
-                Some(marks.settle(table, old, &mut row, own, |value| {
-                    action::may_know(marks, table, key, value)
-                }))
-            };
-            if !recheck && settles() != Some(true) {
+        let mut again = recheck;
+        if let Some(old) = old.filter(|_| stays && !recheck) {
+            again = marks.is_some_and(|marks| {
+                self.loses_mark(marks, table, old, &mut row, complete.as_ref())
+            });
+            if !again {
                 return Some(row);
             }
         }
         row.clear(columns.mark);
+        let scope: Vec<Value> = scope.iter().map(OwnedValue::get).collect();
         loop {
-            let query = lookup::Query {
+            let query = Query {
                 row: complete.as_ref().unwrap_or(&row),
                 fingerprint: fingerprint.get(),
                 scope: &scope,
@@ -175,7 +183,7 @@ impl State {
                     None => OwnRow::Key(NewKey::new(table, &row, &self.keys)),
                 },
             };
-            let Some(found) = lookup::find_existing(table, columns, &query, &self.flight) else {
+            let Some(found) = self.find(table, &query, again) else {
                 return Some(row);
             };
             // Whatever happens now, the row does not count as an original.
@@ -195,13 +203,72 @@ impl State {
         }
     }
 
+    /// Locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope, key or mark.
+    /// Waits for sessions that mark rows with its key before the new version is written, so that
+    /// they can insert further copies meanwhile.
+    fn hold_off_markers(&self, marks: &Marks, table: Rel, old: &NewRow, new: &NewRow, stays: bool) {
+        let key = self.columns.key.expect("a column is found for this action");
+        let is_original = old.get(marks.mark).is_none()
+            && old.get(self.columns.fingerprint).is_some()
+            && old.get(key).is_some();
+        let is_same = |column| marks.equal(old.get(column), new.get(column));
+        let mark_stays = !self.manual || is_same(marks.mark);
+        if is_original && !(stays && mark_stays && is_same(key)) {
+            hold_off_sharers(table, tid_of(old.address()));
+        }
+    }
+
+    /// Decides about the mark of a row whose fingerprint and scope stay. Returns whether the row is
+    /// to be compared again, because its mark names no original any more.
+    fn loses_mark(
+        &self,
+        marks: &Marks,
+        table: Rel,
+        old: &NewRow,
+        row: &mut NewRow,
+        complete: Option<&NewRow>,
+    ) -> bool {
+        if !self.manual {
+            return !marks.keep(table, old, row);
+        }
+        let key = self.columns.key.expect("a column is found for this action");
+        let own = complete.unwrap_or(row).get(key);
+        marks.settle(table, old, row, own, |value| {
+            action::may_know(marks, table, key, value)
+        })
+    }
+
+    /// Returns the row that a new one, or a new version, repeats. A copy that is compared `again`
+    /// joins an original that one before it has joined or become, if it is near one of these.
+    fn find(&self, table: Rel, query: &Query, again: bool) -> Option<Found> {
+        let columns = &self.columns;
+        let Some(marks) = self.action.marks().filter(|_| again) else {
+            return lookup::find_existing(table, columns, query, &self.flight);
+        };
+        let place = Place::new(self.trigger, columns);
+        if let Some(found) = joined::find(place, table, marks, columns, query) {
+            return Some(found);
+        }
+        let found = lookup::find_existing(table, columns, query, &self.flight);
+        let key = match &found {
+            Some(found) => found.key.as_ref().map(OwnedValue::get),
+            None => columns.key.and_then(|key| query.row.get(key)),
+        };
+        let fingerprint =
+            (found.as_ref()).map_or(query.fingerprint, |found| found.fingerprint.get());
+        if let Some(key) = key {
+            joined::keep(place, key, fingerprint, query.scope);
+        }
+        found
+    }
+
     /// Returns whether a row keeps its fingerprint and its scope.
-    fn stays(&self, old: &NewRow, fingerprint: Value, scope: &[Value]) -> bool {
+    fn stays(&self, old: &NewRow, fingerprint: Value, scope: &[OwnedValue]) -> bool {
         let columns = &self.columns;
         (old.get(columns.fingerprint))
             .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
-            && (columns.scope.iter().zip(scope)).all(|(column, &value)| {
-                (old.get(column.column)).is_some_and(|old| column.equal(old, value))
+            && (columns.scope.iter().zip(scope)).all(|(column, value)| {
+                (old.get(column.column)).is_some_and(|old| column.equal(old, value.get()))
             })
     }
 }

@@ -12,6 +12,7 @@ use super::remark;
 use super::usage::misused;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
+use crate::pg::row_lock::hold_off_sharers;
 use crate::pg::security_context::AsConstraint;
 use crate::pg::spi;
 use crate::pg::tid::{item_pointer, tid_of};
@@ -63,6 +64,10 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
         if new.get(mark).is_none() && compared.all(same) {
             return;
         }
+        // Sessions that mark a row with this key have to commit before the search for copies. The
+        // BEFORE trigger has this lock already, unless the UPDATE did not fire it or another
+        // trigger changed the row after it.
+        hold_off_sharers(table, tid_of(new.address()));
     }
     compare_again(table, marks, key_was);
 }

@@ -1,0 +1,138 @@
+//! Originals that copies joined or became after their own original was deleted or changed.
+//!
+//! The copies of one original are usually near each other. An index that is not partial contains
+//! all of them, and each search reads and skips the marked ones. One search per copy would
+//! therefore take time quadratic in the number of copies. So the trigger first compares a copy with
+//! the originals of the copies before it, and searches the index only if none of them is near.
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use pgrx::pg_sys;
+
+use super::columns::Columns;
+use super::lookup::{self, Found, Query};
+use super::marks::Marks;
+use crate::pg::rel::Rel;
+use crate::pg::server;
+use crate::pg::value::{OwnedValue, Value};
+
+/// Largest number of originals that are kept. The oldest is dropped for a new one.
+const MAX_ORIGINALS: usize = 1000;
+
+/// Trigger, index and transaction for which originals are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    trigger: pg_sys::Oid,
+    index: pg_sys::Oid,
+    transaction: pg_sys::TransactionId,
+}
+
+impl Place {
+    /// Creates the place of a trigger with these columns in the current transaction.
+    pub fn new(trigger: pg_sys::Oid, columns: &Columns) -> Self {
+        Place {
+            trigger,
+            index: columns.index,
+            transaction: server::GetTopTransactionIdIfAny(),
+        }
+    }
+}
+
+/// Copy of an original's values. The row may have changed since, so [`find`] reads it again.
+struct Original {
+    key: OwnedValue,
+    fingerprint: OwnedValue,
+    /// The values of the scope columns, in the index's order.
+    scope: Vec<OwnedValue>,
+}
+
+impl Original {
+    /// Returns the distance to a row that is compared, if that is in the same scope and near.
+    fn distance(&self, columns: &Columns, query: &Query) -> Option<u32> {
+        let same_scope = (columns.scope.iter().zip(&self.scope).zip(query.scope))
+            .all(|((column, own), &value)| column.equal(own.get(), value));
+        let distance = || {
+            columns
+                .metric
+                .distance(self.fingerprint.get(), query.fingerprint)
+        };
+        same_scope
+            .then(distance)?
+            .filter(|&distance| distance <= columns.limit)
+    }
+}
+
+/// The originals of one place.
+type Kept = (Place, VecDeque<Original>);
+
+thread_local! {
+    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+}
+
+/// Keeps an original that a row, compared again, has joined or become.
+pub fn keep(place: Place, key: Value, fingerprint: Value, scope: &[Value]) {
+    let original = Original {
+        key: key.to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        scope: scope.iter().copied().map(Value::to_owned).collect(),
+    };
+    KEPT.with_borrow_mut(|kept| match kept {
+        Some((known, originals)) if *known == place => {
+            if originals.len() == MAX_ORIGINALS {
+                originals.pop_front();
+            }
+            originals.push_back(original);
+        }
+        _ => *kept = Some((place, VecDeque::from([original]))),
+    });
+}
+
+/// Returns the nearest of the kept originals that is near a row and still an original.
+pub fn find(
+    place: Place,
+    table: Rel,
+    marks: &Marks,
+    columns: &Columns,
+    query: &Query,
+) -> Option<Found> {
+    loop {
+        let (at, key) = nearest(place, columns, query)?;
+        let version = marks.row_with(table, key.get());
+        let found = version.filter(|version| !version.is_undecided);
+        let found = found.and_then(|version| {
+            let distance = lookup::distance(&version.slot, columns, query)?;
+            Some(Found::new(table, columns, &version.slot, distance))
+        });
+        match found {
+            // The search decides about a row that is not in the transaction's snapshot.
+            Some(found) if !found.unseen => return Some(found),
+            _ => forget(place, at, marks, &key),
+        }
+    }
+}
+
+/// The position and the key of the nearest of the kept originals that is near a row.
+fn nearest(place: Place, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
+    KEPT.with_borrow(|kept| {
+        let (_, originals) = kept.as_ref().filter(|(known, _)| *known == place)?;
+        let near = originals.iter().enumerate().filter_map(|(at, original)| {
+            let distance = original.distance(columns, query)?;
+            Some((distance, at, original))
+        });
+        let (_, at, original) = near.min_by_key(|(distance, at, _)| (*distance, *at))?;
+        Some((at, original.key.get().to_owned()))
+    })
+}
+
+/// Removes a row that is no longer a near original.
+fn forget(place: Place, at: usize, marks: &Marks, key: &OwnedValue) {
+    KEPT.with_borrow_mut(|kept| {
+        if let Some((known, originals)) = kept
+            && *known == place
+            && (originals.get(at))
+                .is_some_and(|it| marks.equal(Some(it.key.get()), Some(key.get())))
+        {
+            originals.remove(at);
+        }
+    });
+}
