@@ -28,7 +28,7 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION copy_of(n bigint) RETURNS fingerprint IMMUTABLE \
         RETURN CASE WHEN n % 20 > 0 THEN apart_of(n) END; \
     CREATE FUNCTION crowd_of(n bigint) RETURNS fingerprint IMMUTABLE \
-        RETURN (hashint8extended(n % 40, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
+        RETURN (hashint8extended(n % 4, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
     CREATE FUNCTION count_copy() RETURNS trigger LANGUAGE plpgsql AS $$ \
         DECLARE counted bigint; BEGIN \
             EXECUTE format('UPDATE %I SET copies = copies + 1 WHERE id = $1', TG_TABLE_NAME) \
