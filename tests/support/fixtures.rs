@@ -34,7 +34,8 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
             EXECUTE format('UPDATE %I SET copies = copies + 1 WHERE id = $1', TG_TABLE_NAME) \
                 USING NEW.original; \
             GET DIAGNOSTICS counted = ROW_COUNT; \
-            IF counted <> 1 THEN RAISE 'mark % of row % names no row', NEW.original, NEW.id; END IF; \
+            IF counted <> 1 THEN \
+                RAISE 'mark % of row % names no row', NEW.original, NEW.id; END IF; \
             EXECUTE format('INSERT INTO %I VALUES ($1)', TG_TABLE_NAME || '_log') \
                 USING NEW.original; \
             RETURN NULL; END $$;";

@@ -209,6 +209,21 @@ Conf libgc1:amd64 (1:8.2.2-3 Debian:12.15/oldstable [amd64])
         }
     }
 
+    /// A call elsewhere would not be simulated.
+    #[test]
+    fn no_other_file_calls_apt_get() {
+        let sources = crate::cargo::workspace().join("xtask/src");
+        let call = ["Command::new(\"", "apt-get\")"].concat();
+        let files: Vec<_> = walkdir::WalkDir::new(sources)
+            .into_iter()
+            .map(|entry| entry.unwrap().into_path())
+            .filter(|path| path.is_file())
+            .filter(|path| fs::read_to_string(path).unwrap().contains(&call))
+            .collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(files[0].ends_with("setup/apt.rs"), "{files:?}");
+    }
+
     #[test]
     fn removals_and_half_installed_packages_count() {
         let simulated = "Remv postgresql-15 [15.18-0+deb12u1]\nPurg libpq5 [15.18-0+deb12u1]\n\
