@@ -1,6 +1,6 @@
 //! Calls of apt-get. Every installation is simulated first, and refused where it would change a
 //! package of a machine that has a PostgreSQL server: an upgrade restarts running servers.
-use super::{Missing, find};
+use super::{Missing, find, sudo};
 use crate::program::{output, run};
 use crate::ui;
 use anyhow::{Context, Result, bail};
@@ -108,7 +108,7 @@ fn refuse_changes(packages: &[String], simulated: &str) -> Result<()> {
          Nothing was changed. When that suits the server, type\n\n  {sudo}apt-get install \
          --no-install-recommends {packages}\n\nand run this again.",
         packages = packages.join(" "),
-        sudo = super::packages::sudo(),
+        sudo = sudo(),
     );
     Err(Missing(text).into())
 }

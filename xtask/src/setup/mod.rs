@@ -2,6 +2,7 @@
 mod apt;
 mod clang;
 mod find;
+mod folders;
 mod packages;
 mod private;
 mod wheels;
@@ -12,7 +13,7 @@ pub use packages::install_packages;
 
 use crate::ui;
 use anyhow::{Result, bail};
-use neardup_pgserver::{PgConfig, SUPPORTED};
+use neardup_pgserver::{PgConfig, SUPPORTED, is_root};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -33,6 +34,11 @@ impl fmt::Display for Missing {
 }
 
 impl std::error::Error for Missing {}
+
+/// Prefix of commands that the user types as root.
+fn sudo() -> &'static str {
+    if is_root() { "" } else { "sudo " }
+}
 
 /// A thing that the build needs and that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Installing what is missing, or naming the command that does.
-use super::{Missing, Need, apt};
+use super::{Missing, Need, apt, sudo};
 use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::{PgConfig, is_root};
@@ -106,11 +106,6 @@ fn debian_version(version: &str) -> Option<&str> {
 /// Returns whether apt-get has the packages of this PostgreSQL.
 pub fn has_packages(pg: &PgConfig) -> bool {
     System::here() == System::Debian && pg.has_server() && is_from_packages(pg)
-}
-
-/// Prefix of commands for root.
-pub fn sudo() -> &'static str {
-    if is_root() { "" } else { "sudo " }
 }
 
 /// Returns whether the distribution's or PostgreSQL's own packages could have put it there.

