@@ -1,11 +1,10 @@
 //! Tables of the workload, and the conditions that hold for them at any time.
 use super::data::{RADII, Random};
-use super::oracle::{compare, repeat};
+use super::oracle::compare;
 use super::table::value;
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, GenericClient, IsolationLevel, Transaction};
 use std::slice;
-use std::sync::atomic::AtomicBool;
 
 /// Values of rows, made from a number: clusters of near ones, single ones, and NULL.
 const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
@@ -337,27 +336,6 @@ pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> 
         let any = format!("{}_", place.table);
         place.answers(&mut transaction, &any, radius, &mut random, strict)?;
     }
-    transaction.commit()?;
-    Ok(())
-}
-
-/// Repeats a search in one snapshot until `done`. It finds the same rows each time, or fails where
-/// the server has pruned rows that the snapshot sees.
-pub fn search_again(
-    client: &mut Client,
-    place: &Fixture,
-    seed: u64,
-    done: &AtomicBool,
-) -> Result<()> {
-    let mut transaction = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()?;
-    let mut random = Random::new(seed);
-    let value = place.of(&(random.below(250) * 20 + 1).to_string());
-    let ball = place.in_ball(&value, random.pick(&RADII));
-    repeat(&mut transaction, place.table, &ball, done)?;
     transaction.commit()?;
     Ok(())
 }

@@ -3,7 +3,6 @@ use super::data::{Probe, RADII, probes};
 use super::table::{Table, Type, value};
 use anyhow::{Context, Result, bail, ensure};
 use postgres::{GenericClient, SimpleQueryMessage};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -181,33 +180,6 @@ pub fn compare(
         }
     }
     Ok(expected.len())
-}
-
-/// Asserts until `done` that a condition finds the same rows in the same snapshot, by each way to
-/// use an index.
-pub fn repeat(
-    client: &mut impl GenericClient,
-    table: &str,
-    condition: &str,
-    done: &AtomicBool,
-) -> Result<()> {
-    let query = format!("SELECT coalesce(array_agg(id), '{{}}') FROM {table} WHERE {condition}");
-    Way::Sequential.set(client)?;
-    let expected = sorted(client, &query)?;
-    for way in Way::INDEXED.into_iter().cycle() {
-        if done.load(Ordering::Relaxed) {
-            break;
-        }
-        way.set(client)?;
-        let found = sorted(client, &query)?;
-        ensure!(
-            found == expected,
-            "{way:?} in an old snapshot, {condition}: {}",
-            difference(&found, &expected)
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 impl Table {

@@ -33,8 +33,6 @@ pub enum Work {
     Rebuild,
     /// Asserts that the index answers as the sequential scan does, in one snapshot.
     Search,
-    /// Repeats a search in one snapshot, which may become too old.
-    SearchAgain,
 }
 
 /// Work of a client, and its table.
@@ -85,7 +83,6 @@ impl Job {
             Work::Rebuild => rebuild(place, random),
             // Not a statement, but many.
             Work::Search => ("search", String::new()),
-            Work::SearchAgain => ("search in an old snapshot", String::new()),
         }
     }
 }
@@ -240,9 +237,6 @@ fn work_until(
         busy.set(doing);
         let mut result = match busy.job.0 {
             Work::Search => fixtures::search(&mut client, busy.job.1, random.bits(), strict),
-            Work::SearchAgain => {
-                fixtures::search_again(&mut client, busy.job.1, random.bits(), done)
-            }
             _ => client.batch_execute(&statement).map_err(Into::into),
         };
         if (result.as_ref()).is_err_and(|error| is_allowed(busy.job, error)) {
@@ -258,7 +252,8 @@ fn work_until(
     }
 }
 
-fn server_error(error: &anyhow::Error) -> Option<&Error> {
+/// Returns the server's error, if that is the cause.
+pub fn server_error(error: &anyhow::Error) -> Option<&Error> {
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>())
