@@ -25,7 +25,19 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION apart_of(n bigint) RETURNS fingerprint IMMUTABLE \
         RETURN (hashint8extended(n % 1500, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
     CREATE FUNCTION copy_of(n bigint) RETURNS fingerprint IMMUTABLE \
-        RETURN CASE WHEN n % 20 > 0 THEN apart_of(n) END;";
+        RETURN CASE WHEN n % 20 > 0 THEN apart_of(n) END; \
+    CREATE FUNCTION crowd_of(n bigint) RETURNS fingerprint IMMUTABLE \
+        RETURN (hashint8extended(n % 4, 9) # (1::bigint << (n % 64)::int))::fingerprint; \
+    CREATE FUNCTION count_copy() RETURNS trigger LANGUAGE plpgsql AS $$ \
+        DECLARE counted bigint; BEGIN \
+            EXECUTE format('UPDATE %I SET copies = copies + 1 WHERE id = $1', TG_TABLE_NAME) \
+                USING NEW.original; \
+            GET DIAGNOSTICS counted = ROW_COUNT; \
+            IF counted <> 1 THEN \
+                RAISE 'mark % of row % names no row', NEW.original, NEW.id; END IF; \
+            EXECUTE format('INSERT INTO %I VALUES ($1)', TG_TABLE_NAME || '_log') \
+                USING NEW.original; \
+            RETURN NULL; END $$;";
 
 /// A table with an index, and how rows of it are made. The index is named after the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +56,8 @@ pub struct Fixture {
     apart: Option<u32>,
     /// The distance within which copies are marked with the key of an original, if any.
     marks: Option<u32>,
+    /// True if a trigger counts the copies of an original.
+    counts: bool,
     /// True if the rows go with a crash.
     unlogged: bool,
     /// True if rows have signatures, and the options of a second index.
@@ -62,6 +76,7 @@ pub const DOCS: Fixture = Fixture {
     keeps_apart: false,
     apart: None,
     marks: None,
+    counts: false,
     unlogged: false,
     signatures: false,
     other_options: "distance = 2, blocks = 5",
@@ -143,6 +158,45 @@ pub const MARKED: Fixture = Fixture {
     marks: Some(3),
     ..DOCS
 };
+/// Marks as in [`MARKED`], and a trigger that counts copies in the row of their original. The log
+/// has a row for each count.
+pub const COUNTED: Fixture = Fixture {
+    table: "counted",
+    create: "CREATE TABLE counted (id bigint PRIMARY KEY, fp fingerprint, original bigint, \
+                 copies bigint NOT NULL DEFAULT 0); \
+             CREATE TABLE counted_log (original bigint); \
+             CREATE INDEX counted_fp ON counted USING neardup (fp); \
+             CREATE INDEX counted_original ON counted (original); \
+             CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON counted FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+             CREATE TRIGGER renew AFTER UPDATE OR DELETE ON counted FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+             CREATE TRIGGER count AFTER INSERT ON counted FOR EACH ROW \
+                 WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION count_copy();",
+    row: "id, copy_of(id)",
+    of: "copy_of",
+    marks: Some(3),
+    counts: true,
+    ..DOCS
+};
+/// As [`COUNTED`], with many copies of few originals. Its writers insert single rows.
+pub const CROWDED: Fixture = Fixture {
+    table: "crowded",
+    create: "CREATE TABLE crowded (id bigint PRIMARY KEY, fp fingerprint, original bigint, \
+                 copies bigint NOT NULL DEFAULT 0); \
+             CREATE TABLE crowded_log (original bigint); \
+             CREATE INDEX crowded_fp ON crowded USING neardup (fp); \
+             CREATE INDEX crowded_original ON crowded (original); \
+             CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON crowded FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+             CREATE TRIGGER renew AFTER UPDATE OR DELETE ON crowded FOR EACH ROW \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+             CREATE TRIGGER count AFTER INSERT ON crowded FOR EACH ROW \
+                 WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION count_copy();",
+    row: "id, crowd_of(id)",
+    of: "crowd_of",
+    ..COUNTED
+};
 /// Empty after a crash.
 pub const FLEETING: Fixture = Fixture {
     table: "fleeting",
@@ -152,9 +206,9 @@ pub const FLEETING: Fixture = Fixture {
     ..DOCS
 };
 
-/// All of them.
-pub const FIXTURES: [&Fixture; 8] = [
-    &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &FLEETING,
+/// All of them but [`CROWDED`].
+pub const FIXTURES: [&Fixture; 9] = [
+    &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &COUNTED, &FLEETING,
 ];
 /// Those that a standby has as well.
 pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
@@ -204,6 +258,11 @@ impl Fixture {
             "DELETE FROM {table} WHERE id NOT IN \
              (SELECT id FROM {table} ORDER BY hashint8(id) LIMIT {rows})"
         ))?;
+        if self.counts {
+            client.batch_execute(&format!(
+                "DELETE FROM {table}_log WHERE original NOT IN (SELECT id FROM {table})"
+            ))?;
+        }
         Ok(())
     }
 
@@ -309,6 +368,9 @@ pub fn hold(client: &mut Client, places: &[&Fixture], seed: u64) -> Result<usize
         if let Some(distance) = place.marks {
             marks_hold(client, place, distance)?;
         }
+        if place.counts {
+            counts_hold(client, place)?;
+        }
     }
     Ok(indexes)
 }
@@ -329,6 +391,17 @@ fn marks_hold(client: &mut Client, place: &Fixture, distance: u32) -> Result<()>
         client,
         &pairs,
     )
+}
+
+/// Asserts that each row counts the inserts whose mark named it.
+fn counts_hold(client: &mut Client, place: &Fixture) -> Result<()> {
+    let table = place.table;
+    let untrue = format!(
+        "SELECT count(*) FROM {table} LEFT JOIN \
+             (SELECT original AS id, count(*) AS logged FROM {table}_log GROUP BY original) AS log \
+             USING (id) WHERE copies <> coalesce(logged, 0)"
+    );
+    place.has_none("counts that are not true", client, &untrue)
 }
 
 /// The query for the indexes of a table that are tested and complete.

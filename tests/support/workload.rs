@@ -13,8 +13,11 @@ use std::time::Duration;
 /// Work that a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Inserts 1 to 100 rows in a transaction, some of which are rolled back.
+    /// Inserts 1 to 100 rows in each of two subtransactions; some of these and some of the
+    /// transactions are rolled back.
     Insert,
+    /// Inserts one row without BEGIN.
+    Single,
     /// Inserts thousands of rows in a statement: leaves are split all the time.
     Fill,
     /// Deletes or updates some rows.
@@ -49,18 +52,25 @@ impl Job {
         let table = place.table;
         match work {
             Work::Insert => {
-                let end = random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]);
-                let insert = place.insert(random.pick(&[1, 1, 10, 100]));
-                ("insert", format!("BEGIN; {insert}; {end}"))
+                let inserts = [0; 2].map(|_| place.insert(random.pick(&[1, 1, 10, 100])));
+                ("insert", transaction(&inserts, random))
             }
-            Work::Fill => ("insert with splits", place.insert(3_000)),
-            Work::Change => ("update or delete", change(place, random)),
+            Work::Single => ("insert of a row", place.insert(1)),
+            Work::Fill => {
+                let inserts = [place.insert(1_500), place.insert(1_500)];
+                ("insert with splits", transaction(&inserts, random))
+            }
+            Work::Change => {
+                let changes = [change(place, random), change(place, random)];
+                ("update or delete", transaction(&changes, random))
+            }
             Work::Drain => match random.below(8) {
                 0 => ("insert with splits", place.insert(1_000)),
-                1 | 2 => (
-                    "delete of most",
-                    format!("DELETE FROM {table} WHERE id % 20 <> {}", random.below(20)),
-                ),
+                1 | 2 => {
+                    let delete =
+                        format!("DELETE FROM {table} WHERE id % 20 <> {}", random.below(20));
+                    ("delete of most", transaction(&[delete], random))
+                }
                 _ => (
                     "vacuum after such",
                     format!("VACUUM (INDEX_CLEANUP ON) {table}"),
@@ -75,6 +85,16 @@ impl Job {
             Work::Search => ("search", String::new()),
         }
     }
+}
+
+/// A transaction with a savepoint before each statement.
+fn transaction(statements: &[String], random: &mut Random) -> String {
+    let mut text = "BEGIN; ".to_owned();
+    for statement in statements {
+        let end = random.pick(&["RELEASE", "RELEASE", "RELEASE", "ROLLBACK TO"]);
+        text += &format!("SAVEPOINT before; {statement}; {end} before; ");
+    }
+    text + random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"])
 }
 
 fn change(place: &Fixture, random: &mut Random) -> String {
@@ -219,7 +239,7 @@ fn work_until(
             Work::Search => fixtures::search(&mut client, busy.job.1, random.bits(), strict),
             _ => client.batch_execute(&statement).map_err(Into::into),
         };
-        if (result.as_ref()).is_err_and(|error| is_in_the_way(busy.job.1, error)) {
+        if (result.as_ref()).is_err_and(|error| is_allowed(busy.job, error)) {
             result = client.batch_execute("ROLLBACK").map_err(Into::into);
         }
         match result {
@@ -232,7 +252,8 @@ fn work_until(
     }
 }
 
-fn server_error(error: &anyhow::Error) -> Option<&Error> {
+/// Returns the server's error, if that is the cause.
+pub fn server_error(error: &anyhow::Error) -> Option<&Error> {
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>())
@@ -250,15 +271,16 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Returns whether the server had to refuse: of clients that wait for each other it lets one go,
-/// and a constraint allows no near-duplicate.
-fn is_in_the_way(place: &Fixture, error: &anyhow::Error) -> bool {
-    server_error(error)
-        .and_then(Error::code)
-        .is_some_and(|code| {
-            *code == SqlState::T_R_DEADLOCK_DETECTED
-                || (place.keeps_apart && *code == SqlState::EXCLUSION_VIOLATION)
-        })
+/// Returns whether a client may get this error. Writers of several rows may deadlock; inserts of
+/// single rows may not, since each waits for one original at most.
+fn is_allowed(Job(work, place): Job, error: &anyhow::Error) -> bool {
+    let code = server_error(error).and_then(Error::code);
+    code.is_some_and(|code| match *code {
+        SqlState::T_R_DEADLOCK_DETECTED => work != Work::Single,
+        SqlState::EXCLUSION_VIOLATION => place.keeps_apart,
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::SNAPSHOT_TOO_OLD => true,
+        _ => false,
+    })
 }
 
 /// Sleeps for a number of milliseconds.

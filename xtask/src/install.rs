@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Builds for the server of this choice, and puts the files into its folders.
 pub fn command(choice: &PgChoice) -> Result<ExitCode> {
-    let pg = setup::run(choice)?.pg;
+    let pg = setup::run_for_installed(choice)?.pg;
     let artifacts = extension::build(&pg)?;
     let files = destinations(&pg, &artifacts);
     for (source, target) in &files {

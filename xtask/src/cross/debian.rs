@@ -2,6 +2,7 @@
 //! settings of its own, which changes nothing in the system and needs no root.
 use super::programs::KEYRING;
 use crate::program::{output, run};
+use crate::setup;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,16 +102,7 @@ impl Packages {
 
     /// Unpacks all that has been downloaded.
     pub fn unpack(&self, into: &Path) -> Result<()> {
-        for entry in fs::read_dir(&self.archives)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|ending| ending == "deb") {
-                run(Command::new("dpkg-deb")
-                    .arg("--extract")
-                    .args([&path, into]))
-                .with_context(|| format!("cannot unpack {}", path.display()))?;
-            }
-        }
-        Ok(())
+        setup::extract(&self.archives, into)
     }
 }
 

@@ -2,19 +2,20 @@
 //! cargo has downloaded for this workspace, and the copyright files of Debian's packages.
 use super::document::{Complaints, Take};
 use super::folder::read_file;
-use crate::cargo::metadata;
+use crate::cargo::workspace;
 use anyhow::{Context, Result};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const DEBIAN: &str = "/usr/share/doc";
 
 /// Reads them all, in the order of their names.
 pub fn read(complaints: &mut Complaints, take: &mut Take) -> Result<()> {
-    for dir in package_dirs(&resolved()?) {
+    let lock = workspace().join("Cargo.lock");
+    let lock =
+        fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
+    for dir in package_dirs(&lock, &registries()) {
         let package = name_of(&dir);
         for path in entries(&dir) {
             let name = name_of(&path);
@@ -34,31 +35,31 @@ pub fn read(complaints: &mut Complaints, take: &mut Take) -> Result<()> {
     Ok(())
 }
 
-/// The workspace's dependencies on this platform: all that the build has downloaded. Others might
-/// have to be downloaded first.
-fn resolved() -> Result<Value> {
-    let output = Command::new("rustc")
-        .arg("-vV")
-        .output()
-        .context("cannot run rustc")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    match host {
-        Some(host) => metadata(&["--filter-platform", host]),
-        None => metadata(&[]),
+/// Folders of the workspace's dependencies that cargo has downloaded. Calling `cargo metadata`
+/// would download the others, those that only tests need.
+fn package_dirs(cargo_lock: &str, registries: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let field = |line: &str, name: &str| -> Option<String> {
+        let value = line.strip_prefix(name)?.strip_prefix(" = ")?;
+        Some(value.trim_matches('"').to_owned())
+    };
+    let mut dirs = BTreeSet::new();
+    for package in cargo_lock.split("[[package]]") {
+        let value = |name| package.lines().find_map(|line| field(line, name));
+        if let (Some(name), Some(version)) = (value("name"), value("version")) {
+            let found = registries
+                .iter()
+                .map(|dir| dir.join(format!("{name}-{version}")));
+            dirs.extend(found.filter(|dir| dir.is_dir()));
+        }
     }
+    dirs
 }
 
-/// The folders of the packages that come from a registry.
-fn package_dirs(metadata: &Value) -> BTreeSet<PathBuf> {
-    let packages = metadata["packages"].as_array();
-    packages
-        .into_iter()
-        .flatten()
-        .filter(|package| package["source"].is_string())
-        .filter_map(|package| package["manifest_path"].as_str())
-        .filter_map(|manifest| Some(Path::new(manifest).parent()?.to_owned()))
-        .collect()
+/// Folders into which cargo unpacks packages.
+fn registries() -> BTreeSet<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    home.map_or(BTreeSet::new(), |home| entries(&home.join("registry/src")))
 }
 
 /// LICENSE-MIT, COPYING, README.md and the like.
@@ -98,13 +99,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_packages_from_a_registry_count() {
-        let metadata = serde_json::json!({"packages": [
-            {"source": null, "manifest_path": "/workspace/Cargo.toml"},
-            {"source": "registry+x", "manifest_path": "/registry/serde-1.0.0/Cargo.toml"},
-        ]});
-        let dirs: Vec<_> = package_dirs(&metadata).into_iter().collect();
-        assert_eq!(dirs, [Path::new("/registry/serde-1.0.0")]);
+    fn only_packages_that_are_there_count() {
+        let registry = tempfile::tempdir().unwrap();
+        for name in ["serde-1.0.0", "serde-0.9.0", "other-1.0.0"] {
+            fs::create_dir(registry.path().join(name)).unwrap();
+        }
+        let lock = "version = 4\n\n[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\n\n\
+                    [[package]]\nname = \"absent\"\nversion = \"1.0.0\"\n";
+        let dirs = package_dirs(lock, &BTreeSet::from([registry.path().to_owned()]));
+        assert_eq!(Vec::from_iter(dirs), [registry.path().join("serde-1.0.0")]);
     }
 
     #[test]

@@ -1,5 +1,4 @@
 //! Which PostgreSQL to build for.
-use super::wheels;
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{PgConfig, SUPPORTED};
 use std::path::{Path, PathBuf};
@@ -15,8 +14,8 @@ pub struct PgChoice {
     /// the one on PATH, the newest in /usr/lib/postgresql]
     #[arg(long, global = true, value_name = "PROGRAM")]
     pub pg_config: Option<PathBuf>,
-    /// The major version to build for, installed here or brought into target/ from PyPI; `test`,
-    /// `matrix` and `package` take several, as in 16,17,18
+    /// The major version to build for, installed here or unpacked below target/; `test`, `matrix`
+    /// and `package` take several, as in 16,17,18
     #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,
@@ -64,42 +63,34 @@ impl PgChoice {
     }
 }
 
-/// The PostgreSQL of this choice, preferring one that has a server and is supported. `None` when
-/// there is none at all.
-///
-/// # Errors
-/// When the one named does not work, or cannot be brought here.
-pub fn postgres(choice: &PgChoice) -> Result<Option<PgConfig>> {
-    if let Some(program) = &choice.pg_config {
-        let named = PgConfig::ask(&absolute(program)?).context("--pg-config does not work")?;
-        return Ok(Some(named));
-    }
-    if let Some(major) = choice.only_major()? {
-        return of_major(major);
-    }
-    let named = named_by_environment()?;
-    if named.is_some() {
-        return Ok(named);
-    }
-    let found = installed();
-    let usable = |pg: &&PgConfig| pg.has_server() && SUPPORTED.contains(&pg.major);
-    let best = found.iter().find(usable).or(found.first());
-    Ok(best.cloned())
+/// Installations among which the build chooses.
+pub struct Found {
+    /// In order of preference.
+    pub all: Vec<PgConfig>,
+    /// The user has named the only one.
+    pub is_named: bool,
 }
 
-/// A PostgreSQL of this version: one that is installed with its headers, else one out of a wheel.
-fn of_major(major: u32) -> Result<Option<PgConfig>> {
-    let mut found: Vec<PgConfig> = named_by_environment()?.into_iter().collect();
-    found.extend(installed());
-    found.retain(|pg| pg.major == major);
-    let whole = |pg: &&PgConfig| pg.has_server() && pg.has_headers();
-    if let Some(best) = found.iter().find(whole) {
-        return Ok(Some(best.clone()));
+/// Finds the installations that this choice allows.
+///
+/// # Errors
+/// If one that the user names does not work.
+pub fn find(choice: &PgChoice) -> Result<Found> {
+    if let Some(program) = &choice.pg_config {
+        let named = PgConfig::ask(&absolute(program)?).context("--pg-config does not work")?;
+        return Ok(Found {
+            all: vec![named],
+            is_named: true,
+        });
     }
-    match wheels::of_major(major) {
-        Some(wheel) => Ok(Some(wheel.provide()?)),
-        None => Ok(found.first().cloned()),
+    let major = choice.only_major()?;
+    let mut all: Vec<PgConfig> = named_by_environment()?.into_iter().collect();
+    let is_named = major.is_none() && !all.is_empty();
+    if !is_named {
+        all.extend(installed());
     }
+    all.retain(|pg| major.is_none_or(|major| pg.major == major));
+    Ok(Found { all, is_named })
 }
 
 fn named_by_environment() -> Result<Option<PgConfig>> {
@@ -186,7 +177,9 @@ mod tests {
             pg_config: Some("/no/such/pg_config".into()),
             pg: Vec::new(),
         };
-        let error = postgres(&choice).unwrap_err();
+        let Err(error) = find(&choice) else {
+            panic!("it was found");
+        };
         assert!(format!("{error:#}").contains("/no/such/pg_config"));
     }
 

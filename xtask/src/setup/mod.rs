@@ -1,15 +1,19 @@
 //! Requirements of the build: a PostgreSQL with its headers, and libclang for the bindings.
+mod apt;
 mod clang;
 mod find;
+mod folders;
 mod packages;
+mod private;
 mod wheels;
 
+pub use apt::extract;
 pub use find::{PgChoice, installed};
 pub use packages::install_packages;
 
 use crate::ui;
-use anyhow::{Context, Result, bail};
-use neardup_pgserver::PgConfig;
+use anyhow::{Result, bail};
+use neardup_pgserver::{PgConfig, SUPPORTED, is_root};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -30,6 +34,11 @@ impl fmt::Display for Missing {
 }
 
 impl std::error::Error for Missing {}
+
+/// Prefix of commands that the user types as root.
+fn sudo() -> &'static str {
+    if is_root() { "" } else { "sudo " }
+}
 
 /// A thing that the build needs and that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,53 +80,166 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds what the build needs, and installs what is missing where that is possible.
+/// Finds what the build needs. Installs or unpacks what is missing where that is possible.
 ///
 /// # Errors
 /// [`Missing`] when the user has to install something.
 pub fn run(choice: &PgChoice) -> Result<Setup> {
-    let found = find::postgres(choice)?;
+    provide(choice, true)
+}
+
+/// As [`run`], for an installed server only.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_for_installed(choice: &PgChoice) -> Result<Setup> {
+    provide(choice, false)
+}
+
+fn provide(choice: &PgChoice, may_unpack: bool) -> Result<Setup> {
+    let (found, source) = choose(choice, may_unpack)?;
     let mut needs = Vec::new();
-    match &found {
-        None => {
-            let major = choice.only_major()?;
-            needs.extend([Need::Server(major), Need::Headers(major)]);
-        }
-        Some(pg) => {
-            pg.feature()?;
-            if !pg.has_server() {
-                needs.push(Need::Server(Some(pg.major)));
-            }
-            if !pg.has_headers() {
-                needs.push(Need::Headers(Some(pg.major)));
-            }
+    if source == Source::Packages {
+        let first = found.first();
+        let major = choice.only_major()?.or(first.map(|pg| pg.major));
+        needs.push(Need::Server(major));
+        if !first.is_some_and(PgConfig::has_headers) {
+            needs.push(Need::Headers(major));
         }
     }
     if !clang::is_installed() {
         needs.push(Need::Libclang);
     }
-    match found {
-        Some(pg) if needs.is_empty() => return Ok(Setup { pg }),
-        Some(pg) => packages::provide(&needs, Some(&pg))?,
-        None => packages::provide(&needs, None)?,
-    }
-
-    let pg = find::postgres(choice)?
-        .context("the packages are installed, but no pg_config is to be found")?;
-    pg.feature()?;
-    for (there, what) in [
-        (pg.has_server(), pg.bindir().join("postgres")),
-        (pg.has_headers(), pg.server_headers().join("postgres.h")),
-    ] {
-        if !there {
-            bail!(
-                "the packages are installed, but there is no {}",
-                what.display()
-            );
-        }
+    if !needs.is_empty() {
+        packages::provide(&needs, found.first())?;
     }
     if !clang::is_installed() {
         bail!("the packages are installed, but no libclang is to be found; set LIBCLANG_PATH");
     }
+    let (mut found, source) = choose(choice, may_unpack)?;
+    let pg = match source {
+        Source::Installed(index) => found.swap_remove(index),
+        Source::Private(major) => private::server(major, found.iter().any(packages::has_packages))?,
+        Source::Packages => {
+            bail!("the packages are installed, but no PostgreSQL with its headers is to be found")
+        }
+    };
     Ok(Setup { pg })
+}
+
+/// Finds installations, and chooses where the server comes from.
+fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)> {
+    let found = find::find(choice)?;
+    if let Some(first) = found.all.first()
+        && !found.all.iter().any(|pg| pg.feature().is_ok())
+    {
+        first.feature()?;
+    }
+    let parts: Vec<Parts> = found.all.iter().map(Parts::of).collect();
+    let may_unpack = may_unpack && !found.is_named;
+    match source(&parts, choice.only_major()?, may_unpack) {
+        Ok(source) => Ok((found.all, source)),
+        Err(Incomplete(index)) => Err(packages::no_headers(&found.all[index])),
+    }
+}
+
+/// Parts of an installed PostgreSQL.
+#[derive(Debug, Clone, Copy)]
+struct Parts {
+    major: u32,
+    server: bool,
+    headers: bool,
+}
+
+impl Parts {
+    fn of(pg: &PgConfig) -> Self {
+        Self {
+            major: pg.major,
+            server: pg.has_server(),
+            headers: pg.has_headers(),
+        }
+    }
+}
+
+/// Source of the server and its headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The installation at this index has both.
+    Installed(usize),
+    /// A server of this major version, unpacked below `target/`.
+    Private(u32),
+    /// The system's packages, since no server is installed.
+    Packages,
+}
+
+/// The installation at this index has a server without headers, and none can be unpacked instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Incomplete(usize);
+
+/// Chooses the source. Never completes an installed server by packages, because its headers depend
+/// on libraries of their own minor version: apt-get would upgrade the server.
+fn source(found: &[Parts], major: Option<u32>, may_unpack: bool) -> Result<Source, Incomplete> {
+    let is_server = |one: &Parts| one.server && SUPPORTED.contains(&one.major);
+    let first = found.iter().position(is_server);
+    let complete = found.iter().position(|one| is_server(one) && one.headers);
+    match (first, complete) {
+        (_, Some(index)) if may_unpack || first == complete => Ok(Source::Installed(index)),
+        (Some(index), _) if may_unpack => Ok(Source::Private(found[index].major)),
+        (Some(index), _) => Err(Incomplete(index)),
+        (None, _) => Ok(match major {
+            Some(major) if may_unpack && wheels::of_major(major).is_some() => {
+                Source::Private(major)
+            }
+            _ => Source::Packages,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn parts(major: u32, server: bool, headers: bool) -> Parts {
+        Parts {
+            major,
+            server,
+            headers,
+        }
+    }
+
+    #[test]
+    fn an_installed_server_is_never_completed_by_packages() {
+        for major in [15, 16, 17, 18] {
+            let without_headers = [parts(major, true, false)];
+            for chosen in [None, Some(major)] {
+                let unpacked = source(&without_headers, chosen, true);
+                assert_eq!(unpacked, Ok(Source::Private(major)));
+                let refused = source(&without_headers, chosen, false);
+                assert_eq!(refused, Err(Incomplete(0)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_complete_server_is_used_as_it_is() {
+        let found = [parts(17, true, false), parts(15, true, true)];
+        assert_eq!(source(&found, None, true), Ok(Source::Installed(1)));
+        // `install` means the first server, not another one.
+        assert_eq!(source(&found, None, false), Err(Incomplete(0)));
+        assert_eq!(source(&found[1..], None, false), Ok(Source::Installed(0)));
+        let unsupported = [parts(14, true, true), parts(16, true, true)];
+        assert_eq!(source(&unsupported, None, true), Ok(Source::Installed(1)));
+    }
+
+    #[test]
+    fn packages_serve_only_where_no_server_is_installed() {
+        let client = [parts(15, false, true)];
+        for found in [&[][..], &client] {
+            for may_unpack in [true, false] {
+                assert_eq!(source(found, None, may_unpack), Ok(Source::Packages));
+            }
+        }
+        assert_eq!(source(&[], Some(18), true), Ok(Source::Private(18)));
+        assert_eq!(source(&[], Some(18), false), Ok(Source::Packages));
+    }
 }

@@ -1,7 +1,7 @@
 //! Installing what is missing, or naming the command that does.
-use super::{Missing, Need};
+use super::{Missing, Need, apt, sudo};
 use crate::ui;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use neardup_pgserver::{PgConfig, is_root};
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
         );
         return Err(Missing(text).into());
     }
-    let system = System::of(&fs::read_to_string("/etc/os-release").unwrap_or_default());
+    let system = System::here();
     if system != System::Debian || !is_root() {
         let how = match system.command(needs, debian_default_major()) {
             Some(command) => format!("Install it with\n\n  {command}\n\nand run this again."),
@@ -51,12 +51,8 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     ui::heading(format!(
         "The build needs what is not installed:\n{list}==> Installing it with apt-get"
     ));
-    apt_get(&["update"])?;
-    let packages = debian_packages(needs, debian_default_major());
     let _no_cluster = NoCluster::announce(needs)?;
-    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-    arguments.extend(packages.iter().map(String::as_str));
-    apt_get(&arguments)
+    apt::install(&debian_packages(needs, debian_default_major()))
 }
 
 /// Installs packages of Debian and its relatives by apt-get, as root.
@@ -65,7 +61,7 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
 /// [`Missing`], which names the command, for anybody else and on other systems; and when apt-get
 /// fails.
 pub fn install_packages(names: &[&str]) -> Result<()> {
-    let system = System::of(&fs::read_to_string("/etc/os-release").unwrap_or_default());
+    let system = System::here();
     let list = names.join(" ");
     if system != System::Debian {
         let text = format!("this needs packages of Debian or its relatives: {list}");
@@ -75,10 +71,41 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
         let text = format!("Install what is missing with\n\n  sudo apt-get install {list}");
         return Err(Missing(text).into());
     }
-    apt_get(&["update"])?;
-    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-    arguments.extend(names);
-    apt_get(&arguments)
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    apt::install(&names)
+}
+
+/// Error for an installed server without headers that has to be used itself.
+pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
+    let package = format!("postgresql-server-dev-{}", pg.major);
+    let how = match debian_version(&pg.version) {
+        Some(version) if System::here() == System::Debian => format!(
+            "They are in {package}, version {version}. See which packages that would upgrade:\n\n  \
+             apt-get install --simulate {package}={version}"
+        ),
+        _ => "Install those of exactly this version. Look before: installing them may upgrade \
+              the server."
+            .to_owned(),
+    };
+    let text = format!(
+        "{} is installed without its header files ({}). This command does not change an \
+         installed server. {how}\n\nThe demo and the tests need none of that: without \
+         --pg-config and PG_CONFIG they unpack a private server.",
+        pg.version,
+        pg.program.display()
+    );
+    Missing(text).into()
+}
+
+/// Version of the package in a text such as `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`.
+fn debian_version(version: &str) -> Option<&str> {
+    let (_, package) = version.split_once('(')?;
+    package.trim_end_matches(')').split_whitespace().nth(1)
+}
+
+/// Returns whether apt-get has the packages of this PostgreSQL.
+pub fn has_packages(pg: &PgConfig) -> bool {
+    System::here() == System::Debian && pg.has_server() && is_from_packages(pg)
 }
 
 /// Returns whether the distribution's or PostgreSQL's own packages could have put it there.
@@ -87,6 +114,10 @@ fn is_from_packages(pg: &PgConfig) -> bool {
 }
 
 impl System {
+    fn here() -> Self {
+        Self::of(&fs::read_to_string("/etc/os-release").unwrap_or_default())
+    }
+
     /// Reads the text of /etc/os-release.
     fn of(os_release: &str) -> Self {
         let field = |name: &str| -> String {
@@ -114,7 +145,7 @@ impl System {
 
     /// The command that installs `needs`, to be typed by the user.
     fn command(self, needs: &[Need], default_major: Option<u32>) -> Option<String> {
-        let sudo = if is_root() { "" } else { "sudo " };
+        let sudo = sudo();
         let (tool, packages) = match self {
             Self::Debian => ("apt-get install", debian_packages(needs, default_major)),
             Self::Fedora => ("dnf install", FEDORA.of(needs)),
@@ -209,23 +240,6 @@ fn default_major(shown: &str) -> Option<u32> {
         })
 }
 
-fn apt_get(arguments: &[&str]) -> Result<()> {
-    ui::heading(format!("apt-get {}", arguments.join(" ")));
-    let status = Command::new("apt-get")
-        .args(["-q", "-o", "Dpkg::Use-Pty=0"])
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null())
-        // Standard output is for the results of this program.
-        .stdout(std::io::stderr())
-        .status()
-        .context("cannot run apt-get")?;
-    if !status.success() {
-        bail!("apt-get failed ({status}); it says why above");
-    }
-    Ok(())
-}
-
 /// While this lives, the packages make no cluster: nobody has asked for a running server. A
 /// machine that has such a setting keeps its own.
 struct NoCluster {
@@ -291,6 +305,27 @@ mod tests {
             debian_packages(&[Need::Headers(Some(17))], Some(15)),
             ["postgresql-server-dev-17"]
         );
+    }
+
+    #[test]
+    fn the_servers_text_names_its_package() {
+        for (text, version) in [
+            (
+                "PostgreSQL 15.18 (Debian 15.18-0+deb12u1)",
+                "15.18-0+deb12u1",
+            ),
+            (
+                "PostgreSQL 16.9 (Ubuntu 16.9-0ubuntu0.24.04.1)",
+                "16.9-0ubuntu0.24.04.1",
+            ),
+            (
+                "PostgreSQL 18.1 (Debian 18.1-1.pgdg13+2)",
+                "18.1-1.pgdg13+2",
+            ),
+        ] {
+            assert_eq!(debian_version(text), Some(version));
+        }
+        assert_eq!(debian_version("PostgreSQL 18.1"), None);
     }
 
     #[test]

