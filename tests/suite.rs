@@ -61,6 +61,7 @@ mod servers;
 mod similarity;
 mod standby;
 mod standing_scans;
+mod subtransactions;
 mod support;
 mod torture;
 mod trusted;
