@@ -37,6 +37,7 @@ mod marks;
 mod memory;
 mod nearest;
 mod node_failures;
+mod old_snapshots;
 mod options;
 mod oracle;
 mod order_memory;

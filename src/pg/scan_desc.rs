@@ -198,8 +198,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
     }
 
     /// Counts a search in the statistics. Copies keys and orders to where the scan keeps them,
-    /// unless they are null, and returns those, with the state; and whether the rows of
-    /// transactions that have not ended are wanted as well.
+    /// unless they are null. Returns the state, the keys and orders, and the scan's snapshot, if it
+    /// has one.
     ///
     /// # Safety
     /// There are as many as the scan was begun with, by [`ScanDesc::begin`]; the index is open.
@@ -207,7 +207,11 @@ impl<S: ScanState> ScanDesc<'_, S> {
         &mut self,
         keys: pg_sys::ScanKey,
         order_bys: pg_sys::ScanKey,
-    ) -> (&mut S, [&[pg_sys::ScanKeyData]; 2], bool) {
+    ) -> (
+        &mut S,
+        [&[pg_sys::ScanKeyData]; 2],
+        Option<&pg_sys::SnapshotData>,
+    ) {
         let scan = &mut *self.raw;
         let places = [
             (keys, scan.keyData, scan.numberOfKeys as usize),
@@ -234,18 +238,16 @@ impl<S: ScanState> ScanDesc<'_, S> {
                 own,
             )
         };
-        let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
-        let sees_uncommitted = snapshot.is_some_and(|snapshot| snapshot.snapshot_type == dirty);
         if self.raw.opaque.is_null() {
             // A cursor's scan may begin in a subtransaction and outlive it, even if that is rolled
             // back. Who looks for uncommitted rows ends the scan before it returns.
-            let kept = match sees_uncommitted {
+            let kept = match snapshot.is_some_and(compat::is_dirty_snapshot) {
                 true => take_or_make::<S>(index),
                 false => make(index, small_context(Parent::Context(own), NAME), None),
             };
             self.raw.opaque = kept.as_ptr().cast();
         }
-        (self.state(), lists, sees_uncommitted)
+        (self.state(), lists, snapshot)
     }
 
     /// Returns whether rows will be used without the table being read.
