@@ -116,8 +116,8 @@ fn allocated(client: &mut Transaction) -> Result<i64> {
 
 /// Statements with a parameter `$1`, each with the number of times that it is run.
 fn statements() -> Vec<(String, i32)> {
-    const MANY: i32 = 150;
-    const FEW: i32 = 20;
+    const MANY: i32 = 60;
+    const FEW: i32 = 15;
     let mut all = Vec::new();
     for (table, value) in KINDS {
         let of_row = "FROM (SELECT $1::int AS n) AS row";
@@ -169,7 +169,7 @@ fn memory_does_not_grow_with_the_number_of_subtransactions_or_statements() -> Ou
     client.batch_execute("SET enable_seqscan = off")?;
     for (table, value) in KINDS {
         // The rows that statements find, update and delete.
-        let numbers = "generate_series(1000, 2300) AS n";
+        let numbers = "generate_series(1000, 2100) AS n WHERE n % 1000 < 100";
         client.batch_execute(&format!(
             "INSERT INTO {table} SELECT n, {value} FROM {numbers}"
         ))?;
