@@ -11,7 +11,7 @@ use postgres::{Client, Transaction};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-const ROWS: i64 = 700;
+pub const ROWS: i64 = 700;
 
 /// Hangs are found out after this time, which no machine needs.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -109,7 +109,7 @@ impl Class {
     }
 
     /// Queries that such an index can answer.
-    fn queries(&self, index: &str) -> Result<Vec<String>> {
+    pub fn queries(&self, index: &str) -> Result<Vec<String>> {
         let everywhere = match index {
             "partial" => "id > 5",
             _ => "true",
@@ -160,7 +160,7 @@ impl Class {
 }
 
 /// Ways in which the executor fetches the rows, each with the text of its plan that shows it.
-const WAYS: [(&str, &str, &str); 3] = [
+pub const WAYS: [(&str, &str, &str); 3] = [
     ("index only", "", "Index Only Scan using docs_fp"),
     (
         "index",

@@ -11,6 +11,7 @@ use pgrx::pg_sys::*;
 use super::search::Purpose;
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
 use crate::pg::build_scan::BuildScan;
+use crate::pg::compat::{OldSnapshotCheck, is_dirty_snapshot};
 use crate::pg::index_row::IndexRow;
 use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
 use crate::pg::memory;
@@ -93,8 +94,10 @@ callbacks! {
     ) {
         let mut scan = ScanDesc::<scan::State>::new(scan);
         let index_only = scan.is_index_only();
-        let (state, keys, sees_uncommitted) = scan.restart(keys, order_bys);
-        scan::rescan(state, keys, Purpose { index_only, sees_uncommitted });
+        let (state, keys, snapshot) = scan.restart(keys, order_bys);
+        let sees_uncommitted = snapshot.is_some_and(is_dirty_snapshot);
+        let check = snapshot.map_or(OldSnapshotCheck::NONE, OldSnapshotCheck::of);
+        scan::rescan(state, keys, Purpose { index_only, sees_uncommitted, check });
     }
     fn amgettuple(scan: IndexScanDesc, _direction: ScanDirection::Type) -> bool {
         scan::gettuple(&mut ScanDesc::new(scan))

@@ -9,10 +9,12 @@ use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
 use super::metric::Metric;
 use super::strategies;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::memory::work_mem;
 use crate::pg::rel::{OpenRelation, Rel};
 use crate::pg::scan_path::{ScanPath, page_costs};
 use crate::pg::{backend, server};
+use crate::storage::pages::IndexPages;
 use crate::types::signature::near_duplicate;
 use path_quals::{Order, PathQuals, Radius, Scope};
 
@@ -202,7 +204,9 @@ impl Work {
         let work = {
             let relation = opened.rel();
             with_words!(words_of(relation), N => {
-                let index = Index::<N>::open(relation);
+                // An estimate needs no row in particular.
+                let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
+                let index = Index::<N>::with_pages(pages);
                 let pages = f64::from(info.pages);
                 let all = match index.metric {
                     Metric::Overlap => path.table.tuples,

@@ -19,6 +19,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::index_cache::{self, IndexCache};
 use super::keys::{Layout, with_words};
 use super::metric::Metric;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 use crate::pg::scan_desc::Rest;
@@ -64,17 +65,19 @@ pub fn rest_of(index: Rel) -> Rc<Rest> {
 }
 
 impl<'a, const N: usize> Index<'a, N> {
-    /// Reads the meta page, or what the relation cache remembers of it. Raises an internal error if
-    /// it is no index of this access method with keys of `N` words.
+    /// Opens an index for a function that must find all rows which the active snapshot sees. Reads
+    /// the meta page, or what the relation cache remembers of it. Raises an internal error if it is
+    /// no index of this access method with keys of `N` words.
     pub fn open(index: Rel<'a>) -> Self {
-        Self::with_pages(IndexPages::new(index))
+        Self::with_pages(IndexPages::new(index, OldSnapshotCheck::of_active()))
     }
 
     /// Opens an index as [`Index::open`] does, with what the current transaction has cached of it.
-    /// For what is done row by row; the index stays locked until the transaction ends.
+    /// For what is done row by row; the index stays locked until the transaction ends. Readers set
+    /// the check of their snapshot ([`IndexPages::set_check`]).
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
-        let pages = IndexPages::new(index);
+        let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
         let blocks = cache.blocks(&pages);
         Self::with_all(pages, blocks, Some(cache))
     }
@@ -108,7 +111,7 @@ impl<'a, const N: usize> Index<'a, N> {
     /// and has kept this since.
     pub fn reopen(&mut self) {
         let relation = self.relation();
-        self.pages = IndexPages::new(relation);
+        self.pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
         self.meta.root = cached(relation).meta.root;
         if let Some(cache) = &self.cache {
             self.blocks = cache.blocks(&self.pages);
@@ -207,7 +210,7 @@ fn cached(index: Rel) -> Cached {
 }
 
 fn read_meta(relation: Rel, layout: &Layout) -> Meta {
-    let pages = IndexPages::new(relation);
+    let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
     let meta = MetaRef::new(&pages.read(0)).read();
     match meta {
         Ok(meta)

@@ -73,10 +73,10 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     if let Some(cache) = known {
         return cache;
     }
-    // The executor lets go of what an INSERT has locked when the statement ends. This lock stays;
-    // it is one that any query takes. The index is locked in some mode, so that this waits for
-    // nobody.
-    server::LockRelationOid(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+    // The executor lets go of what an INSERT has locked when the statement ends. This lock stays as
+    // long as the key is valid; it is one that any query takes. The index is locked in some mode,
+    // so that this waits for nobody.
+    server::lock_for_transaction(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE);
     let cache = Rc::new(IndexCache {
         key,
         blocks: Cell::new(0),

@@ -4,13 +4,23 @@ use neardup_blocktree::key::{Key, Tid};
 use super::index::Index;
 use crate::pg::buffer_strategy::Strategy;
 use crate::pg::build_scan::VisibleRows;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::pages::IndexPages;
 
 /// Opens an index that is read once: its pages do not displace others from the buffer cache.
-pub fn open_for_one_pass<const N: usize>(relations: &LockedIndex) -> Index<'_, N> {
+pub fn open_for_one_pass<const N: usize>(
+    relations: &LockedIndex,
+    check: OldSnapshotCheck,
+) -> Index<'_, N> {
     let index = relations.index();
-    Index::with_pages(IndexPages::through(index, Strategy::for_one_pass(index)))
+    let strategy = Strategy::for_one_pass(index);
+    Index::with_pages(IndexPages::through(index, check, strategy))
+}
+
+/// Opens an index whose pages stay in the buffer cache.
+pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
+    Index::with_pages(IndexPages::new(relations.index(), check))
 }
 
 /// Calls `row` for each visible row of the table that belongs into the index, with the key that it

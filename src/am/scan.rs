@@ -13,6 +13,7 @@ use super::minhash::search::BandSearch;
 use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::rel::Rel;
 use crate::pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
 use crate::pg::tid::item_pointer;
@@ -79,6 +80,7 @@ pub unsafe fn finds_any(index: Rel, keys: &[pg_sys::ScanKeyData]) -> bool {
     let purpose = Purpose {
         index_only: false,
         sees_uncommitted: true,
+        check: OldSnapshotCheck::NONE,
     };
     // SAFETY: the state is used here alone, as long as the index is open; the caller's promise.
     unsafe {

@@ -5,6 +5,7 @@ use neardup_blocktree::tree::Tree;
 
 use super::index::Index;
 use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::value::Value;
 use crate::storage::pages::IndexPages;
 
@@ -15,6 +16,8 @@ pub struct Purpose {
     pub index_only: bool,
     /// True if those of transactions that have not ended are wanted as well.
     pub sees_uncommitted: bool,
+    /// Check of the pages that are read, for the snapshot of the scan.
+    pub check: OldSnapshotCheck,
 }
 
 /// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
@@ -140,6 +143,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
     fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool {
         self.index_only = purpose.index_only;
         self.index.pages.keep_leaf_pinned(purpose.index_only);
+        self.index.pages.set_check(purpose.check);
         let lone_row = self.index.take_lone_row();
         self.source = match ScanQuals::of(keys) {
             None => Source::Nothing,

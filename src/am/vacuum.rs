@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 use super::index::{Index, words_of};
 use super::keys::with_words;
 use super::options::BuildOptions;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
 use crate::storage::pages::IndexPages;
 
@@ -16,7 +17,7 @@ const LEAST_SHARE: u64 = 8;
 /// Takes away the entries of the rows that are dead.
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
-    let pages = IndexPages::through(index, call.strategy);
+    let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
         // The server collects rows, of which one would stand in each table.
         with_words!(words_of(index), N => {
@@ -55,12 +56,12 @@ pub fn cleanup(call: &mut IndexVacuum) {
         // `bulk_delete` had nothing to do.
         let rows = call.info.num_heap_tuples;
         let stats = call.stats();
-        stats.num_pages = IndexPages::new(index).blocks();
+        stats.num_pages = IndexPages::new(index, OldSnapshotCheck::NONE).blocks();
         stats.num_index_tuples = rows;
         stats.estimated_count = true;
         return;
     }
-    let pages = IndexPages::through(index, call.strategy);
+    let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
     let (blocks, used) = with_words!(words_of(index), N => {
         let mut index = Index::<N>::with_pages(pages);
         truncate(&mut index);

@@ -5,10 +5,11 @@ use neardup_blocktree::sets;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::am::index::{Index, name, words_of};
-use crate::am::inspection::{each_visible_row, open_for_one_pass};
+use crate::am::inspection::{self, each_visible_row, open_for_one_pass};
 use crate::am::keys::with_words;
 use crate::pg::acl;
 use crate::pg::build_scan::VisibleRows;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::errors::UserError;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
@@ -182,12 +183,14 @@ fn check_index<const N: usize>(
     with_heap: bool,
     concurrently: bool,
 ) -> CheckStats {
-    let index = match concurrently {
-        true => open_for_one_pass::<N>(relations),
-        false => Index::<N>::open(relations.index()),
-    };
     // Taken before the index is read: what it sees stands in the index by then.
     let visible = with_heap.then(|| VisibleRows::new(relations));
+    let check = visible.as_ref().map(VisibleRows::old_snapshot_check);
+    let check = check.unwrap_or(OldSnapshotCheck::NONE);
+    let index = match concurrently {
+        true => open_for_one_pass::<N>(relations, check),
+        false => inspection::open::<N>(relations, check),
+    };
     let mut rows = IndexedRows {
         relations,
         rows: Vec::new(),

@@ -13,6 +13,7 @@ use crate::am::index::{Index, words_of};
 use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
 use crate::pg::acl;
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::fmgr::{Call, export};
 use crate::pg::locked_index::LockedIndex;
 use crate::pg::tid::tid_datum;
@@ -43,7 +44,8 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     acl::check_owner_or_monitor(index);
     let relations = LockedIndex::open(index, lock);
     let measured = with_words!(words_of(relations.index()), N => {
-        measure(&open_for_one_pass::<N>(&relations), acl::owns_table_of(index))
+        let opened = open_for_one_pass::<N>(&relations, OldSnapshotCheck::NONE);
+        measure(&opened, acl::owns_table_of(index))
     });
     call.return_record(&columns(&measured))
 }

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use neardup_blocktree::key::Tid;
 use pgrx::{pg_guard, pg_sys};
 
+use super::compat::OldSnapshotCheck;
 use super::index_row::IndexRow;
 use super::locked_index::LockedIndex;
 use super::rel::Rel;
@@ -150,6 +151,11 @@ impl<'a> VisibleRows<'a> {
             relations,
             snapshot,
         }
+    }
+
+    /// The check of pages for a reader that must find all of the rows.
+    pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
+        self.snapshot.old_snapshot_check()
     }
 
     /// Calls a function for each of the rows.

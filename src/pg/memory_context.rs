@@ -51,14 +51,32 @@ impl Drop for Switched {
     }
 }
 
-/// Context below which another one is made, and with which that is deleted at the latest.
+/// Context below which another one is, and with which that is deleted at the latest.
 pub enum Parent {
     /// Never deleted.
     Top,
-    /// Deleted when the transaction ends, or when the subtransaction is rolled back.
+    /// Deleted when the transaction ends.
     Transaction,
+    /// Deleted when the transaction ends, or when the subtransaction is rolled back. If anything is
+    /// left here when the subtransaction commits, the server keeps its memory, 8 kB, until the
+    /// transaction ends.
+    Subtransaction,
     /// Another one, which lives.
     Context(pg_sys::MemoryContext),
+}
+
+impl Parent {
+    fn context(self) -> pg_sys::MemoryContext {
+        // SAFETY: variables of a server that has a single thread.
+        unsafe {
+            match self {
+                Parent::Top => pg_sys::TopMemoryContext,
+                Parent::Transaction => pg_sys::TopTransactionContext,
+                Parent::Subtransaction => pg_sys::CurTransactionContext,
+                Parent::Context(context) => context,
+            }
+        }
+    }
 }
 
 /// A memory context for little.
@@ -66,15 +84,25 @@ pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryConte
     // SAFETY: the contexts exist, and the name lives for ever, as the server asks for.
     unsafe {
         pg_sys::AllocSetContextCreateInternal(
-            match parent {
-                Parent::Top => pg_sys::TopMemoryContext,
-                Parent::Transaction => pg_sys::CurTransactionContext,
-                Parent::Context(context) => context,
-            },
+            parent.context(),
             name.as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
             pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
         )
+    }
+}
+
+/// Moves a context below another parent.
+///
+/// # Safety
+/// Both live, and the parent is not below the context.
+pub unsafe fn set_parent(context: pg_sys::MemoryContext, parent: Parent) {
+    let parent = parent.context();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if (*context).parent != parent {
+            pg_sys::MemoryContextSetParent(context, parent);
+        }
     }
 }

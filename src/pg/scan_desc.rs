@@ -10,7 +10,7 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::compat;
-use super::memory_context::{Parent, small_context};
+use super::memory_context::{Parent, set_parent, small_context};
 use super::rel::Rel;
 use super::tid::item_pointer;
 use super::value::Value;
@@ -37,8 +37,8 @@ struct Head {
     /// The memory context that the state lives in and goes with, also by an error that ends the
     /// scan.
     context: pg_sys::MemoryContext,
-    /// Where it rests after the scan. It hangs below the context of its subtransaction then, else
-    /// below that of the scan's descriptor.
+    /// Where the state rests after the scan; `None` if its context is below that of the scan's
+    /// descriptor.
     rest: Option<Rc<Rest>>,
     type_id: TypeId,
 }
@@ -74,6 +74,10 @@ impl Rest {
     fn put(&self, head: NonNull<Head>) -> bool {
         let has_room = !self.is_closed.get() && self.resting.get().is_none();
         if has_room {
+            // SAFETY: the scan has ended within its transaction. Left below the subtransaction's
+            // context, the state would keep that context's memory allocated until the transaction
+            // ends, for each subtransaction that commits.
+            unsafe { set_parent(live(head).context, Parent::Transaction) };
             self.resting.set(Some(head));
         }
         has_room
@@ -107,11 +111,15 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     let rest = S::rest(index);
     if let Some(head) = rest.resting.take() {
         assert!(live(head).type_id == TypeId::of::<S>());
+        // SAFETY: a state rests no longer than its transaction. An error in the scan must drop the
+        // state, also if it only ends a subtransaction.
+        unsafe { set_parent(live(head).context, Parent::Subtransaction) };
         let kept = head.cast::<Kept<S>>();
         live(kept).state.resume(index);
         return kept;
     }
-    make(index, small_context(Parent::Transaction, NAME), Some(rest))
+    let context = small_context(Parent::Subtransaction, NAME);
+    make(index, context, Some(rest))
 }
 
 /// Makes the state of a scan in a memory context, with which it is dropped.
@@ -190,8 +198,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
     }
 
     /// Counts a search in the statistics. Copies keys and orders to where the scan keeps them,
-    /// unless they are null, and returns those, with the state; and whether the rows of
-    /// transactions that have not ended are wanted as well.
+    /// unless they are null. Returns the state, the keys and orders, and the scan's snapshot, if it
+    /// has one.
     ///
     /// # Safety
     /// There are as many as the scan was begun with, by [`ScanDesc::begin`]; the index is open.
@@ -199,7 +207,11 @@ impl<S: ScanState> ScanDesc<'_, S> {
         &mut self,
         keys: pg_sys::ScanKey,
         order_bys: pg_sys::ScanKey,
-    ) -> (&mut S, [&[pg_sys::ScanKeyData]; 2], bool) {
+    ) -> (
+        &mut S,
+        [&[pg_sys::ScanKeyData]; 2],
+        Option<&pg_sys::SnapshotData>,
+    ) {
         let scan = &mut *self.raw;
         let places = [
             (keys, scan.keyData, scan.numberOfKeys as usize),
@@ -226,18 +238,16 @@ impl<S: ScanState> ScanDesc<'_, S> {
                 own,
             )
         };
-        let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
-        let sees_uncommitted = snapshot.is_some_and(|snapshot| snapshot.snapshot_type == dirty);
         if self.raw.opaque.is_null() {
             // A cursor's scan may begin in a subtransaction and outlive it, even if that is rolled
             // back. Who looks for uncommitted rows ends the scan before it returns.
-            let kept = match sees_uncommitted {
+            let kept = match snapshot.is_some_and(compat::is_dirty_snapshot) {
                 true => take_or_make::<S>(index),
                 false => make(index, small_context(Parent::Context(own), NAME), None),
             };
             self.raw.opaque = kept.as_ptr().cast();
         }
-        (self.state(), lists, sees_uncommitted)
+        (self.state(), lists, snapshot)
     }
 
     /// Returns whether rows will be used without the table being read.

@@ -52,7 +52,6 @@ plain! {
     IsBinaryCoercible(from: Oid, to: Oid) -> bool;
     IsInParallelMode() -> bool;
     IsTransactionState() -> bool;
-    LockRelationOid(relation: Oid, mode: LOCKMODE);
     MarkGUCPrefixReserved(prefix: &CStr = prefix.as_ptr());
     NewGUCNestLevel() -> i32;
     RecoveryInProgress() -> bool;
@@ -94,6 +93,41 @@ unsafe extern "C-unwind" {
 /// The number of the subtransaction.
 pub fn subtransaction() -> pg_sys::SubTransactionId {
     GetCurrentSubTransactionId()
+}
+
+/// Locks a relation until the transaction ends, or the subtransaction is rolled back.
+///
+/// In a query, `LockRelationOid` alone gives the lock to the query's portal. If the portal is a
+/// cursor that fails in a later subtransaction, the server releases the portal's locks with that
+/// subtransaction.
+pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
+    let _owner = TransactionOwner::begin();
+    // SAFETY: no argument has to be valid.
+    unsafe { pg_sys::LockRelationOid(relation, mode) }
+}
+
+/// Makes the current (sub)transaction the owner of acquired resources until dropped, also by an
+/// error.
+struct TransactionOwner {
+    outer: pg_sys::ResourceOwner,
+}
+
+impl TransactionOwner {
+    fn begin() -> Self {
+        // SAFETY: variables of a server that has a single thread.
+        unsafe {
+            let outer = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = pg_sys::CurTransactionResourceOwner;
+            TransactionOwner { outer }
+        }
+    }
+}
+
+impl Drop for TransactionOwner {
+    fn drop(&mut self) {
+        // SAFETY: the outer owner lives at least as long as the call that it was current in.
+        unsafe { pg_sys::CurrentResourceOwner = self.outer };
+    }
 }
 
 /// Functions that return a C string, or null, of such values and of texts.

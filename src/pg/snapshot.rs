@@ -1,6 +1,8 @@
 //! Snapshots.
 use pgrx::pg_sys;
 
+use super::compat::OldSnapshotCheck;
+
 /// A snapshot that is registered until this is dropped, or an error has ended the transaction.
 pub struct RegisteredSnapshot {
     raw: pg_sys::Snapshot,
@@ -32,6 +34,12 @@ impl RegisteredSnapshot {
     /// The snapshot as the server has it.
     pub fn raw(&self) -> pg_sys::Snapshot {
         self.raw
+    }
+
+    /// The check of pages for a reader that must find all rows which the snapshot sees.
+    pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
+        // SAFETY: the snapshot is registered.
+        OldSnapshotCheck::of(unsafe { &*self.raw })
     }
 
     /// The oldest transaction that was running when it was taken.

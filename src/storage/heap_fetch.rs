@@ -7,6 +7,7 @@
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
+use crate::pg::compat::OldSnapshotCheck;
 use crate::pg::rel::Rel;
 use crate::pg::slot::Slot;
 use crate::pg::tid::{item_pointer, tid_of};
@@ -18,7 +19,9 @@ unsafe extern "C-unwind" {
 
 /// Rows of a table that are looked up by the addresses in its indexes.
 pub struct HeapFetch<'a> {
+    table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
+    check: OldSnapshotCheck,
     fetch: *mut pg_sys::IndexFetchTableData,
     slot: Slot<'a>,
 }
@@ -28,14 +31,18 @@ impl<'a> HeapFetch<'a> {
     pub fn new(table: Rel<'a>) -> Self {
         // SAFETY: the table is open as long as this lives. A function is called with an active
         // snapshot; registered, it stays when the caller's is no longer the active one.
-        let (snapshot, fetch) = unsafe {
+        let (snapshot, check, fetch) = unsafe {
+            let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
             (
-                pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot()),
+                snapshot,
+                OldSnapshotCheck::of(&*snapshot),
                 pg_sys::table_index_fetch_begin(table.raw()),
             )
         };
         HeapFetch {
+            table,
             snapshot,
+            check,
             fetch,
             slot: Slot::new(table),
         }
@@ -58,7 +65,24 @@ impl<'a> HeapFetch<'a> {
                 &raw mut all_dead,
             )
         };
+        if !found && self.check.is_active() {
+            self.check_page();
+        }
         found.then(|| tid_of(self.slot.address()))
+    }
+
+    /// Raises error 72000 if a row that the snapshot sees may have been removed from the page that
+    /// was read last. The server's own fetch leaves this to sequential scans and to indexes, but
+    /// pruning changes no index.
+    fn check_page(&self) {
+        let table = self.table.raw();
+        // SAFETY: the table is open. The fetch of a heap keeps the page pinned that it read last.
+        unsafe {
+            if (*table).rd_tableam == pg_sys::GetHeapamTableAmRoutine() {
+                let buffer = (*self.fetch.cast::<pg_sys::IndexFetchHeapData>()).xs_cbuf;
+                self.check.test(table, pg_sys::BufferGetLSNAtomic(buffer));
+            }
+        }
     }
 
     /// The row found last.

@@ -7,6 +7,9 @@ use neardup_blocktree::page::Page;
 use neardup_blocktree::store::PageGuard;
 use pgrx::pg_sys;
 
+use crate::pg::compat::{self, OldSnapshotCheck};
+use crate::pg::rel::Rel;
+
 unsafe extern "C-unwind" {
     // The calls that each page costs besides its pin. On a buffer that is pinned, with the few
     // locks that the tree holds, they raise no error; so they are declared here without the wrapper
@@ -50,10 +53,16 @@ impl Pinned {
         self.buffer
     }
 
-    /// Locks the page shared.
+    /// Locks the page of an index shared, for a reader with this check. There is no other way to a
+    /// [`ReadPage`]. Raises error 72000 if the page is too new for the reader's snapshot.
     #[inline]
-    pub(super) fn read<'a>(self) -> ReadPage<'a> {
-        ReadPage(self.lock(pg_sys::BUFFER_LOCK_SHARE))
+    pub(super) fn read<'a>(self, index: Rel<'_>, check: OldSnapshotCheck) -> ReadPage<'a> {
+        let page = self.lock(pg_sys::BUFFER_LOCK_SHARE);
+        if check.is_active() {
+            // SAFETY: the index is open.
+            unsafe { check.test(index.raw(), compat::page_lsn(&page)) }
+        }
+        ReadPage(page)
     }
 
     /// Locks the page exclusively.

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use super::page_guard::{Exclusive, Pinned, ReadPage, WritePage};
 use super::{buffer_hints, page_reads, wal};
 use crate::pg::buffer_strategy::Strategy;
-use crate::pg::compat;
+use crate::pg::compat::{self, OldSnapshotCheck};
 use crate::pg::errors::UserError;
 use crate::pg::rel::Rel;
 
@@ -33,6 +33,8 @@ pub struct IndexPages<'a> {
     logged: bool,
     /// The ring of buffers to read through.
     strategy: Strategy<'a>,
+    /// Check of each page that is read.
+    check: OldSnapshotCheck,
     /// True if to stay on the leaf whose rows are being used.
     staying: Cell<bool>,
     /// That leaf. An error that ends the statement drops the scan together with its pages, and
@@ -41,8 +43,8 @@ pub struct IndexPages<'a> {
 }
 
 impl<'a> IndexPages<'a> {
-    /// The pages of an open index.
-    pub fn new(relation: Rel<'a>) -> Self {
+    /// The pages of an open index, for a reader with this check.
+    pub fn new(relation: Rel<'a>, check: OldSnapshotCheck) -> Self {
         // Numbers of temporary files are drawn apart from those of others, and a buffer's tag does
         // not tell both kinds apart.
         let is_temporary = relation.persistence() == pg_sys::RELPERSISTENCE_TEMP;
@@ -51,17 +53,23 @@ impl<'a> IndexPages<'a> {
             file: (!is_temporary).then(|| relation.file_number()),
             logged: relation.needs_wal(),
             strategy: Strategy::ALL,
+            check,
             staying: Cell::new(false),
             stayed_on: Cell::new(None),
         }
     }
 
     /// The pages of an open index, read through a ring of buffers.
-    pub fn through(relation: Rel<'a>, strategy: Strategy<'a>) -> Self {
+    pub fn through(relation: Rel<'a>, check: OldSnapshotCheck, strategy: Strategy<'a>) -> Self {
         IndexPages {
             strategy,
-            ..IndexPages::new(relation)
+            ..IndexPages::new(relation, check)
         }
+    }
+
+    /// Sets the check of each page that is read from now on.
+    pub fn set_check(&mut self, check: OldSnapshotCheck) {
+        self.check = check;
     }
 
     /// The index.
@@ -232,12 +240,12 @@ impl PageStore for IndexPages<'_> {
     fn read(&self, block: Block) -> ReadPage<'_> {
         let pinned = self.pin_recent(block);
         prefetch(pinned.buffer(), START_OF_A_LEAF, false);
-        pinned.read()
+        pinned.read(self.relation, self.check)
     }
 
     #[inline]
     fn read_inner(&self, block: Block) -> ReadPage<'_> {
-        self.pin_recent(block).read()
+        self.pin_recent(block).read(self.relation, self.check)
     }
 
     #[inline]
@@ -286,7 +294,7 @@ impl PageStore for IndexPages<'_> {
 
     #[inline]
     fn read_prefetched(&self, block: Block) -> ReadPage<'_> {
-        self.pin_recent(block).read()
+        self.pin_recent(block).read(self.relation, self.check)
     }
 
     #[inline]

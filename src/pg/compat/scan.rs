@@ -62,6 +62,11 @@ pub fn is_mvcc_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
         || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
 }
 
+/// Returns whether a snapshot sees the rows of transactions that have not ended.
+pub fn is_dirty_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
+    snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
+}
+
 /// Begins a scan of an index and its table.
 ///
 /// # Safety

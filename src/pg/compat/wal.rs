@@ -22,10 +22,11 @@ pub fn page_set_lsn(page: &mut [u8; pg_sys::BLCKSZ as usize], lsn: pg_sys::XLogR
     page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
 }
 
-/// The log position of a page's last change (`PageGetLSN`), in whatever order its halves have.
+/// The log position of a page's last change (`PageGetLSN`).
 pub fn page_lsn(page: &[u8; pg_sys::BLCKSZ as usize]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *page;
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    let [upper, lower] = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
+    u64::from(upper) << 32 | u64::from(lower)
 }
 
 /// Logs new pages whole, but for their holes, and notes the log position on them.

@@ -9,12 +9,10 @@ mod imports;
 mod links;
 mod masked;
 mod modules;
-mod openers;
 mod paths;
 mod released;
 mod script;
 mod sources;
-mod unsafe_code;
 
 use crate::cargo::workspace;
 use crate::ui;
@@ -69,11 +67,8 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for source in sources {
         violations.extend(columns::check(source));
-        violations.extend(openers::check(source));
         violations.extend(paths::check(workspace(), source));
-        violations.extend(unsafe_code::check_free(source));
     }
-    violations.extend(unsafe_code::check_total(sources));
     violations.extend(imports::check(sources));
     violations.extend(examples::check(sources));
     violations.extend(links::check(workspace(), sources));
