@@ -253,7 +253,7 @@ fn work_until(
 }
 
 /// Returns the server's error, if that is the cause.
-pub fn server_error(error: &anyhow::Error) -> Option<&Error> {
+fn server_error(error: &anyhow::Error) -> Option<&Error> {
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Error>())

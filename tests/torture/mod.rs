@@ -3,7 +3,6 @@
 //! A few rounds belong to the tests. `cargo xtask torture` runs as many as one likes, with the
 //! settings below; what is run in a round follows from the seed, the moment of death does not.
 mod death;
-mod old_snapshots;
 mod report;
 
 use crate::support::Outcome;
@@ -130,9 +129,6 @@ fn live_and_die(
     let pause = 20 + random.below(milliseconds.max(1));
     let conninfo = server.conninfo("postgres");
     let from = workload::run(&conninfo, &jobs, random.below(1 << 32), true, |workload| {
-        if threshold == "0" && round.number % 5 == 0 {
-            round.too_old = Some(old_snapshots::hold(&conninfo)?);
-        }
         workload::wait(pause)?;
         round.busy = workload
             .iter()

@@ -18,8 +18,6 @@ pub struct Round {
     /// Indexes that the crash left half built, and those that held.
     pub unfinished: usize,
     pub indexes: usize,
-    /// Searches that failed in an old snapshot, if there was one.
-    pub too_old: Option<usize>,
     pub took: Duration,
 }
 
@@ -34,7 +32,6 @@ impl Round {
             killed_after_recovery: 0,
             unfinished: 0,
             indexes: 0,
-            too_old: None,
             took: Duration::ZERO,
         }
     }
@@ -62,9 +59,6 @@ impl fmt::Display for Round {
             if times > 0 {
                 write!(f, "; kill -9 {when} recovery, {times} time(s)")?;
             }
-        }
-        if let Some(count) = self.too_old {
-            write!(f, "; {count} searches in a snapshot that is too old")?;
         }
         if self.unfinished > 0 {
             write!(f, "; {} unfinished index(es)", self.unfinished)?;
