@@ -116,7 +116,7 @@ fn allocated(client: &mut Transaction) -> Result<i64> {
 
 /// Statements with a parameter `$1`, each with the number of times that it is run.
 fn statements() -> Vec<(String, i32)> {
-    const MANY: i32 = 60;
+    const MANY: i32 = 100;
     const FEW: i32 = 15;
     let mut all = Vec::new();
     for (table, value) in KINDS {
@@ -166,7 +166,7 @@ fn memory_does_not_grow_with_the_number_of_subtransactions_or_statements() -> Ou
     let mut client = database.connect()?;
     client.batch_execute(TABLES)?;
     client.batch_execute(LOOPS)?;
-    client.batch_execute("SET enable_seqscan = off")?;
+    client.batch_execute("SET enable_seqscan = off; SET jit = off")?;
     for (table, value) in KINDS {
         // The rows that statements find, update and delete.
         let numbers = "generate_series(1000, 2100) AS n WHERE n % 1000 < 100";

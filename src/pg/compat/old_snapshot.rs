@@ -48,7 +48,8 @@ impl OldSnapshotCheck {
     ///
     /// # Safety
     /// The relation is open.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub unsafe fn test(self, relation: pg_sys::Relation, lsn: pg_sys::XLogRecPtr) {
         if lsn > self.lsn {
             let mut snapshot = pg_sys::SnapshotData {
