@@ -4,6 +4,7 @@
 //! node-postgres leave the type to the server. A call must return what it returns with a literal,
 //! or raise an error. It must never choose another function or meaning.
 use crate::support::Outcome;
+use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::types::{ToSql, Type};
@@ -553,8 +554,7 @@ fn by_program(driver: &str, program: &str, script: &str, more: &[&str]) -> Outco
 
 fn in_python(driver: &str) -> Outcome {
     let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
-        eprintln!("{driver}: not tested, `cargo xtask test` has found no Python with the drivers");
-        return Ok(());
+        return skip_without("Python with the drivers");
     };
     by_program(driver, &python, "sent_numbers.py", &[])
 }
@@ -577,8 +577,7 @@ fn asyncpg_sends_numbers_to_every_function() -> Outcome {
 #[test]
 fn node_postgres_sends_numbers_to_every_function() -> Outcome {
     let Ok(folder) = std::env::var("NEARDUP_TEST_NODE") else {
-        eprintln!("node-postgres: not tested, `cargo xtask test` has found no Node.js with it");
-        return Ok(());
+        return skip_without("Node.js with node-postgres");
     };
     by_program("node-postgres", "node", "sent_numbers.mjs", &[&folder])
 }
