@@ -48,13 +48,11 @@ impl NamedOption for Unit {
     ];
 }
 
-/// Place of a segment in its text.
+/// Position of a segment in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Its bytes.
     pub bytes: Range<usize>,
-    /// Number of characters before it.
-    pub start: usize,
     /// Bytes to remove with it. These ranges ascend and do not overlap.
     ///
     /// - For a line, the whole line with its indentation and its line end.
@@ -74,7 +72,6 @@ const CHECK_EVERY: usize = 1 << 16;
 /// let text = "A title\n\nOne line\nand another.\n";
 /// let found = segments(text, Unit::Paragraph, &mut || ());
 /// assert_eq!(&text[found[1].bytes.clone()], "One line\nand another.");
-/// assert_eq!(found[1].start, 9);
 /// assert_eq!(found[0].cut, 0..9);
 /// ```
 #[must_use]
@@ -82,8 +79,6 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
     let mut builder = Builder {
         text,
         segments: Vec::new(),
-        byte: 0,
-        chars: 0,
     };
     match unit {
         Unit::Paragraph => paragraphs(text, check, |part, cut| builder.add(part, cut)),
@@ -136,13 +131,10 @@ pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
 /// Bytes of the normal form of a segment from which on it is hashed in parts.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
-/// Gathers segments, and counts characters up to each.
+/// Builds the list of segments.
 struct Builder<'a> {
     text: &'a str,
     segments: Vec<Segment>,
-    /// Byte up to which characters have been counted.
-    byte: usize,
-    chars: usize,
 }
 
 impl Builder<'_> {
@@ -152,13 +144,7 @@ impl Builder<'_> {
         if bytes.is_empty() {
             return;
         }
-        self.chars += self.text[self.byte..bytes.start].chars().count();
-        self.byte = bytes.start;
-        self.segments.grow_push(Segment {
-            bytes,
-            start: self.chars,
-            cut,
-        });
+        self.segments.grow_push(Segment { bytes, cut });
     }
 
     /// Adds a sentence. The line end after it stays, as does the indentation before it.
@@ -393,14 +379,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn places_are_counted_in_characters() {
-        let text = "é 一\n\n  ж\nя.";
-        let found = segments(text, Unit::Line, &mut || ());
-        let starts: Vec<usize> = found.iter().map(|segment| segment.start).collect();
-        assert_eq!(starts, [0, 7, 9]);
-    }
-
     /// As with fingerprints, a change of these would make stored keys worthless.
     #[test]
     fn hashes_never_change() {
@@ -437,7 +415,6 @@ mod tests {
                 prop_assert!(cut_up_to <= segment.cut.start);
                 cut_up_to = segment.cut.end;
                 prop_assert!(text[at..start].chars().all(is_space));
-                prop_assert_eq!(segment.start, text[..start].chars().count());
                 prop_assert!(start < end);
                 let inner = &text[start..end];
                 prop_assert_eq!(inner.trim_matches(is_space), inner);
