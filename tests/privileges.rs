@@ -128,7 +128,8 @@ impl<'a> Owner<'a> {
 
 /// Calls of every function that reads an index. The result of each is a number.
 fn calls() -> Vec<String> {
-    let mut calls = vec!["count(*) FROM neardup_pairs('owned.traps', 3, 'fp')".to_owned()];
+    let mut calls =
+        vec!["count(*) FROM neardup_pairs('owned.traps', 3, column_name => 'fp')".to_owned()];
     for index in ["always", "part", "ball", "scope", "all"] {
         let index = format!("'owned.traps_{index}'");
         calls.extend([
