@@ -155,6 +155,7 @@ SELECT simhash(E'Gr\xfc\xdfe');
 DROP DATABASE neardup_encoding;
 
 -- There is no conversion between this encoding and UTF-8: texts are in ASCII.
+\setenv PGCLIENTENCODING SQL_ASCII
 CREATE DATABASE neardup_encoding ENCODING 'MULE_INTERNAL' LOCALE 'C' TEMPLATE template0;
 \c neardup_encoding
 SET client_min_messages = warning;
