@@ -155,9 +155,8 @@ SELECT simhash(E'Gr\xfc\xdfe');
 DROP DATABASE neardup_encoding;
 
 -- There is no conversion between this encoding and UTF-8: texts are in ASCII.
-\setenv PGCLIENTENCODING SQL_ASCII
 CREATE DATABASE neardup_encoding ENCODING 'MULE_INTERNAL' LOCALE 'C' TEMPLATE template0;
-\c neardup_encoding
+\c -reuse-previous=on "dbname=neardup_encoding client_encoding=SQL_ASCII"
 SET client_min_messages = warning;
 CREATE EXTENSION neardup;
 SELECT getdatabaseencoding(), start, segment FROM neardup_segments(E'one\n\ntwo');
