@@ -152,9 +152,7 @@ impl<const W: usize> BBitMinHash<W> {
             if self.kept.len() > FEW {
                 self.remove_repetitions();
             }
-            for round in 1..2 << Self::LOG2 {
-                self.fill(round, check);
-            }
+            self.fill(check);
         }
         Some(self.least.map(|bins| {
             let bits = bins.iter().enumerate();
@@ -162,29 +160,61 @@ impl<const W: usize> BBitMinHash<W> {
         }))
     }
 
-    /// Fills empty bins by a round.
-    fn fill(&mut self, round: u64, check: &mut dyn FnMut()) {
-        let named = round.checked_sub(1 << Self::LOG2);
-        let bins = self.least.as_flattened_mut();
-        if !bins.contains(&EMPTY) || named.is_some_and(|bin| bins[bin as usize] != EMPTY) {
-            return;
+    /// Fills the empty bins, round by round.
+    fn fill(&mut self, check: &mut dyn FnMut()) {
+        let mut empty = self.least.map(|bins| {
+            let bits = bins.iter().enumerate();
+            bits.fold(0, |word, (at, &value)| {
+                word | u64::from(value == EMPTY) << at
+            })
+        });
+        for round in 1..1 << Self::LOG2 {
+            if empty == [0; W] {
+                return;
+            }
+            self.fill_by_value(round, &mut empty, check);
         }
-        let mut least = [[EMPTY; 64]; W];
-        let least = least.as_flattened_mut();
+        for bin in 0..1 << Self::LOG2 {
+            if empty[bin / 64] >> (bin % 64) & 1 == 1 {
+                self.fill_by_name(bin, check);
+            }
+        }
+    }
+
+    /// Fills one bin by the round of its own, in which all values fall into it.
+    fn fill_by_name(&mut self, bin: usize, check: &mut dyn FnMut()) {
+        let round = (1 << Self::LOG2) + bin as u64;
+        let mut least = EMPTY;
         for hashes in self.kept.chunks(CHECK_EVERY) {
-            // Into all bins: testing each time if a bin is empty takes longer.
+            least = (hashes.iter()).fold(least, |least, &hash| least.min(value(hash, round)));
+            if self.kept.len() > CHECK_EVERY {
+                check();
+            }
+        }
+        self.least[bin / 64][bin % 64] = least;
+    }
+
+    /// Fills empty bins in a round in which a value chooses its bin. Writes to bins that are empty
+    /// only: in a text of few features, copying all bins in each round would take most of the time.
+    fn fill_by_value(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
+        let mut filled = [0; W];
+        for hashes in self.kept.chunks(CHECK_EVERY) {
             for &hash in hashes {
                 let value = value(hash, round);
-                let bin = named.unwrap_or(value >> (64 - Self::LOG2));
-                let least = &mut least[bin as usize];
-                *least = value.min(*least);
+                let bin = (value >> (64 - Self::LOG2)) as usize;
+                let (word, at) = (bin / 64, bin % 64);
+                if empty[word] >> at & 1 == 1 {
+                    let least = &mut self.least[word][at];
+                    *least = value.min(*least);
+                    filled[word] |= u64::from(value != EMPTY) << at;
+                }
             }
             if self.kept.len() > CHECK_EVERY {
                 check();
             }
         }
-        for (bin, least) in bins.iter_mut().zip(least) {
-            *bin = if *bin == EMPTY { *least } else { *bin };
+        for (empty, filled) in empty.iter_mut().zip(filled) {
+            *empty &= !filled;
         }
     }
 }
