@@ -250,7 +250,7 @@ fn find_index(
         }
         let metric = metric_of(index);
         let limit = arguments.or_invalid(arguments.near.limit(length(index, &metric)));
-        (metric.finds_all_within(limit)).then(|| Suitable {
+        (metric.finds_all_within(limit)).then_some(Suitable {
             index,
             scope,
             metric,
