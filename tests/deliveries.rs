@@ -26,7 +26,7 @@ struct Recipe {
     take: &'static str,
     /// Order by which the best document stays, new or old.
     best: &'static str,
-    /// Rules that refuse near-duplicates beside the procedure.
+    /// Rules that refuse near-duplicates while the procedure runs.
     rules: &'static [&'static str],
 }
 
@@ -360,7 +360,7 @@ fn meanwhile(recipe: &Recipe) -> [String; 5] {
         deleted("archive"),
         // Documents that others are archived for are other documents from now on.
         format!("UPDATE {table} SET {value} = value_of(1000 + id, 0) WHERE id % 2 = 0"),
-        // A row that comes to the delivery is taken in with the others.
+        // The procedure takes a late row of the delivery in with the others.
         format!("INSERT INTO {staging} (id, body, {names}) SELECT 77, 'late', {values}"),
     ]
 }

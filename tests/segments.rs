@@ -63,7 +63,7 @@ const MEANWHILE: [&str; 6] = [
 const PARAGRAPHS: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
     FROM docs, neardup_segments(body)";
 
-/// Those that are left.
+/// Segments that are left.
 const LEFT: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
     FROM docs, neardup_segments(coalesce(rest, body))";
 
@@ -197,7 +197,7 @@ fn insert_texts(client: &mut Client, number: i32, seed: u64) -> Outcome {
 
 const DIGEST: &str = "SELECT md5(string_agg(body, '|' ORDER BY id)) FROM docs";
 
-/// By the transaction, for paragraphs and lines, and run in several sessions at once.
+/// Runs the transaction for paragraphs and lines, in several sessions at once.
 #[test]
 fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
     let [tables, sql] = removal()?;
@@ -243,7 +243,7 @@ fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
     Ok(())
 }
 
-/// By the trigger, and by the statement that restores: in the end, the last document is left.
+/// Runs the trigger and the statement that restores. In the end, the last document is left.
 #[test]
 fn the_trigger_changes_nothing_else() -> Outcome {
     let ([tables, _], [setup, restore]) = (removal()?, trigger()?);

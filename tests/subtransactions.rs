@@ -214,7 +214,7 @@ fn fail_in_savepoint(transaction: &mut Transaction, query: &postgres::Statement)
     Ok(())
 }
 
-/// A function that fails where a setting says so.
+/// Function that fails if a setting is on.
 const FAILING: &str = "\
     CREATE FUNCTION checked(id int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \
         IF current_setting('test.fails') = 'on' THEN RAISE division_by_zero; END IF; \

@@ -139,7 +139,7 @@ fn count_shared(call: &mut Call) -> Datum {
 /// Shared passages as rows.
 struct PassageRows {
     found: SharedPassages,
-    /// The texts in which the places are.
+    /// Texts that the positions refer to.
     texts: [ServerText<'static>; 2],
     next: usize,
 }

@@ -70,7 +70,7 @@ impl Rel<'_> {
         all.flat_map(Expr::columns_used).collect()
     }
 
-    /// Those that the last of an index's expressions uses.
+    /// Columns that the last expression of an index uses.
     pub fn columns_of_last_expression(self) -> Vec<i16> {
         let last = self.expressions().iter().last();
         last.map_or_else(Vec::new, Expr::columns_used)

@@ -179,7 +179,7 @@ pub const COUNTED: Fixture = Fixture {
     counts: true,
     ..DOCS
 };
-/// As [`COUNTED`], with many copies of few originals. Its writers insert single rows.
+/// Table like [`COUNTED`] with many copies of few originals. Its writers insert single rows.
 pub const CROWDED: Fixture = Fixture {
     table: "crowded",
     create: "CREATE TABLE crowded (id bigint PRIMARY KEY, fp fingerprint, original bigint, \

@@ -1,4 +1,4 @@
-//! Skipped tests, which `cargo xtask test` counts apart from those that passed.
+//! Skipped tests, which `cargo xtask test` counts apart from passed tests.
 use crate::support::Outcome;
 use anyhow::bail;
 use std::fmt::Display;
@@ -39,7 +39,7 @@ pub fn skip_case(reason: impl Display) -> Outcome {
     note("skipped in part", reason)
 }
 
-/// Appends the running test, what happened to it and the reason to the list.
+/// Appends the running test, its outcome and the reason to the list.
 fn note(what: &str, reason: impl Display) -> Outcome {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");

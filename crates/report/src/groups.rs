@@ -71,7 +71,7 @@ fn push_group(
     html.push_str("</details>\n");
 }
 
-/// The greatest distance in a group.
+/// Largest distance in a group.
 fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {

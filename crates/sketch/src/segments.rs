@@ -372,7 +372,7 @@ mod tests {
                 "  One.  Two! \n Three. 四。",
             ]
         );
-        // Invisible characters are no white space: their paragraph is one like others.
+        // Invisible characters are not white space: their paragraph is a paragraph like others.
         assert_eq!(
             without_each("a\n\n\u{200B}\u{AD}\n\nb", Unit::Paragraph)[1],
             "a\n\nb"

@@ -28,7 +28,7 @@ impl Counting {
     }
 }
 
-// SAFETY: blocks are those of the system's allocator.
+// SAFETY: the system's allocator makes and frees all blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::add(layout.size());

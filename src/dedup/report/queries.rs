@@ -207,7 +207,7 @@ impl<'a> Queries<'a> {
         let parameters = [
             Value::int4(self.arguments.limits.characters as i32),
             Value::int8(MOST_TEXT),
-            // In SQL_ASCII the server counts bytes, of which a character has four at most.
+            // In SQL_ASCII the server counts bytes. A character has four at most.
             Value::int4(4 * (LONGEST_KEY as i32 + 1)),
         ]
         .map(|value| Parameter {

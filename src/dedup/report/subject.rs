@@ -35,7 +35,7 @@ impl Subject {
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
         let (measure, usual) = measure(index);
-        // Of fingerprints the page shows radii, also those that belong to similarities.
+        // For fingerprints the page shows radii, also if the caller passed similarities.
         let in_index = |bound| match (SearchBound::new(function, relations, bound), measure) {
             (SearchBound::Fingerprints(found), Measure::Bits(bits)) => {
                 Bound::Radius(found.radius.min(bits))

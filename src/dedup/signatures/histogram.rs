@@ -12,7 +12,7 @@ use crate::dedup::row_filter::Wanted;
 use crate::pg::locked_index::LockedIndex;
 use crate::storage::temp::TempSpace;
 
-/// Lines from similarity 1 to 0, beside that of 1 itself.
+/// Number of lines from similarity 1 to 0, without the line of 1 itself.
 const STEPS: usize = 50;
 
 /// The line of a number of mismatches: that of the greatest multiple of 1/[`STEPS`] that is not

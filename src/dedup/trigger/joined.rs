@@ -62,7 +62,7 @@ impl Original {
     }
 }
 
-/// The originals of one place.
+/// Kept originals, with the trigger and index that they belong to.
 type Kept = (Place, VecDeque<Original>);
 
 thread_local! {

@@ -119,7 +119,7 @@ struct OneFeature<'a> {
     length: Option<i32>,
 }
 
-/// The part of a text at a place.
+/// Part of a text at a position.
 fn part(place: Option<Place>, text: &ServerText) -> Option<ServerPart> {
     Some(text.part_of_code_points(place?.code_points()))
 }

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy)]
 pub struct OldSnapshotCheck {
     /// Log position when the snapshot was taken. A page with a later position has been changed
-    /// since. The largest number if nothing is to be checked.
+    /// since. The largest number if the check is off.
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     lsn: pg_sys::XLogRecPtr,
     /// Time when the snapshot was taken.

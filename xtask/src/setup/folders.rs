@@ -39,7 +39,7 @@ fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> R
     let tree = staging.path().join("tree");
     fs::create_dir(&tree)?;
     fill(&tree)?;
-    // The server's user reads it, whatever the umask.
+    // The server's user must be able to read it under any umask.
     fs::set_permissions(&tree, PermissionsExt::from_mode(0o755))?;
     if root.exists() {
         fs::remove_dir_all(root)?;

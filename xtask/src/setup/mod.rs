@@ -88,10 +88,10 @@ pub fn run(choice: &PgChoice) -> Result<Setup> {
     provide(choice, true)
 }
 
-/// As [`run`], for an installed server only.
+/// Finds what the build needs, for an installed server only.
 ///
 /// # Errors
-/// As those of [`run`].
+/// Fails as [`run`] does.
 pub fn run_for_installed(choice: &PgChoice) -> Result<Setup> {
     provide(choice, false)
 }
