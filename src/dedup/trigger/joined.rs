@@ -28,7 +28,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Creates the place of a trigger with these columns in the current transaction.
+    /// Combines a trigger, which has these columns, with the current transaction.
     pub fn new(trigger: pg_sys::Oid, columns: &Columns) -> Self {
         Place {
             trigger,
