@@ -20,7 +20,8 @@ CREATE FUNCTION fingerprint_send(fingerprint) RETURNS bytea
 CREATE TYPE fingerprint (
     INPUT = fingerprint_in, OUTPUT = fingerprint_out,
     RECEIVE = fingerprint_recv, SEND = fingerprint_send,
-    INTERNALLENGTH = 8, PASSEDBYVALUE = true, ALIGNMENT = double, STORAGE = plain
+    INTERNALLENGTH = 8, PASSEDBYVALUE = true,
+    ALIGNMENT = double, STORAGE = plain
 );
 
 CREATE FUNCTION fingerprint(bit) RETURNS fingerprint
@@ -57,6 +58,7 @@ CREATE FUNCTION bit_count(fingerprint) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint) IS 'the number of bits that are 1';
+
 CREATE TYPE fingerprint128;
 CREATE FUNCTION fingerprint128_in(cstring) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_in';
@@ -69,7 +71,8 @@ CREATE FUNCTION fingerprint128_send(fingerprint128) RETURNS bytea
 CREATE TYPE fingerprint128 (
     INPUT = fingerprint128_in, OUTPUT = fingerprint128_out,
     RECEIVE = fingerprint128_recv, SEND = fingerprint128_send,
-    INTERNALLENGTH = 16, PASSEDBYVALUE = false, ALIGNMENT = double, STORAGE = plain
+    INTERNALLENGTH = 16, PASSEDBYVALUE = false,
+    ALIGNMENT = double, STORAGE = plain
 );
 
 CREATE FUNCTION fingerprint128(bit) RETURNS fingerprint128
@@ -106,6 +109,7 @@ CREATE FUNCTION bit_count(fingerprint128) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint128) IS 'the number of bits that are 1';
+
 CREATE TYPE fingerprint256;
 CREATE FUNCTION fingerprint256_in(cstring) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_in';
@@ -118,7 +122,8 @@ CREATE FUNCTION fingerprint256_send(fingerprint256) RETURNS bytea
 CREATE TYPE fingerprint256 (
     INPUT = fingerprint256_in, OUTPUT = fingerprint256_out,
     RECEIVE = fingerprint256_recv, SEND = fingerprint256_send,
-    INTERNALLENGTH = 32, PASSEDBYVALUE = false, ALIGNMENT = double, STORAGE = plain
+    INTERNALLENGTH = 32, PASSEDBYVALUE = false,
+    ALIGNMENT = double, STORAGE = plain
 );
 
 CREATE FUNCTION fingerprint256(bit) RETURNS fingerprint256
@@ -155,6 +160,7 @@ CREATE FUNCTION bit_count(fingerprint256) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint256) IS 'the number of bits that are 1';
+
 COMMENT ON TYPE fingerprint IS
     '64-bit similarity hash: similar documents have fingerprints that differ in few bits; '
     'written as 16 hexadecimal digits';
@@ -259,6 +265,7 @@ CREATE FUNCTION _neardup_at_distance(fingerprint, fingerprint, integer) RETURNS 
     AS 'MODULE_PATHNAME', 'fingerprint_at_distance';
 COMMENT ON FUNCTION _neardup_at_distance(fingerprint, fingerprint, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
+
 CREATE FUNCTION _neardup_hamming(fingerprint128, fingerprint128) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_distance';
@@ -304,6 +311,7 @@ CREATE FUNCTION _neardup_at_distance(fingerprint128, fingerprint128, integer) RE
     AS 'MODULE_PATHNAME', 'fingerprint128_at_distance';
 COMMENT ON FUNCTION _neardup_at_distance(fingerprint128, fingerprint128, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
+
 CREATE FUNCTION _neardup_hamming(fingerprint256, fingerprint256) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_distance';
@@ -349,6 +357,7 @@ CREATE FUNCTION _neardup_at_distance(fingerprint256, fingerprint256, integer) RE
     AS 'MODULE_PATHNAME', 'fingerprint256_at_distance';
 COMMENT ON FUNCTION _neardup_at_distance(fingerprint256, fingerprint256, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
+
 CREATE FUNCTION _neardup_hamming(bigint, bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_distance';
@@ -394,6 +403,7 @@ CREATE FUNCTION _neardup_at_distance(bigint, bigint, integer) RETURNS boolean
     AS 'MODULE_PATHNAME', 'bigint_at_distance';
 COMMENT ON FUNCTION _neardup_at_distance(bigint, bigint, integer) IS
     'whether exactly this many bits differ; the planned form of a <~> b = distance';
+
 CREATE FUNCTION _neardup_radius(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '_neardup_radius';
 COMMENT ON FUNCTION _neardup_radius(bigint) IS
@@ -486,6 +496,7 @@ COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies 
 COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS
     'each centre lies within the other''s radius';
+
 CREATE TYPE fingerprint128_ball;
 CREATE FUNCTION fingerprint128_ball_in(cstring) RETURNS fingerprint128_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_in';
@@ -537,6 +548,7 @@ COMMENT ON OPERATOR <@ (fingerprint128, fingerprint128_ball) IS 'the fingerprint
 COMMENT ON OPERATOR @> (fingerprint128_ball, fingerprint128) IS 'the ball holds the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint128_ball, fingerprint128_ball) IS
     'each centre lies within the other''s radius';
+
 CREATE TYPE fingerprint256_ball;
 CREATE FUNCTION fingerprint256_ball_in(cstring) RETURNS fingerprint256_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_in';
@@ -588,6 +600,7 @@ COMMENT ON OPERATOR <@ (fingerprint256, fingerprint256_ball) IS 'the fingerprint
 COMMENT ON OPERATOR @> (fingerprint256_ball, fingerprint256) IS 'the ball holds the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint256_ball, fingerprint256_ball) IS
     'each centre lies within the other''s radius';
+
 CREATE TYPE bigint_ball;
 CREATE FUNCTION bigint_ball_in(cstring) RETURNS bigint_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_in';
@@ -639,6 +652,7 @@ COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
 COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
 COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS
     'each centre lies within the other''s radius';
+
 COMMENT ON TYPE fingerprint_ball IS
     'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
 COMMENT ON TYPE fingerprint128_ball IS
@@ -671,11 +685,13 @@ CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean
     SUPPORT _neardup_lt_support AS 'int24lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -685,11 +701,13 @@ CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean
     SUPPORT _neardup_lt_support AS 'int4lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -699,11 +717,13 @@ CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean
     SUPPORT _neardup_lt_support AS 'int84lt';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
@@ -713,11 +733,13 @@ CREATE FUNCTION hamming_lt(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float8';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_lt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
@@ -727,11 +749,13 @@ CREATE FUNCTION hamming_lt(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float4';
 CREATE OPERATOR < (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -741,11 +765,13 @@ CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean
     SUPPORT _neardup_le_support AS 'int24le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -755,11 +781,13 @@ CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean
     SUPPORT _neardup_le_support AS 'int4le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -769,11 +797,13 @@ CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean
     SUPPORT _neardup_le_support AS 'int84le';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
@@ -783,11 +813,13 @@ CREATE FUNCTION hamming_le(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_le_from_float8';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_le(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
@@ -797,11 +829,13 @@ CREATE FUNCTION hamming_le(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_le_from_float4';
 CREATE OPERATOR <= (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -811,11 +845,13 @@ CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean
     SUPPORT _neardup_eq_support AS 'int24eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -825,11 +861,13 @@ CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean
     SUPPORT _neardup_eq_support AS 'int4eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -839,11 +877,13 @@ CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean
     SUPPORT _neardup_eq_support AS 'int84eq';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
@@ -853,11 +893,13 @@ CREATE FUNCTION hamming_eq(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float8';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_eq,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_eq,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_eq(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
@@ -867,11 +909,13 @@ CREATE FUNCTION hamming_eq(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float4';
 CREATE OPERATOR = (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_eq,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_eq,
-    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
+    COMMUTATOR = =, NEGATOR = <>,
+    RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -881,11 +925,13 @@ CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean
     SUPPORT _neardup_ne_support AS 'int24ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -895,11 +941,13 @@ CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean
     SUPPORT _neardup_ne_support AS 'int4ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -909,11 +957,13 @@ CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean
     SUPPORT _neardup_ne_support AS 'int84ne';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
@@ -923,11 +973,13 @@ CREATE FUNCTION hamming_ne(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float8';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ne(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
@@ -937,11 +989,13 @@ CREATE FUNCTION hamming_ne(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float4';
 CREATE OPERATOR <> (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -951,11 +1005,13 @@ CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean
     SUPPORT _neardup_ge_support AS 'int24ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -965,11 +1021,13 @@ CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean
     SUPPORT _neardup_ge_support AS 'int4ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -979,11 +1037,13 @@ CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean
     SUPPORT _neardup_ge_support AS 'int84ge';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
@@ -993,11 +1053,13 @@ CREATE FUNCTION hamming_ge(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float8';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_ge(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
@@ -1007,11 +1069,13 @@ CREATE FUNCTION hamming_ge(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float4';
 CREATE OPERATOR >= (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -1021,11 +1085,13 @@ CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean
     SUPPORT _neardup_gt_support AS 'int24gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -1035,11 +1101,13 @@ CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean
     SUPPORT _neardup_gt_support AS 'int4gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -1049,11 +1117,13 @@ CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean
     SUPPORT _neardup_gt_support AS 'int84gt';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
@@ -1063,11 +1133,13 @@ CREATE FUNCTION hamming_gt(float8, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float8';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE FUNCTION hamming_gt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
@@ -1077,11 +1149,13 @@ CREATE FUNCTION hamming_gt(float4, hamming) RETURNS boolean
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float4';
 CREATE OPERATOR > (
     LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 
 -- Row comparisons such as (a <~> b, id) > (3, 100), which page through ordered results, need
@@ -1091,41 +1165,51 @@ CREATE OPERATOR FAMILY hamming_ops USING hash;
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (hamming, int2), OPERATOR 2 <= (hamming, int2),
     OPERATOR 3 = (hamming, int2), OPERATOR 4 >= (hamming, int2),
-    OPERATOR 5 > (hamming, int2), FUNCTION 1 (hamming, int2) btint42cmp;
+    OPERATOR 5 > (hamming, int2),
+    FUNCTION 1 (hamming, int2) btint42cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (hamming, int2);
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (hamming, int4), OPERATOR 2 <= (hamming, int4),
     OPERATOR 3 = (hamming, int4), OPERATOR 4 >= (hamming, int4),
-    OPERATOR 5 > (hamming, int4), FUNCTION 1 (hamming, int4) btint4cmp;
+    OPERATOR 5 > (hamming, int4),
+    FUNCTION 1 (hamming, int4) btint4cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (hamming, int4);
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (hamming, int8), OPERATOR 2 <= (hamming, int8),
     OPERATOR 3 = (hamming, int8), OPERATOR 4 >= (hamming, int8),
-    OPERATOR 5 > (hamming, int8), FUNCTION 1 (hamming, int8) btint48cmp;
+    OPERATOR 5 > (hamming, int8),
+    FUNCTION 1 (hamming, int8) btint48cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (hamming, int8);
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (int2, hamming), OPERATOR 2 <= (int2, hamming),
     OPERATOR 3 = (int2, hamming), OPERATOR 4 >= (int2, hamming),
-    OPERATOR 5 > (int2, hamming), FUNCTION 1 (int2, hamming) btint24cmp;
+    OPERATOR 5 > (int2, hamming),
+    FUNCTION 1 (int2, hamming) btint24cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (int2, hamming);
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (int4, hamming), OPERATOR 2 <= (int4, hamming),
     OPERATOR 3 = (int4, hamming), OPERATOR 4 >= (int4, hamming),
-    OPERATOR 5 > (int4, hamming), FUNCTION 1 (int4, hamming) btint4cmp;
+    OPERATOR 5 > (int4, hamming),
+    FUNCTION 1 (int4, hamming) btint4cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (int4, hamming);
 ALTER OPERATOR FAMILY hamming_ops USING btree ADD
     OPERATOR 1 < (int8, hamming), OPERATOR 2 <= (int8, hamming),
     OPERATOR 3 = (int8, hamming), OPERATOR 4 >= (int8, hamming),
-    OPERATOR 5 > (int8, hamming), FUNCTION 1 (int8, hamming) btint84cmp;
+    OPERATOR 5 > (int8, hamming),
+    FUNCTION 1 (int8, hamming) btint84cmp;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD OPERATOR 1 = (int8, hamming);
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    FUNCTION 1 (hamming, hamming) hashint4, FUNCTION 2 (hamming, hamming) hashint4extended;
+    FUNCTION 1 (hamming, hamming) hashint4,
+    FUNCTION 2 (hamming, hamming) hashint4extended;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    FUNCTION 1 (int2, int2) hashint2, FUNCTION 2 (int2, int2) hashint2extended;
+    FUNCTION 1 (int2, int2) hashint2,
+    FUNCTION 2 (int2, int2) hashint2extended;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    FUNCTION 1 (int4, int4) hashint4, FUNCTION 2 (int4, int4) hashint4extended;
+    FUNCTION 1 (int4, int4) hashint4,
+    FUNCTION 2 (int4, int4) hashint4extended;
 ALTER OPERATOR FAMILY hamming_ops USING hash ADD
-    FUNCTION 1 (int8, int8) hashint8, FUNCTION 2 (int8, int8) hashint8extended;
+    FUNCTION 1 (int8, int8) hashint8,
+    FUNCTION 2 (int8, int8) hashint8extended;
 
 -- ------------------------------------------------------------------------------------------------
 -- Text to fingerprints
@@ -1902,27 +1986,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
     FUNCTION = fingerprint_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
     FUNCTION = fingerprint_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
     FUNCTION = fingerprint_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
     FUNCTION = fingerprint_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
     FUNCTION = fingerprint_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint_hash_ops DEFAULT FOR TYPE fingerprint
     USING hash AS
@@ -1964,27 +2053,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
     FUNCTION = fingerprint128_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
     FUNCTION = fingerprint128_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
     FUNCTION = fingerprint128_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
     FUNCTION = fingerprint128_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
     FUNCTION = fingerprint128_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint128_hash_ops DEFAULT FOR TYPE fingerprint128
     USING hash AS
@@ -2026,27 +2120,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
     FUNCTION = fingerprint256_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
     FUNCTION = fingerprint256_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
     FUNCTION = fingerprint256_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
     FUNCTION = fingerprint256_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
     FUNCTION = fingerprint256_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint256_hash_ops DEFAULT FOR TYPE fingerprint256
     USING hash AS
@@ -2088,27 +2187,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
     FUNCTION = fingerprint_ball_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
     FUNCTION = fingerprint_ball_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
     FUNCTION = fingerprint_ball_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
     FUNCTION = fingerprint_ball_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
     FUNCTION = fingerprint_ball_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint_ball_hash_ops DEFAULT FOR TYPE fingerprint_ball
     USING hash AS
@@ -2150,27 +2254,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
     FUNCTION = fingerprint128_ball_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
     FUNCTION = fingerprint128_ball_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
     FUNCTION = fingerprint128_ball_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
     FUNCTION = fingerprint128_ball_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
     FUNCTION = fingerprint128_ball_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint128_ball_hash_ops DEFAULT FOR TYPE fingerprint128_ball
     USING hash AS
@@ -2212,27 +2321,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
     FUNCTION = fingerprint256_ball_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
     FUNCTION = fingerprint256_ball_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
     FUNCTION = fingerprint256_ball_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
     FUNCTION = fingerprint256_ball_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
     FUNCTION = fingerprint256_ball_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint256_ball_hash_ops DEFAULT FOR TYPE fingerprint256_ball
     USING hash AS
@@ -2274,27 +2388,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
     FUNCTION = bigint_ball_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
     FUNCTION = bigint_ball_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
     FUNCTION = bigint_ball_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
     FUNCTION = bigint_ball_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
     FUNCTION = bigint_ball_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS bigint_ball_hash_ops DEFAULT FOR TYPE bigint_ball
     USING hash AS
@@ -2336,27 +2455,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
     FUNCTION = minhash_signature_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS minhash_signature_hash_ops DEFAULT FOR TYPE minhash_signature
     USING hash AS
@@ -2398,27 +2522,32 @@ CREATE OPERATOR = (
 CREATE OPERATOR <> (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
     FUNCTION = minhash_ball_ne,
-    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+    COMMUTATOR = <>, NEGATOR = =,
+    RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
     FUNCTION = minhash_ball_lt,
-    COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+    COMMUTATOR = >, NEGATOR = >=,
+    RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
     FUNCTION = minhash_ball_le,
-    COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+    COMMUTATOR = >=, NEGATOR = >,
+    RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
     FUNCTION = minhash_ball_gt,
-    COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+    COMMUTATOR = <, NEGATOR = <=,
+    RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
     FUNCTION = minhash_ball_ge,
-    COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+    COMMUTATOR = <=, NEGATOR = <,
+    RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS minhash_ball_hash_ops DEFAULT FOR TYPE minhash_ball
     USING hash AS

@@ -1,5 +1,5 @@
 //! Functions of two values: distances and similarities, and the radius of a similarity.
-use neardup_sketch::b_bit_minhash;
+use neardup_sketch::minhash_fingerprint;
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -62,7 +62,7 @@ pub fn fingerprint_similarity(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyR
         return Ok(a.get().similarity(b.get()));
     }
     let (distance, width) = bits(a, b)?;
-    Ok(Some(b_bit_minhash::similarity(distance, width)))
+    Ok(Some(minhash_fingerprint::similarity(distance, width)))
 }
 
 /// Estimated Jaccard similarity of two signatures, 0 to 1: the share of equal values. None if they
@@ -100,5 +100,5 @@ pub fn neardup_radius(function: &str, similarity: f64) -> PyResult<i32> {
             "similarity {similarity} is out of range: it is from 0 to 1; write 80 % as 0.8"
         )));
     }
-    Ok(b_bit_minhash::radius(similarity, bits))
+    Ok(minhash_fingerprint::radius(similarity, bits))
 }

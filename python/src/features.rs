@@ -1,7 +1,7 @@
 //! Fingerprints and signatures of ready-made features.
-use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::foreign_schemes::SimhashScheme;
 use neardup_sketch::hash::feature_hash;
+use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
 use neardup_sketch::{WeightError, simhash128_features as simhash128};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -130,7 +130,7 @@ fn of_set<const W: usize>(py: Python<'_>, features: &[PyBackedStr]) -> PyResult<
         let hashes: Vec<u64> = (features.iter())
             .map(|feature| feature_hash(feature.as_bytes()))
             .collect();
-        let mut minima = BBitMinHash::<W>::default();
+        let mut minima = FingerprintBuilder::<W>::default();
         minima.add(&hashes);
         minima.finish(check)
     })

@@ -1,5 +1,5 @@
 //! The classes `Fingerprint`, `Fingerprint128` and `Fingerprint256`.
-use neardup_sketch::b_bit_minhash;
+use neardup_sketch::minhash_fingerprint;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyString};
@@ -105,7 +105,7 @@ macro_rules! fingerprint_class {
             /// minhash128 estimates; `fingerprint_similarity` of SQL. It says nothing about others.
             #[pyo3(signature = (other, /))]
             fn similarity(&self, other: &Self) -> f64 {
-                b_bit_minhash::similarity(distance(&self.0, &other.0), Self::BITS)
+                minhash_fingerprint::similarity(distance(&self.0, &other.0), Self::BITS)
             }
 
             /// Number of bits that are 1.

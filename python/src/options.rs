@@ -1,12 +1,11 @@
 //! The options that functions of a text have as named parameters, and their errors.
 use neardup_sketch::TextOptions;
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
-use neardup_sketch::options::{MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, Tokens, Weight};
+use neardup_sketch::options::{
+    MAX_SHINGLE, NamedOption, Normalize, Tokens, TokensError, UnknownName, Weight,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-/// Prefix of a number of keywords.
-const KEYWORDS: &str = "jieba_tfidf:";
 
 /// Options as they are given.
 pub struct Given<'a> {
@@ -61,27 +60,23 @@ impl Given<'_> {
 ///
 /// If there is none.
 pub fn named<T: NamedOption>(name: &str) -> PyResult<T> {
-    T::from_name(name.as_bytes()).map_err(|error| {
-        PyValueError::new_err(format!(
-            "unknown value for {}: {name:?}; known are: {}",
-            error.parameter,
-            error.known.join(", ")
-        ))
-    })
+    T::from_name(name.as_bytes()).map_err(|error| unknown(&error, name))
 }
 
-/// The tokens of a name, with the number of keywords of `jieba_tfidf:50`, or 0.
+fn unknown(error: &UnknownName, name: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "unknown value for {}: {name:?}; known are: {}",
+        error.parameter,
+        error.known.join(", ")
+    ))
+}
+
+/// Reads the name of tokens; the number of keywords is 0 if none is given.
 fn tokens_of(name: &str) -> PyResult<(Tokens, usize)> {
-    let Some(number) = name.strip_prefix(KEYWORDS) else {
-        return Ok((named(name)?, 0));
-    };
-    match number.parse() {
-        Ok(number @ 1..=MAX_KEYWORDS) => Ok((Tokens::JiebaTfidf, number)),
-        _ => Err(PyValueError::new_err(format!(
-            "unknown value for tokens: {name:?}; after \"{KEYWORDS}\" stands the number of \
-             keywords, from 1 to {MAX_KEYWORDS}"
-        ))),
-    }
+    Tokens::parse(name.as_bytes()).map_err(|error| match error {
+        TokensError::UnknownName(error) => unknown(&error, name),
+        error => PyValueError::new_err(format!("unknown value for tokens: {name:?}; {error}")),
+    })
 }
 
 /// Parameters of a hash family, checked.

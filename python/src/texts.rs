@@ -25,7 +25,7 @@ fn sketch<R: Send>(
         bytes
     };
     run(py, bytes, |check| {
-        Sketcher::of_thread(options, |sketcher| compute(sketcher, check))
+        Sketcher::with_thread_local(options, |sketcher| compute(sketcher, check))
     })
 }
 

@@ -2,59 +2,62 @@
 -- Fingerprints of 64, 128 and 256 bits: types, casts, number of ones
 -- ------------------------------------------------------------------------------------------------
 
---@ for (type, bits, bytes, by_value) in (fingerprint, 64, 8, true)
---@     (fingerprint128, 128, 16, false) (fingerprint256, 256, 32, false)
-CREATE TYPE {type};
-CREATE FUNCTION {type}_in(cstring) RETURNS {type}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_in';
-CREATE FUNCTION {type}_out({type}) RETURNS cstring
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_out';
-CREATE FUNCTION {type}_recv(internal) RETURNS {type}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_recv';
-CREATE FUNCTION {type}_send({type}) RETURNS bytea
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_send';
-CREATE TYPE {type} (
-    INPUT = {type}_in, OUTPUT = {type}_out,
-    RECEIVE = {type}_recv, SEND = {type}_send,
-    INTERNALLENGTH = {bytes}, PASSEDBYVALUE = {by_value}, ALIGNMENT = double, STORAGE = plain
+{% for type, bits, bytes, by_value in [
+    ("fingerprint", 64, 8, "true"), ("fingerprint128", 128, 16, "false"),
+    ("fingerprint256", 256, 32, "false")
+] %}
+CREATE TYPE {{ type }};
+CREATE FUNCTION {{ type }}_in(cstring) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_in';
+CREATE FUNCTION {{ type }}_out({{ type }}) RETURNS cstring
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_out';
+CREATE FUNCTION {{ type }}_recv(internal) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_recv';
+CREATE FUNCTION {{ type }}_send({{ type }}) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_send';
+CREATE TYPE {{ type }} (
+    INPUT = {{ type }}_in, OUTPUT = {{ type }}_out,
+    RECEIVE = {{ type }}_recv, SEND = {{ type }}_send,
+    INTERNALLENGTH = {{ bytes }}, PASSEDBYVALUE = {{ by_value }},
+    ALIGNMENT = double, STORAGE = plain
 );
 
-CREATE FUNCTION {type}(bit) RETURNS {type}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_bit';
-CREATE FUNCTION {type}(bytea) RETURNS {type}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_bytea';
-CREATE FUNCTION _neardup_bit({type}) RETURNS bit
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_to_bit';
-CREATE CAST (bit AS {type}) WITH FUNCTION {type}(bit);
-CREATE CAST (bytea AS {type}) WITH FUNCTION {type}(bytea);
-CREATE CAST ({type} AS bit) WITH FUNCTION _neardup_bit({type});
-CREATE CAST ({type} AS bytea) WITH FUNCTION {type}_send({type});
-COMMENT ON FUNCTION {type}(bit) IS
-    'the fingerprint with these {bits} bits';
-COMMENT ON FUNCTION {type}(bytea) IS
-    'the fingerprint with these {bytes} bytes, most significant first';
-COMMENT ON FUNCTION _neardup_bit({type}) IS
+CREATE FUNCTION {{ type }}(bit) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_from_bit';
+CREATE FUNCTION {{ type }}(bytea) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_from_bytea';
+CREATE FUNCTION _neardup_bit({{ type }}) RETURNS bit
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_to_bit';
+CREATE CAST (bit AS {{ type }}) WITH FUNCTION {{ type }}(bit);
+CREATE CAST (bytea AS {{ type }}) WITH FUNCTION {{ type }}(bytea);
+CREATE CAST ({{ type }} AS bit) WITH FUNCTION _neardup_bit({{ type }});
+CREATE CAST ({{ type }} AS bytea) WITH FUNCTION {{ type }}_send({{ type }});
+COMMENT ON FUNCTION {{ type }}(bit) IS
+    'the fingerprint with these {{ bits }} bits';
+COMMENT ON FUNCTION {{ type }}(bytea) IS
+    'the fingerprint with these {{ bytes }} bytes, most significant first';
+COMMENT ON FUNCTION _neardup_bit({{ type }}) IS
     'the bits of a fingerprint; implementation of the cast to bit';
 
 -- Hashes that other programs keep as unsigned decimals, beyond the range of bigint.
-CREATE FUNCTION {type}(numeric) RETURNS {type}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_from_numeric';
-CREATE FUNCTION _neardup_numeric({type}) RETURNS numeric
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_to_numeric';
-CREATE CAST (numeric AS {type}) WITH FUNCTION {type}(numeric) AS ASSIGNMENT;
-CREATE CAST ({type} AS numeric)
-    WITH FUNCTION _neardup_numeric({type}) AS ASSIGNMENT;
-COMMENT ON FUNCTION {type}(numeric) IS
-    'the fingerprint whose bits are this number, from 0 to 2^{bits} - 1';
-COMMENT ON FUNCTION _neardup_numeric({type}) IS
+CREATE FUNCTION {{ type }}(numeric) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_from_numeric';
+CREATE FUNCTION _neardup_numeric({{ type }}) RETURNS numeric
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_to_numeric';
+CREATE CAST (numeric AS {{ type }}) WITH FUNCTION {{ type }}(numeric) AS ASSIGNMENT;
+CREATE CAST ({{ type }} AS numeric)
+    WITH FUNCTION _neardup_numeric({{ type }}) AS ASSIGNMENT;
+COMMENT ON FUNCTION {{ type }}(numeric) IS
+    'the fingerprint whose bits are this number, from 0 to 2^{{ bits }} - 1';
+COMMENT ON FUNCTION _neardup_numeric({{ type }}) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
-CREATE FUNCTION bit_count({type}) RETURNS bigint
+CREATE FUNCTION bit_count({{ type }}) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', '{type}_bit_count';
-COMMENT ON FUNCTION bit_count({type}) IS 'the number of bits that are 1';
+    AS 'MODULE_PATHNAME', '{{ type }}_bit_count';
+COMMENT ON FUNCTION bit_count({{ type }}) IS 'the number of bits that are 1';
 
---@ end
+{% endfor %}
 COMMENT ON TYPE fingerprint IS
     '64-bit similarity hash: similar documents have fingerprints that differ in few bits; '
     'written as 16 hexadecimal digits';

@@ -2,61 +2,63 @@
 -- Balls: all fingerprints within a radius of a centre
 -- ------------------------------------------------------------------------------------------------
 
---@ for (type, length, item) in (fingerprint, 16, fingerprint) (fingerprint128, 24, fingerprint)
---@     (fingerprint256, 40, fingerprint) (bigint, 16, value)
-CREATE TYPE {type}_ball;
-CREATE FUNCTION {type}_ball_in(cstring) RETURNS {type}_ball
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_ball_in';
-CREATE FUNCTION {type}_ball_out({type}_ball) RETURNS cstring
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_ball_out';
-CREATE FUNCTION {type}_ball_recv(internal) RETURNS {type}_ball
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_ball_recv';
-CREATE FUNCTION {type}_ball_send({type}_ball) RETURNS bytea
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_ball_send';
-CREATE TYPE {type}_ball (
-    INPUT = {type}_ball_in, OUTPUT = {type}_ball_out,
-    RECEIVE = {type}_ball_recv, SEND = {type}_ball_send,
-    INTERNALLENGTH = {length}, ALIGNMENT = double, STORAGE = plain
+{% for type, length, item in [
+    ("fingerprint", 16, "fingerprint"), ("fingerprint128", 24, "fingerprint"),
+    ("fingerprint256", 40, "fingerprint"), ("bigint", 16, "value")
+] %}
+CREATE TYPE {{ type }}_ball;
+CREATE FUNCTION {{ type }}_ball_in(cstring) RETURNS {{ type }}_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_in';
+CREATE FUNCTION {{ type }}_ball_out({{ type }}_ball) RETURNS cstring
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_out';
+CREATE FUNCTION {{ type }}_ball_recv(internal) RETURNS {{ type }}_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_recv';
+CREATE FUNCTION {{ type }}_ball_send({{ type }}_ball) RETURNS bytea
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_send';
+CREATE TYPE {{ type }}_ball (
+    INPUT = {{ type }}_ball_in, OUTPUT = {{ type }}_ball_out,
+    RECEIVE = {{ type }}_ball_recv, SEND = {{ type }}_ball_send,
+    INTERNALLENGTH = {{ length }}, ALIGNMENT = double, STORAGE = plain
 );
 
-CREATE FUNCTION ball(center {type}, radius integer) RETURNS {type}_ball
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '{type}_ball';
-COMMENT ON FUNCTION ball({type}, integer) IS
+CREATE FUNCTION ball(center {{ type }}, radius integer) RETURNS {{ type }}_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '{{ type }}_ball';
+COMMENT ON FUNCTION ball({{ type }}, integer) IS
     'the ball of this centre and radius; a negative radius makes the empty ball';
 
-CREATE FUNCTION _neardup_contained({type}, {type}_ball) RETURNS boolean
+CREATE FUNCTION _neardup_contained({{ type }}, {{ type }}_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', '{type}_contained';
-CREATE FUNCTION _neardup_contains({type}_ball, {type}) RETURNS boolean
+    AS 'MODULE_PATHNAME', '{{ type }}_contained';
+CREATE FUNCTION _neardup_contains({{ type }}_ball, {{ type }}) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', '{type}_contains';
-CREATE FUNCTION _neardup_similar({type}_ball, {type}_ball) RETURNS boolean
+    AS 'MODULE_PATHNAME', '{{ type }}_contains';
+CREATE FUNCTION _neardup_similar({{ type }}_ball, {{ type }}_ball) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', '{type}_ball_similar';
-COMMENT ON FUNCTION _neardup_contained({type}, {type}_ball) IS
+    AS 'MODULE_PATHNAME', '{{ type }}_ball_similar';
+COMMENT ON FUNCTION _neardup_contained({{ type }}, {{ type }}_ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION _neardup_contains({type}_ball, {type}) IS
+COMMENT ON FUNCTION _neardup_contains({{ type }}_ball, {{ type }}) IS
     'implementation of @> operator';
-COMMENT ON FUNCTION _neardup_similar({type}_ball, {type}_ball) IS
+COMMENT ON FUNCTION _neardup_similar({{ type }}_ball, {{ type }}_ball) IS
     'implementation of ~= operator';
 CREATE OPERATOR <@ (
-    LEFTARG = {type}, RIGHTARG = {type}_ball, FUNCTION = _neardup_contained,
+    LEFTARG = {{ type }}, RIGHTARG = {{ type }}_ball, FUNCTION = _neardup_contained,
     COMMUTATOR = @>, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR @> (
-    LEFTARG = {type}_ball, RIGHTARG = {type}, FUNCTION = _neardup_contains,
+    LEFTARG = {{ type }}_ball, RIGHTARG = {{ type }}, FUNCTION = _neardup_contains,
     COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 CREATE OPERATOR ~= (
-    LEFTARG = {type}_ball, RIGHTARG = {type}_ball, FUNCTION = _neardup_similar,
+    LEFTARG = {{ type }}_ball, RIGHTARG = {{ type }}_ball, FUNCTION = _neardup_similar,
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
-COMMENT ON OPERATOR <@ ({type}, {type}_ball) IS 'the {item} lies in the ball';
-COMMENT ON OPERATOR @> ({type}_ball, {type}) IS 'the ball holds the {item}';
-COMMENT ON OPERATOR ~= ({type}_ball, {type}_ball) IS
+COMMENT ON OPERATOR <@ ({{ type }}, {{ type }}_ball) IS 'the {{ item }} lies in the ball';
+COMMENT ON OPERATOR @> ({{ type }}_ball, {{ type }}) IS 'the ball holds the {{ item }}';
+COMMENT ON OPERATOR ~= ({{ type }}_ball, {{ type }}_ball) IS
     'each centre lies within the other''s radius';
 
---@ end
+{% endfor %}
 COMMENT ON TYPE fingerprint_ball IS
     'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
 COMMENT ON TYPE fingerprint128_ball IS

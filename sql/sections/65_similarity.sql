@@ -4,14 +4,14 @@
 
 -- Returns the domain jaccard: comparisons with numbers are the server's own, which the planner
 -- rewrites (src/planner/conditions.rs).
---@ for (type) in (fingerprint) (fingerprint128) (fingerprint256) (bigint)
-CREATE FUNCTION fingerprint_similarity({type}, {type}) RETURNS jaccard
+{% for type in ["fingerprint", "fingerprint128", "fingerprint256", "bigint"] %}
+CREATE FUNCTION fingerprint_similarity({{ type }}, {{ type }}) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
-    AS 'MODULE_PATHNAME', '{type}_similarity';
-COMMENT ON FUNCTION fingerprint_similarity({type}, {type}) IS
+    AS 'MODULE_PATHNAME', '{{ type }}_similarity';
+COMMENT ON FUNCTION fingerprint_similarity({{ type }}, {{ type }}) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
---@ end
+{% endfor %}
 CREATE FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'minhash_similarity';
@@ -25,12 +25,13 @@ COMMENT ON FUNCTION neardup_radius(text, float8) IS
     'greatest distance of two fingerprints made by a function (minhash64, minhash128) whose '
     'fingerprint_similarity is a number or more';
 
---@ for (form, bound) in (similarity_radius, a number or more)
---@     (similarity_radius_above, above a number)
-CREATE FUNCTION _neardup_{form}(similarity float8, bits integer) RETURNS integer
+{% for form, bound in [
+    ("similarity_radius", "a number or more"), ("similarity_radius_above", "above a number")
+] %}
+CREATE FUNCTION _neardup_{{ form }}(similarity float8, bits integer) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
-    AS 'MODULE_PATHNAME', '_neardup_{form}';
-COMMENT ON FUNCTION _neardup_{form}(float8, integer) IS
+    AS 'MODULE_PATHNAME', '_neardup_{{ form }}';
+COMMENT ON FUNCTION _neardup_{{ form }}(float8, integer) IS
     'greatest distance of fingerprints of a width whose fingerprint_similarity is '
-    '{bound}; the planned form of such a condition';
---@ end
+    '{{ bound }}; the planned form of such a condition';
+{% endfor %}

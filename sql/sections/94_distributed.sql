@@ -4,30 +4,30 @@
 
 -- Immutable, so that they fold to constants when a query is planned, and an array of keys prunes
 -- partitions and shards. Strict: the last parameter has overloads instead of a default NULL.
---@ for (type) in (fingerprint) (fingerprint128) (fingerprint256) (bigint)
-CREATE FUNCTION neardup_keys(fp {type}, distance integer) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_keys';
-CREATE FUNCTION neardup_keys(fp {type}, distance integer, blocks integer) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_keys';
-COMMENT ON FUNCTION neardup_keys({type}, integer) IS
+{% for type in ["fingerprint", "fingerprint128", "fingerprint256", "bigint"] %}
+CREATE FUNCTION neardup_keys(fp {{ type }}, distance integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_keys';
+CREATE FUNCTION neardup_keys(fp {{ type }}, distance integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_keys';
+COMMENT ON FUNCTION neardup_keys({{ type }}, integer) IS
     'keys of which any two values within the distance share at least one; their number follows '
     'from the width and the distance';
-COMMENT ON FUNCTION neardup_keys({type}, integer, integer) IS
+COMMENT ON FUNCTION neardup_keys({{ type }}, integer, integer) IS
     'keys, by a number of blocks, of which any two values within the distance share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a {type}, b {type}, distance integer
+    key bigint, a {{ type }}, b {{ type }}, distance integer
 ) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_meet';
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a {type}, b {type}, distance integer, blocks integer
+    key bigint, a {{ type }}, b {{ type }}, distance integer, blocks integer
 ) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{type}_meet';
-COMMENT ON FUNCTION neardup_meet(bigint, {type}, {type}, integer) IS
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_meet';
+COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer) IS
     'two values are within the distance, and the key is the first that they share';
-COMMENT ON FUNCTION neardup_meet(bigint, {type}, {type}, integer, integer) IS
+COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer, integer) IS
     'two values are within the distance, and the key, by a number of blocks, is the first that '
     'they share';
---@ end
+{% endfor %}
 
 CREATE FUNCTION neardup_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';

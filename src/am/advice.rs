@@ -2,8 +2,8 @@
 use neardup_blocktree::block_layout::{BlockLayout, default_distance};
 use neardup_blocktree::plan::Plan;
 
-use crate::pg::errors::UserNotice;
-use crate::pg::rel::Rel;
+use neardup_pg::errors::UserNotice;
+use neardup_pg::rel::Rel;
 
 /// Tells the user if an index of the default distance would answer searches within the distance
 /// asked for in less time, and with fewer tables. `rows`: the number of rows indexed.

@@ -1,25 +1,26 @@
 //! `ambuild` and `ambuildempty`: a new index from a table's rows.
 use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::metric::{NEAR_DUPLICATE_SIMILARITY, near_duplicate_mismatches};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::advice::compare_with_default;
 use super::keys::{Layout, require_hashes, with_words};
-use super::metric::Metric;
+use super::metric::ValueMetric;
 use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use super::strategies;
 use super::validate::require_valid_classes;
-use crate::pg::build_scan::BuildScan;
-use crate::pg::build_workers::{BuildWorker, BuildWorkers, Input};
-use crate::pg::errors::UserError;
-use crate::pg::index_row::IndexRow;
-use crate::pg::memory::maintenance_work_mem;
-use crate::pg::rel::Rel;
-use crate::pg::workers::{Worker, export_worker};
-use crate::storage::bulk::BulkWriter;
-use crate::types::signature::near_duplicate;
+use neardup_pg::build_scan::BuildScan;
+use neardup_pg::build_workers::{BuildWorker, BuildWorkers, Input};
+use neardup_pg::errors::UserError;
+use neardup_pg::index_row::IndexRow;
+use neardup_pg::memory::maintenance_work_mem;
+use neardup_pg::rel::Rel;
+use neardup_pg::storage::bulk::BulkWriter;
+use neardup_pg::workers::{Worker, export_worker};
 
 export_worker! { "neardup_build_worker" => work }
 
@@ -28,7 +29,7 @@ struct NewIndex<'a, const N: usize> {
     index: Rel<'a>,
     layout: Layout,
     options: BuildOptions,
-    metric: Metric,
+    metric: IndexMetric,
     writer: Writer<'a>,
     /// Rows with a value: a sort for each of their keys.
     rows: Vec<ExternalSort<Writer<'a>, N>>,
@@ -92,8 +93,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         // Impossible options are refused before the table is read.
         options.block_layout::<N>(&layout, &metric, 0.0);
         let sort_memory = |sort| metric.sort_memory(sort, memory);
-        // SAFETY: the server has just made the fork, and nobody else sees it.
-        let writer = unsafe { BulkWriter::new(index, fork, report_table as fn(usize, usize)) };
+        let writer = BulkWriter::new(index, fork, report_table as fn(usize, usize));
         NewIndex {
             index,
             layout,
@@ -198,16 +198,18 @@ fn work(worker: Worker) {
 
 /// A constraint looks its rows up at each insert, and must find them all: an index whose bands do
 /// not guarantee that would be read whole.
-fn require_exclusion(metric: &Metric, strategy: Option<u16>) {
+fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;
     };
-    let needed = near_duplicate(bands.hashes());
+    let needed = near_duplicate_mismatches(bands.hashes());
     if bands.guaranteed() < needed {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            "an exclusion constraint with ~= needs bands that find all signatures of \
-             similarity 0.8",
+            format!(
+                "an exclusion constraint with ~= needs bands that find all signatures of \
+                 similarity {NEAR_DUPLICATE_SIMILARITY}"
+            ),
         )
         .detail(format!(
             "With {} bands those of up to {} mismatches are found; of {} values {needed} may \

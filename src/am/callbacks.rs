@@ -10,15 +10,16 @@ use pgrx::pg_sys::*;
 
 use super::search::Purpose;
 use super::{build, cost, insert, options, progress, scan, vacuum, validate};
-use crate::pg::build_scan::BuildScan;
-use crate::pg::compat::{OldSnapshotCheck, is_dirty_snapshot};
-use crate::pg::index_row::IndexRow;
-use crate::pg::index_vacuum::{DeadRows, IndexVacuum};
-use crate::pg::memory;
-use crate::pg::rel::Rel;
-use crate::pg::scan_desc::{Bitmap, ScanDesc};
-use crate::pg::scan_path::ScanPath;
-use crate::pg::tid::tid_of;
+use neardup_pg::build_scan::BuildScan;
+use neardup_pg::compat::{OldSnapshotCheck, is_dirty_snapshot};
+use neardup_pg::index_row::IndexRow;
+use neardup_pg::index_vacuum::{DeadRows, IndexVacuum};
+use neardup_pg::memory;
+use neardup_pg::rel::Rel;
+use neardup_pg::reloptions::OptionTexts;
+use neardup_pg::scan_desc::{Bitmap, ScanDesc};
+use neardup_pg::scan_path::ScanPath;
+use neardup_pg::tid::tid_of;
 
 macro_rules! callbacks {
     ($(
@@ -26,6 +27,7 @@ macro_rules! callbacks {
         fn $name:ident($($arg:ident: $type:ty),+) $(-> $result:ty)? $body:block
     )+) => { $(
         $(#[$attribute])?
+        #[allow(unsafe_code, reason = "called by the server")]
         #[allow(clippy::too_many_arguments, reason = "the server's signature")]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),+) $(-> $result)? {
             // SAFETY: the guard is the outermost frame of Rust. The server passes open relations,
@@ -82,7 +84,7 @@ callbacks! {
         (*selectivity, *correlation, *pages) = (estimate.selectivity, 0.0, estimate.pages);
     }
     fn amoptions(options: Datum, validate: bool) -> *mut bytea {
-        options::parse(options, validate)
+        options::parse(OptionTexts::new(options), validate)
     }
     fn ambuildphasename(phase: int64) -> *mut c_char { progress::phase_name(phase) }
     fn amvalidate(class: Oid) -> bool { validate::validate(class) }

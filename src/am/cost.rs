@@ -2,20 +2,18 @@
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
+use neardup_blocktree::metric::{Metric, near_duplicate_bits, near_duplicate_mismatches};
 use neardup_blocktree::plan::expected_nearest;
 use pgrx::pg_sys;
 
 use super::index::{Index, plan_of, rows_of, words_of};
 use super::keys::with_words;
-use super::metric::Metric;
-use super::strategies;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::memory::work_mem;
-use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::scan_path::{ScanPath, page_costs};
-use crate::pg::{backend, server};
-use crate::storage::pages::IndexPages;
-use crate::types::signature::near_duplicate;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::memory::work_mem;
+use neardup_pg::rel::{OpenRelation, Rel};
+use neardup_pg::scan_path::{ScanPath, page_costs};
+use neardup_pg::storage::pages::IndexPages;
+use neardup_pg::{backend, server};
 use path_quals::{Order, PathQuals, Radius, Scope};
 
 mod path_quals;
@@ -100,8 +98,8 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     with_words!(words_of(index), N => {
         let index = Index::<N>::open(index);
         match &index.metric {
-            Metric::MinHash(bands) => bands.count() as f64 * (DESCENT + LEAF),
-            Metric::Hamming => {
+            Metric::Jaccard(bands) => bands.count() as f64 * (DESCENT + LEAF),
+            Metric::Hamming { .. } => {
                 let plan = plan_of(&index.meta, &index.block_layout, radius, index.rows());
                 plan.descents_worth() * DESCENT + plan.leaves * LEAF
             }
@@ -225,8 +223,8 @@ impl Work {
                     Work::at_once(nulls)
                 } else {
                     match &index.metric {
-                        Metric::MinHash(bands) => Work::by_bands(bands, quals, whole, share),
-                        Metric::Hamming => {
+                        Metric::Jaccard(bands) => Work::by_bands(bands, quals, whole, share),
+                        Metric::Hamming { .. } => {
                             Work::by_distance(&index, quals, whole, rows, expected)
                         }
                         Metric::Overlap => {
@@ -272,7 +270,7 @@ impl Work {
         let radius = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
-            Radius::Default => Some(strategies::near_radius(index.layout.values.words())),
+            Radius::Default => Some(near_duplicate_bits(bits)),
             Radius::Known(radius) => Some(radius),
         };
         match (radius, quals.order) {
@@ -333,7 +331,7 @@ impl Work {
             Radius::Known(mismatches) => Some(mismatches as usize),
             Radius::Signatures(radius) => Some(radius.mismatches(bands.hashes()).max(0) as usize),
             Radius::Unknown => Some(bands.guaranteed()),
-            Radius::Default => Some(near_duplicate(bands.hashes())),
+            Radius::Default => Some(near_duplicate_mismatches(bands.hashes())),
         };
         let all_scopes = quals.scope == Scope::All;
         match mismatches {

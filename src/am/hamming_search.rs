@@ -4,6 +4,7 @@ use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
 use neardup_blocktree::level_cursor::Row;
+use neardup_blocktree::metric::near_duplicate_bits;
 use neardup_blocktree::scan::{Match, Scan};
 use neardup_blocktree::tree::Tree;
 
@@ -12,8 +13,8 @@ use super::keys::Layout;
 use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
 use super::search::{NearSearch, Step};
 use super::strategies;
-use crate::pg::memory::work_mem;
-use crate::storage::pages::IndexPages;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::pages::IndexPages;
 
 /// A condition on the fingerprint: a ball, of which an equality is the smallest.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ impl<const N: usize> BallQual<N> {
             return Some(BallQual { center, radius });
         }
         let radius = match key.strategy() {
-            strategies::NEAR => strategies::near_radius(layout.values.words()),
+            strategies::NEAR => near_duplicate_bits(64 * layout.metric.words() as u32),
             _ => 0,
         };
         let mut center = layout.key_in_scope(None);

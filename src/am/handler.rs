@@ -2,8 +2,8 @@
 use pgrx::pg_sys;
 
 use super::{callbacks, strategies};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::{compat, varlena};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::{compat, varlena};
 
 export! {
     guarded "_neardup_handler" => handler;

@@ -7,23 +7,24 @@ use std::rc::Rc;
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::empty_search::LoneRow;
+use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Root};
+use neardup_blocktree::metric::Metric;
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::PgSqlErrorCode;
 
 use super::index_cache::{self, IndexCache};
 use super::keys::{Layout, with_words};
-use super::metric::Metric;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
-use crate::pg::scan_desc::Rest;
-use crate::storage::pages::IndexPages;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Rel;
+use neardup_pg::scan_desc::Rest;
+use neardup_pg::storage::pages::IndexPages;
 
 /// Entry of the relation cache for an index, in one piece of plain memory.
 #[derive(Clone, Copy)]
@@ -44,7 +45,7 @@ pub struct Index<'a, const N: usize> {
     /// The block layout that it names.
     pub block_layout: Rc<BlockLayout<N>>,
     /// The metric that it names.
-    pub metric: Metric,
+    pub metric: IndexMetric,
     /// Its pages.
     pub pages: IndexPages<'a>,
     /// Their number when it was opened, or a little before.
@@ -153,8 +154,10 @@ impl<'a, const N: usize> Index<'a, N> {
         if root != self.meta.root {
             self.meta.root = root;
             // The server may have dropped it since.
-            if let Some(cached) = relation_cache_entry(self.relation()) {
+            let index = self.relation();
+            if let Some(mut cached) = index.cached::<Cached>() {
                 cached.meta.root = root;
+                index.cache(cached);
             }
         }
     }
@@ -180,32 +183,17 @@ pub fn name(relation: Rel) -> String {
     relation.shown_qualified()
 }
 
-/// The relation cache's copy of an index's meta page; `None` until [`cached`] has put it there.
-fn relation_cache_entry(index: Rel<'_>) -> Option<&mut Cached> {
-    assert!(index.is_neardup_index());
-    // SAFETY: of an index of this access method `rd_amcache` is null or what `cached` has put
-    // there. It is plain memory, which the server frees in one piece whenever the index may have
-    // been rebuilt; nobody has a reference to it for longer than an access.
-    unsafe { (*index.raw()).rd_amcache.cast::<Cached>().as_mut() }
-}
-
 fn cached(index: Rel) -> Cached {
-    if let Some(cached) = relation_cache_entry(index) {
-        return *cached;
+    if let Some(cached) = index.cached() {
+        return cached;
     }
-    let entry = index.raw();
     let layout = Layout::of(index);
     let cached = Cached {
         meta: read_meta(index, &layout),
         layout,
         serial: index_cache::next_serial(),
     };
-    // SAFETY: as above; the memory has the size of the value.
-    unsafe {
-        let place = pg_sys::MemoryContextAlloc((*entry).rd_indexcxt, size_of::<Cached>());
-        place.cast::<Cached>().write(cached);
-        (*entry).rd_amcache = place;
-    }
+    index.cache(cached);
     cached
 }
 
@@ -215,7 +203,7 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
-                && meta.metric == layout.values.metric()
+                && meta.metric.of_type() == layout.metric
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -259,12 +247,11 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
 }
 
 /// Identity of a metric and a block layout: a meta page without the root.
-type Known = (meta::Metric, u16, u8, u8, u8, u8, u16);
+type Known = (Metric<usize>, u8, u8, u8, u8, u16);
 
 fn known(meta: &Meta) -> Known {
     let Meta {
         metric,
-        bits,
         words,
         scope_words,
         distance,
@@ -272,7 +259,7 @@ fn known(meta: &Meta) -> Known {
         tables,
         root: _,
     } = *meta;
-    (metric, bits, words, scope_words, distance, blocks, tables)
+    (metric, words, scope_words, distance, blocks, tables)
 }
 
 /// Cache of values that a backend makes once, of any width.
@@ -307,16 +294,18 @@ fn remembered<K: Eq, T: 'static>(
 }
 
 /// The metric of an index of this access method.
-pub fn metric_of(index: Rel) -> Metric {
+pub fn metric_of(index: Rel) -> IndexMetric {
     with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
 
-fn block_layout_of<const N: usize>(relation: Rel, meta: &Meta) -> (Metric, Rc<BlockLayout<N>>) {
+fn block_layout_of<const N: usize>(
+    relation: Rel,
+    meta: &Meta,
+) -> (IndexMetric, Rc<BlockLayout<N>>) {
     let block_layout = remembered(&BLOCK_LAYOUTS, known(meta), || {
         let (blocks, tables) = (meta.blocks, usize::from(meta.tables));
-        let metric = Metric::new(meta.metric, || {
-            Bands::new(usize::from(meta.bits), tables, usize::from(blocks)).ok()
-        })?;
+        let bands = |hashes| Bands::new(hashes, tables, usize::from(blocks)).ok();
+        let metric = (meta.metric).try_map(|hashes| bands(hashes).map(Rc::new))?;
         let (scope, distance) = (meta.scope_words > 0, u32::from(meta.distance));
         let of_parameters = || BlockLayout::in_scope(scope, distance, u32::from(blocks));
         let layout = metric.block_layout(scope, of_parameters).ok()?;

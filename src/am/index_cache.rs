@@ -10,10 +10,10 @@ use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
-use crate::pg::rel::Rel;
-use crate::pg::scan_desc::Rest;
-use crate::pg::{compat, server};
-use crate::storage::pages::IndexPages;
+use neardup_pg::rel::Rel;
+use neardup_pg::scan_desc::Rest;
+use neardup_pg::storage::pages::IndexPages;
+use neardup_pg::{compat, server};
 
 /// Entries kept: the indexes of a table or two.
 const MOST: usize = 8;

@@ -3,10 +3,11 @@ use neardup_blocktree::key::{EntryKey, Tid};
 
 use super::index::{Index, words_of};
 use super::keys::with_words;
-use crate::pg::index_row::IndexRow;
-use crate::pg::rel::Rel;
-use crate::registry;
-use crate::storage::heap_fetch;
+use super::metric::ValueMetric;
+use neardup_pg::index_row::IndexRow;
+use neardup_pg::registry;
+use neardup_pg::rel::Rel;
+use neardup_pg::storage::heap_fetch;
 
 /// Adds a row of a table to the index. The tables of the index are changed a few at a time; a crash
 /// in between leaves entries of a row that no transaction committed, which VACUUM takes away.
@@ -39,8 +40,8 @@ fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: 
     // The server may take a speculative insertion back, and then write the row without firing the
     // trigger again.
     if let Some(value) = row.get(index.layout.scope_columns)
-        && !index.layout.values.are_balls()
-        && index.layout.values.have_distances()
+        && !index.layout.has_balls
+        && index.layout.metric.has_distances()
         && !heap_fetch::is_speculative(table, tid)
     {
         registry::written(row.index().oid(), &index.metric.in_flight(value));

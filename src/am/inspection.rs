@@ -2,11 +2,12 @@
 use neardup_blocktree::key::{Key, Tid};
 
 use super::index::Index;
-use crate::pg::buffer_strategy::Strategy;
-use crate::pg::build_scan::VisibleRows;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::locked_index::LockedIndex;
-use crate::storage::pages::IndexPages;
+use super::metric::ValueMetric;
+use neardup_pg::buffer_strategy::Strategy;
+use neardup_pg::build_scan::VisibleRows;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::pages::IndexPages;
 
 /// Opens an index that is read once: its pages do not displace others from the buffer cache.
 pub fn open_for_one_pass<const N: usize>(

@@ -4,18 +4,20 @@
 //! values are hashed into the first word of the key, so that rows of one tenant, site or language
 //! stand together. Two scopes may share a hash; rows found through one are checked again.
 use neardup_blocktree::key::Key;
-use neardup_blocktree::meta::Metric;
+use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::EQUAL;
-use super::validate::{ball_operator, compares_nearness, compares_overlap, equalities};
-use super::values::Values;
-use crate::pg::catalog::{base_type, is_pseudo_type, strategy_in_family, type_name};
-use crate::pg::equality::EqualColumn;
-use crate::pg::errors::UserError;
-use crate::pg::hashing::{hash_family, hash_value, require_hash};
-use crate::pg::rel::{KeyClass, Rel};
-use crate::pg::value::{Value, ValueType};
+use super::validate::{
+    BALL_RADIUS_BYTES, ball_operator, compares_nearness, compares_overlap, equalities,
+    metric_of_length,
+};
+use neardup_pg::catalog::{base_type, is_pseudo_type, strategy_in_family, type_name};
+use neardup_pg::equality::EqualColumn;
+use neardup_pg::errors::UserError;
+use neardup_pg::hashing::{hash_family, hash_value, require_hash};
+use neardup_pg::rel::{KeyClass, Rel};
+use neardup_pg::value::{Value, ValueType};
 
 /// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
 /// fingerprint, and one for the scope.
@@ -53,8 +55,11 @@ pub(crate) use with_words;
 pub struct Layout {
     /// Columns in front of the last.
     pub scope_columns: usize,
-    /// Values of the last column.
-    pub values: Values,
+    /// Metric of the last column's values.
+    pub metric: Metric,
+    /// True if the last column holds balls. Their centres are indexed, for constraints of any
+    /// radius.
+    pub has_balls: bool,
 }
 
 impl Layout {
@@ -65,29 +70,36 @@ impl Layout {
         let last = columns - 1;
         let stored = index.attribute(columns as i16).attlen;
         let KeyClass { family, input, .. } = index.key_class(last);
-        let has_balls = |family, input| ball_operator(family, input) != pg_sys::InvalidOid;
-        let values = match stored {
-            8 | 16 | 32 if ValueType::of(input).length() == stored + 8 => Values::Balls(stored),
-            8 | 16 | 32 | -1 if has_balls(family, input) => Values::of_length(stored),
-            -1 if compares_overlap(family, input) => Values::Sets,
+        let has_ball_operator = |family, input| ball_operator(family, input) != pg_sys::InvalidOid;
+        let stores_centers = ValueType::of(input).length() == stored + BALL_RADIUS_BYTES;
+        let metric = match stored {
+            8 | 16 | 32 if stores_centers => metric_of_length(stored),
+            8 | 16 | 32 | -1 if has_ball_operator(family, input) => metric_of_length(stored),
+            -1 if compares_overlap(family, input) => Metric::Overlap,
             _ => refuse(),
         };
         // What is compared by nearness is no scope.
         let is_near = |KeyClass { family, input, .. }| {
-            has_balls(family, input) || compares_nearness(family, input)
+            has_ball_operator(family, input) || compares_nearness(family, input)
         };
         if (0..last).any(|column| is_near(index.key_class(column))) {
             refuse();
         }
         Layout {
             scope_columns: last,
-            values,
+            metric,
+            has_balls: metric.is_hamming() && stores_centers,
         }
     }
 
     /// Returns whether the index is one on signatures.
     pub fn is_on_signatures(&self) -> bool {
-        self.values.metric() == Metric::MinHash
+        self.metric.is_jaccard()
+    }
+
+    /// Returns whether the index holds the values themselves, and not only hashes or parts of them.
+    pub fn stores_values(&self) -> bool {
+        self.metric.is_hamming() && !self.has_balls
     }
 
     /// Words of a key in front of the value's.
@@ -97,7 +109,7 @@ impl Layout {
 
     /// Words of a key.
     pub fn words(&self) -> usize {
-        self.scope_words() + self.values.words()
+        self.scope_words() + self.metric.words()
     }
 
     /// The word that stands for the scope of a row with these values in an index's columns; `None`
@@ -130,19 +142,14 @@ impl Layout {
     /// A key's fingerprint as a value of the index's last column. It may point into the key.
     pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
         let stored = index.attribute(self.scope_columns as i16 + 1);
-        assert!(self.values == Values::Fingerprints(stored.attlen));
-        let datum = match &key[self.scope_words()..] {
-            [word] => pg_sys::Datum::from(*word),
-            words => pg_sys::Datum::from(words.as_ptr()),
-        };
-        // SAFETY: fingerprints of this length, whose words may be any.
-        unsafe { Value::new(datum, &stored) }
+        assert!(self.stores_values() && self.metric == metric_of_length(stored.attlen));
+        Value::from_words(&key[self.scope_words()..], &stored)
     }
 
     /// Centre, as a key without a scope, and radius of a ball; `None` for the empty ball.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
-        let (mut words, center) = ([0; 5], self.values.words());
+        let (mut words, center) = ([0; 5], self.metric.words());
         // The centre's words, and then the radius in half a word.
         ball.copy_words(&mut words[..=center]);
         key[self.scope_words()..].copy_from_slice(&words[..center]);
@@ -161,7 +168,7 @@ pub fn is_on_signatures(index: Rel) -> bool {
 
 /// Raises an error for an index whose values have no distances.
 pub fn require_distances(index: Rel) {
-    if !Layout::of(index).values.have_distances() {
+    if !Layout::of(index).metric.has_distances() {
         let column = index.column_name(index.column_count());
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,

@@ -25,4 +25,3 @@ mod sets;
 pub mod strategies;
 mod vacuum;
 mod validate;
-mod values;

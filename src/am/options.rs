@@ -1,23 +1,23 @@
 //! The options of `CREATE INDEX ... WITH (...)`.
 use core::ffi::{CStr, c_int};
-use core::mem::offset_of;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::rc::Rc;
+use std::sync::OnceLock;
 
 use neardup_blocktree::bands::MAX_BANDS;
 use neardup_blocktree::block_layout::{
     BlockLayout, BlockLayoutError, MAX_DISTANCE, MAX_TABLES, default_distance,
 };
 use neardup_blocktree::build::Fill;
+use neardup_blocktree::index_metric::IndexMetric;
+use neardup_blocktree::metric::Metric;
 use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::keys::Layout;
-use super::metric::Metric;
 use super::minhash::options::{BandOptions, MAX_ROWS};
-use super::values::Values;
-use crate::pg::compat::{int_option, real_option};
-use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Rel;
+use neardup_pg::reloptions::{IntOption, OptionKind, OptionTexts, Options, RealOption};
 
 /// Distance that is chosen by the width of the fingerprints.
 const DEFAULT_DISTANCE: c_int = -1;
@@ -25,116 +25,89 @@ const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
 
-/// The options as the server keeps them with the index (`rd_options`).
-#[repr(C)]
-struct Options {
-    /// The header of a variable-length value.
-    length: i32,
-    /// Below 0: chosen by the width.
-    distance: c_int,
-    /// 0: chosen by the number of rows.
-    blocks: c_int,
-    fillfactor: c_int,
-    /// The estimated similarity from which on signatures are found by bands; 0: the default, or
-    /// what follows from `bands`.
-    similarity: f64,
-    /// Values of a signature.
-    hashes: c_int,
-    /// 0: chosen by the similarity.
-    bands: c_int,
-    /// Values in a band; 0: all are shared out.
-    rows: c_int,
-}
+static KIND: OnceLock<OptionKind> = OnceLock::new();
 
-static KIND: AtomicU32 = AtomicU32::new(0);
+const SIMILARITY: &CStr =
+    c"Estimated similarity from which on signatures are found by bands; 0 for the default";
 
-/// The whole numbers among the options: name, description, place, and default, least and greatest
-/// value.
-const INT_OPTIONS: [(&CStr, &CStr, usize, [c_int; 3]); 6] = [
-    (
-        c"distance",
-        c"Radius, in bits, up to which a search looks up its own leading bits only",
-        offset_of!(Options, distance),
-        [DEFAULT_DISTANCE, 0, MAX_DISTANCE as c_int],
-    ),
-    (
-        c"blocks",
-        c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
-        offset_of!(Options, blocks),
-        [0, 0, MAX_BLOCKS],
-    ),
-    (
-        c"fillfactor",
-        c"How full a build packs leaves, in per cent",
-        offset_of!(Options, fillfactor),
-        [DEFAULT_FILL, MIN_FILL, 100],
-    ),
-    (
-        c"hashes",
-        c"Values of the signatures that are indexed; 0 for the default of minhash()",
-        offset_of!(Options, hashes),
-        [0, 0, MAX_HASHES as c_int],
-    ),
-    (
-        c"bands",
-        c"Bands that signatures are cut into; 0 chooses by the similarity",
-        offset_of!(Options, bands),
-        [0, 0, MAX_BANDS as c_int],
-    ),
-    (
-        c"rows",
-        c"Values in a band of a signature; 0 shares all out evenly",
-        offset_of!(Options, rows),
-        [0, 0, MAX_ROWS],
-    ),
-];
+/// The options. Readers name their values in this order.
+const OPTIONS: Options<6, 1> = Options {
+    ints: [
+        // Below 0: chosen by the width.
+        IntOption {
+            name: c"distance",
+            about: c"Radius, in bits, up to which a search looks up its own leading bits only",
+            default: DEFAULT_DISTANCE,
+            min: 0,
+            max: MAX_DISTANCE as c_int,
+        },
+        // 0: chosen by the number of rows.
+        IntOption {
+            name: c"blocks",
+            about: c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
+            default: 0,
+            min: 0,
+            max: MAX_BLOCKS,
+        },
+        IntOption {
+            name: c"fillfactor",
+            about: c"How full a build packs leaves, in per cent",
+            default: DEFAULT_FILL,
+            min: MIN_FILL,
+            max: 100,
+        },
+        IntOption {
+            name: c"hashes",
+            about: c"Values of the signatures that are indexed; 0 for the default of minhash()",
+            default: 0,
+            min: 0,
+            max: MAX_HASHES as c_int,
+        },
+        // 0: chosen by the similarity.
+        IntOption {
+            name: c"bands",
+            about: c"Bands that signatures are cut into; 0 chooses by the similarity",
+            default: 0,
+            min: 0,
+            max: MAX_BANDS as c_int,
+        },
+        // 0: all are shared out.
+        IntOption {
+            name: c"rows",
+            about: c"Values in a band of a signature; 0 shares all out evenly",
+            default: 0,
+            min: 0,
+            max: MAX_ROWS,
+        },
+    ],
+    reals: [
+        // 0: the default, or what follows from `bands`.
+        RealOption {
+            name: c"similarity",
+            about: SIMILARITY,
+            default: 0.0,
+            min: 0.0,
+            max: 1.0,
+        },
+    ],
+};
 
 /// Makes the options known to the server. Called once, when the library is loaded.
 pub fn register() {
-    let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: called while the server loads the library, as it asks for.
-    unsafe {
-        let kind = pg_sys::add_reloption_kind();
-        KIND.store(kind, Ordering::Relaxed);
-        for (name, about, _, [default, least, most]) in INT_OPTIONS {
-            let (name, about) = (name.as_ptr(), about.as_ptr());
-            pg_sys::add_int_reloption(kind, name, about, default, least, most, lock);
-        }
-        pg_sys::add_real_reloption(
-            kind,
-            c"similarity".as_ptr(),
-            c"Estimated similarity from which on signatures are found by bands; 0 for the default"
-                .as_ptr(),
-            0.0,
-            0.0,
-            1.0,
-            lock,
-        );
-    }
+    KIND.get_or_init(|| OPTIONS.register());
 }
 
 /// `amoptions`: reads and checks the options.
-pub fn parse(reloptions: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea {
-    let mut elements = INT_OPTIONS
-        .map(|(name, _, place, _)| int_option(name, place))
-        .to_vec();
-    elements.push(real_option(c"similarity", offset_of!(Options, similarity)));
-    let (kind, count) = (KIND.load(Ordering::Relaxed), elements.len() as c_int);
-    // SAFETY: the elements describe the struct whose size is given; the result is null, or a struct
-    // of that kind.
-    let (raw, options) = unsafe {
-        let size = size_of::<Options>();
-        let raw =
-            pg_sys::build_reloptions(reloptions, validate, kind, size, elements.as_ptr(), count);
-        (raw, raw.cast::<Options>().as_ref())
-    };
-    if let Some(options) = options
+pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
+    let kind = *KIND.get().expect("registered when the library was loaded");
+    let parsed = OPTIONS.parse(kind, texts, validate);
+    if let Some(([distance, blocks, ..], _)) = parsed.values()
         && validate
-        && options.blocks != 0
+        && blocks != 0
     {
-        check(u32::try_from(options.distance).ok(), options.blocks as u32);
+        check(u32::try_from(distance).ok(), blocks as u32);
     }
-    raw.cast()
+    parsed.into_raw()
 }
 
 /// Options of a build.
@@ -152,18 +125,18 @@ pub struct BuildOptions {
 impl BuildOptions {
     /// The options of an index of this access method.
     pub fn of(index: Rel) -> Self {
-        assert!(index.is_neardup_index());
-        // SAFETY: the server keeps what `parse` returned, or null.
-        let options = unsafe { (*index.raw()).rd_options.cast::<Options>().as_ref() };
-        let (distance, blocks, leaf) = options.map_or((DEFAULT_DISTANCE, 0, DEFAULT_FILL), |o| {
-            (o.distance, o.blocks, o.fillfactor)
-        });
-        let signatures = options.map_or_else(BandOptions::default, |o| BandOptions {
-            similarity: o.similarity,
-            hashes: o.hashes as usize,
-            bands: o.bands as usize,
-            rows: o.rows as usize,
-        });
+        let values = OPTIONS.of_index(index);
+        let ([distance, blocks, leaf, ..], _) =
+            values.unwrap_or(([DEFAULT_DISTANCE, 0, DEFAULT_FILL, 0, 0, 0], [0.0]));
+        let signatures = values.map_or_else(
+            BandOptions::default,
+            |([_, _, _, hashes, bands, rows], [similarity])| BandOptions {
+                similarity,
+                hashes: hashes as usize,
+                bands: bands as usize,
+                rows: rows as usize,
+            },
+        );
         let fill = Fill {
             leaf: leaf as u8,
             ..Fill::default()
@@ -177,7 +150,7 @@ impl BuildOptions {
     }
 
     /// The metric of an index of that layout. Raises an error for options of another metric.
-    pub fn metric(&self, layout: &Layout) -> Metric {
+    pub fn metric(&self, layout: &Layout) -> IndexMetric {
         const FINGERPRINTS: &str = "\"distance\" and \"blocks\"";
         const OF_SETS: &str = "Its only option is \"fillfactor\".";
         const SIGNATURES: &str = "\"similarity\", \"hashes\", \"bands\" and \"rows\"";
@@ -188,20 +161,18 @@ impl BuildOptions {
         let fingerprints = (FINGERPRINTS, for_fingerprints);
         let signatures = (SIGNATURES, for_signatures);
         let own = |options| format!("Its options are {options}.");
-        let (what, hint, others) = match layout.values {
-            Values::Fingerprints(_) | Values::Balls(_) => {
-                ("fingerprints", own(FINGERPRINTS), vec![signatures])
-            }
-            Values::Signatures => ("signatures", own(SIGNATURES), vec![fingerprints]),
-            Values::Sets => ("arrays", OF_SETS.to_owned(), vec![fingerprints, signatures]),
+        let (what, hint, others) = match layout.metric {
+            Metric::Hamming { .. } => ("fingerprints", own(FINGERPRINTS), vec![signatures]),
+            Metric::Jaccard(()) => ("signatures", own(SIGNATURES), vec![fingerprints]),
+            Metric::Overlap => ("arrays", OF_SETS.to_owned(), vec![fingerprints, signatures]),
         };
         if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
             UserError::invalid_parameter(format!("an index on {what} has no options {other}"))
                 .hint(hint)
                 .raise();
         }
-        let bands = || Some(self.signatures.bands());
-        Metric::new(layout.values.metric(), bands).expect("bands, or an error")
+        let bands = |()| Some(Rc::new(self.signatures.bands()));
+        (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
     /// The tables of an index of `rows` rows with that layout and metric. Raises an error if the
@@ -209,12 +180,12 @@ impl BuildOptions {
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
-        metric: &Metric,
+        metric: &IndexMetric,
         rows: f64,
     ) -> BlockLayout<N> {
         let scope = layout.scope_words() > 0;
         let of_parameters = || {
-            let bits = 64 * layout.values.words() as u32;
+            let bits = 64 * layout.metric.words() as u32;
             let distance = self.distance.unwrap_or_else(|| default_distance(bits));
             let blocks = match self.blocks {
                 0 => BlockLayout::<N>::default_blocks(scope, distance, rows),

@@ -4,8 +4,8 @@ use core::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use crate::pg::server;
-use crate::storage::bulk::BulkWriter;
+use neardup_pg::server;
+use neardup_pg::storage::bulk::BulkWriter;
 
 /// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
 /// is 1.)

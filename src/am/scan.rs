@@ -3,21 +3,22 @@
 use std::rc::Rc;
 
 use neardup_blocktree::key::Tid;
+use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys;
 
 use super::hamming_search::HammingSearch;
 use super::index::{Index, rest_of, words_of};
 use super::keys::{Layout, with_words};
-use super::metric::Metric;
 use super::minhash::search::BandSearch;
 use super::scan_keys::ScanKeys;
 use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::rel::Rel;
-use crate::pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
-use crate::pg::tid::item_pointer;
-use crate::pg::{backend, compat};
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::rel::Rel;
+use neardup_pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
+use neardup_pg::scan_key::{self, OwnScanKeys};
+use neardup_pg::tid::item_pointer;
+use neardup_pg::{backend, compat};
 
 /// State of a scan, to which its descriptor points.
 pub struct State {
@@ -73,37 +74,33 @@ impl State {
 
 /// Returns whether a search of an index that sees uncommitted rows finds any, be they alive or
 /// dead, without the server's part of a scan.
-///
-/// # Safety
-/// As for [`rescan`], with no orders.
-pub unsafe fn finds_any(index: Rel, keys: &[pg_sys::ScanKeyData]) -> bool {
+pub fn finds_any(keys: &OwnScanKeys) -> bool {
     let purpose = Purpose {
         index_only: false,
         sees_uncommitted: true,
         check: OldSnapshotCheck::NONE,
     };
-    // SAFETY: the state is used here alone, as long as the index is open; the caller's promise.
-    unsafe {
-        without_scan(Rel::new(index.raw()), |state: &mut State| {
-            rescan(state, [keys, &[]], purpose);
-            let found = state.fill();
-            state.search.end();
-            // If there is something, the caller's scan is counted.
-            if !found {
-                compat::count_index_scan(index.raw());
-            }
-            found
-        })
-    }
+    let keys = keys.get();
+    let index = keys.index();
+    without_scan(index, |state: &mut State| {
+        rescan(state, [keys, OwnScanKeys::new(index).get()], purpose);
+        let found = state.fill();
+        state.search.end();
+        // If there is something, the caller's scan is counted.
+        if !found {
+            index.count_index_scan();
+        }
+        found
+    })
 }
 
 fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     match index.metric.clone() {
-        Metric::Hamming => {
+        Metric::Hamming { .. } => {
             let rows = index.rows();
             Box::new(IndexSearch::new(index, HammingSearch::new(rows)))
         }
-        Metric::MinHash(bands) => Box::new(IndexSearch::new(index, BandSearch::new(bands))),
+        Metric::Jaccard(bands) => Box::new(IndexSearch::new(index, BandSearch::new(bands))),
         Metric::Overlap => Box::new(IndexSearch::new(index, SetSearch::new())),
     }
 }
@@ -120,21 +117,15 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
 /// `amcostestimate` turns index-only scans that need no column into plain ones.
 pub fn canreturn(index: Rel, column: i32) -> bool {
     let layout = Layout::of(index);
-    column as usize == layout.scope_columns + 1
-        && layout.values.are_stored()
-        && !backend::in_recovery()
+    column as usize == layout.scope_columns + 1 && layout.stores_values() && !backend::in_recovery()
 }
 
 /// `amrescan`.
-///
-/// # Safety
-/// The keys and orders are for operators of the operator classes of the index.
-pub unsafe fn rescan(state: &mut State, lists: [&[pg_sys::ScanKeyData]; 2], purpose: Purpose) {
+pub fn rescan(state: &mut State, lists: [scan_key::ScanKeys; 2], purpose: Purpose) {
     state.tids.clear();
     state.given = 0;
-    let (index, layout) = (state.index, state.layout);
-    // SAFETY: the caller's promise.
-    let [keys, order_bys] = lists.map(|keys| unsafe { ScanKeys::new(index, layout, keys) });
+    let layout = state.layout;
+    let [keys, order_bys] = lists.map(|keys| ScanKeys::new(layout, keys));
     state.recheck = state.search.rescan(keys, order_bys, purpose);
 }
 

@@ -4,9 +4,8 @@ use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
 use super::strategies;
-use crate::pg::catalog::is_pseudo_type;
-use crate::pg::rel::Rel;
-use crate::pg::value::{Value, ValueType};
+use neardup_pg::scan_key;
+use neardup_pg::value::Value;
 
 /// The rows that conditions admit by having a value or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,23 +21,14 @@ pub enum Presence {
 /// Keys, or orders, of a scan of an index.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
-    index: Rel<'a>,
     layout: Layout,
-    keys: &'a [pg_sys::ScanKeyData],
+    keys: scan_key::ScanKeys<'a>,
 }
 
 impl<'a> ScanKeys<'a> {
-    /// Wraps what the server passes.
-    ///
-    /// # Safety
-    /// They are for operators of the operator classes of this index, whose layout it is, and live
-    /// for `'a`.
-    pub unsafe fn new(index: Rel<'a>, layout: Layout, keys: &'a [pg_sys::ScanKeyData]) -> Self {
-        ScanKeys {
-            index,
-            layout,
-            keys,
-        }
+    /// The keys of a scan of an index with this layout.
+    pub fn new(layout: Layout, keys: scan_key::ScanKeys<'a>) -> Self {
+        ScanKeys { layout, keys }
     }
 
     /// Returns whether there is none.
@@ -48,40 +38,29 @@ impl<'a> ScanKeys<'a> {
 
     /// All of them.
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
-        let (index, layout) = (self.index, self.layout);
-        let keys = self.keys.iter();
-        keys.map(move |key| ScanKey { index, layout, key })
+        let layout = self.layout;
+        self.keys.iter().map(move |key| ScanKey { layout, key })
     }
 }
 
 /// A condition, or an order, of a scan.
 #[derive(Clone, Copy)]
 pub struct ScanKey<'a> {
-    index: Rel<'a>,
     layout: Layout,
-    key: &'a pg_sys::ScanKeyData,
+    key: scan_key::ScanKey<'a>,
 }
 
 impl<'a> ScanKey<'a> {
-    /// The column, counted from 0.
-    fn column(self) -> usize {
-        self.key.sk_attno as usize - 1
-    }
-
-    fn has_flag(self, flag: u32) -> bool {
-        self.key.sk_flags as u32 & flag != 0
-    }
-
     /// Returns whether the value is compared with NULL, by an operator.
     pub fn is_with_null(self) -> bool {
-        self.has_flag(pg_sys::SK_ISNULL)
+        self.key.has_flag(pg_sys::SK_ISNULL)
     }
 
     /// The rows that the key admits if it is `IS NULL` or `IS NOT NULL`.
     fn presence(self) -> Option<Presence> {
-        if self.has_flag(pg_sys::SK_SEARCHNULL) {
+        if self.key.has_flag(pg_sys::SK_SEARCHNULL) {
             Some(Presence::Null)
-        } else if self.has_flag(pg_sys::SK_SEARCHNOTNULL) {
+        } else if self.key.has_flag(pg_sys::SK_SEARCHNOTNULL) {
             Some(Presence::NotNull)
         } else {
             None
@@ -90,34 +69,19 @@ impl<'a> ScanKey<'a> {
 
     /// The operator's strategy.
     pub fn strategy(self) -> u16 {
-        self.key.sk_strategy
+        self.key.strategy()
     }
 
     /// Returns whether the value is compared with a ball: by operators of strategy 1, and by all
     /// those of classes for balls.
     pub fn is_with_ball(self) -> bool {
-        self.column() == self.layout.scope_columns
-            && (self.layout.values.are_balls() || self.key.sk_strategy == strategies::WITHIN)
+        self.key.column() == self.layout.scope_columns
+            && (self.layout.has_balls || self.strategy() == strategies::WITHIN)
     }
 
     /// The value that it is compared with.
     pub fn value(self) -> Value<'a> {
-        // SAFETY: the argument is of the type on the right side of the key's operator.
-        unsafe { Value::typed(self.key.sk_argument, self.value_type()) }
-    }
-
-    fn value_type(self) -> ValueType {
-        let given = self.key.sk_subtype;
-        if self.is_with_ball() {
-            return self.layout.values.ball_type(given);
-        }
-        let own = self.index.attribute(self.key.sk_attno);
-        // An operator for any array, or any enumeration, tells nothing of the type.
-        let is_own = given == own.atttypid || given == pg_sys::InvalidOid || is_pseudo_type(given);
-        match is_own {
-            true => ValueType::of_attribute(&own),
-            false => ValueType::of(given),
-        }
+        self.key.value()
     }
 }
 
@@ -144,7 +108,7 @@ impl<'a> ScanQuals<'a> {
             if key.presence().is_none() && key.is_with_null() {
                 return None;
             }
-            match (scope.get_mut(key.column()), key.presence()) {
+            match (scope.get_mut(key.key.column()), key.presence()) {
                 (Some(column), Some(Presence::Null)) => *column = Some(None),
                 // The recheck sees to it: rows of a scope without values stand among others.
                 (Some(_), Some(_)) => (),
@@ -154,8 +118,8 @@ impl<'a> ScanQuals<'a> {
                 // recheck finds out.
                 (Some(column), None) => {
                     *column = Some(Some(keys::scope_hash(
-                        keys.index,
-                        key.column(),
+                        keys.keys.index(),
+                        key.key.column(),
                         key.value(),
                     )));
                 }

@@ -5,9 +5,9 @@ use neardup_blocktree::tree::Tree;
 
 use super::index::Index;
 use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::value::Value;
-use crate::storage::pages::IndexPages;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::storage::pages::IndexPages;
+use neardup_pg::value::Value;
 
 /// Purpose for which rows are searched.
 #[derive(Clone, Copy)]
@@ -48,9 +48,9 @@ pub trait Search {
 /// Result of a step: where its rows come from (one leaf or several), or that none are left.
 pub enum Step {
     /// From one leaf, the last that was read: it is still pinned if that was asked for
-    /// ([`PageStore::unlock_keep_pin`]).
+    /// ([`ReadPages::unlock_keep_pin`]).
     ///
-    /// [`PageStore::unlock_keep_pin`]: neardup_blocktree::store::PageStore::unlock_keep_pin
+    /// [`ReadPages::unlock_keep_pin`]: neardup_blocktree::store::ReadPages::unlock_keep_pin
     Leaf,
     /// From leaves that were read some time ago.
     Gathered,
@@ -156,8 +156,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         let layout = &self.index.layout;
         // Another scope may have the same hash, and a ball's radius is not in the index. Without a
         // condition each row fulfils them all.
-        let rechecks =
-            self.near.rechecks() || layout.values.are_balls() || layout.scope_columns > 0;
+        let rechecks = self.near.rechecks() || layout.has_balls || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
     }
 
@@ -200,7 +199,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
     fn value(&self, row: usize) -> Option<Value<'_>> {
         let Index { layout, .. } = &self.index;
         let fingerprint = self.rows.get(row)?.fingerprint.as_ref()?;
-        (layout.values.are_stored()).then(|| layout.fingerprint(self.index.relation(), fingerprint))
+        (layout.stores_values()).then(|| layout.fingerprint(self.index.relation(), fingerprint))
     }
 
     fn end(&mut self) {

@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 use super::index::{Index, words_of};
 use super::keys::with_words;
 use super::options::BuildOptions;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
-use crate::storage::pages::IndexPages;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
+use neardup_pg::storage::pages::IndexPages;
 
 /// Fewest unused pages for which truncation pays.
 const LEAST_PAGES: u64 = 8;

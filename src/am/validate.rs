@@ -1,16 +1,31 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
 //!
-//! There are five kinds of classes: for the four kinds of [`Values`], and for the columns of a
-//! scope, which are compared for equality. The operators of sets are the server's own, for any
-//! array. A class for sets serves for a scope too, since it has an equality.
+//! There are five kinds of classes: for values of each [`Metric`], for balls of fingerprints, and
+//! for the columns of a scope, which are compared for equality. The operators of arrays are the
+//! server's own, for any array. A class for arrays also serves for a scope, because it has an
+//! equality.
+use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::{DISTANCE, EQUAL, NEAR, OVERLAP, WITHIN};
-use super::values::Values;
-use crate::pg::catalog::{family_operators, operator_class, operator_result};
-use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
-use crate::pg::value::ValueType;
+use neardup_pg::catalog::{family_operators, operator_class, operator_result};
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Rel;
+use neardup_pg::value::ValueType;
+
+/// Bytes of a ball of fingerprints behind its centre.
+pub const BALL_RADIUS_BYTES: i16 = 8;
+
+/// The metric of a type of this length (`typlen`) that is searched by distance: signatures if the
+/// length varies, else fingerprints.
+pub fn metric_of_length(length: i16) -> Metric {
+    match length {
+        -1 => Metric::Jaccard(()),
+        bytes => Metric::Hamming {
+            bits: 8 * u32::from(bytes.unsigned_abs()),
+        },
+    }
+}
 
 /// The operator `<@` of a family with a type on its left; InvalidOid if it has none.
 pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
@@ -52,9 +67,11 @@ fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::O
 /// Kind of an operator class.
 #[derive(Clone, Copy)]
 enum ClassKind {
-    /// For the values that an index is searched for.
-    Values(Values),
-    /// For the columns of a scope.
+    /// For values that an index is searched for.
+    Values(Metric),
+    /// For balls around fingerprints of this many bytes.
+    Balls(i16),
+    /// For columns of a scope.
     Scope,
 }
 
@@ -102,11 +119,11 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
         fitting.any(|form| form.amopstrategy == strategy as i16)
     };
     let kind = if stored != pg_sys::InvalidOid {
-        ClassKind::Values(Values::Balls(length(stored)))
+        ClassKind::Balls(length(stored))
     } else if has(WITHIN) {
-        ClassKind::Values(Values::of_length(length(input)))
+        ClassKind::Values(metric_of_length(length(input)))
     } else if has(OVERLAP) {
-        ClassKind::Values(Values::Sets)
+        ClassKind::Values(Metric::Overlap)
     } else {
         ClassKind::Scope
     };
@@ -115,16 +132,16 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
         .filter_map(|form| Some((problem(form, kind)?, form.amopopr)))
         .collect();
     let defect = match kind {
-        ClassKind::Values(Values::Fingerprints(size)) if !matches!(size, 8 | 16 | 32) => {
+        ClassKind::Values(Metric::Hamming { bits }) if !matches!(bits, 64 | 128 | 256) => {
             Some("operator class is for a type of an unknown width")
         }
-        ClassKind::Values(Values::Balls(size)) if length(input) != size + 8 => {
+        ClassKind::Balls(center) if length(input) != center + BALL_RADIUS_BYTES => {
             Some("operator class stores what is not its balls' centre")
         }
-        ClassKind::Values(Values::Balls(_)) if !has(NEAR) => {
+        ClassKind::Balls(_) if !has(NEAR) => {
             Some("operator class lacks the operator ~= (strategy 2)")
         }
-        ClassKind::Values(Values::Sets) if input != pg_sys::INT8ARRAYOID => {
+        ClassKind::Values(Metric::Overlap) if input != pg_sys::INT8ARRAYOID => {
             Some("operator class for sets is for another type than bigint[]")
         }
         ClassKind::Scope if !has(EQUAL) => Some("operator class lacks the operator = (strategy 3)"),
@@ -141,20 +158,22 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
     let sound = match kind {
         // Integers of all widths hash alike.
         ClassKind::Scope => (strategy == EQUAL).then_some(true),
-        ClassKind::Values(values) => match (values, strategy) {
-            (Values::Fingerprints(size), WITHIN) => Some(length(form.amoprighttype) == size + 8),
-            (Values::Signatures, WITHIN) => Some(!same),
+        ClassKind::Balls(_) => (strategy == NEAR).then_some(same),
+        ClassKind::Values(metric) => match (metric, strategy) {
+            (Metric::Hamming { bits }, WITHIN) => {
+                Some(length(form.amoprighttype) == (bits / 8) as i16 + BALL_RADIUS_BYTES)
+            }
+            (Metric::Jaccard(()), WITHIN) => Some(!same),
             // A bigint is compared with shorter integers, too.
-            (Values::Fingerprints(8), EQUAL) if form.amoplefttype == pg_sys::INT8OID => {
+            (Metric::Hamming { bits: 64 }, EQUAL) if form.amoplefttype == pg_sys::INT8OID => {
                 Some(matches!(
                     form.amoprighttype,
                     pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
                 ))
             }
-            (Values::Fingerprints(_), NEAR | EQUAL | DISTANCE)
-            | (Values::Balls(_), NEAR)
-            | (Values::Signatures, NEAR | EQUAL)
-            | (Values::Sets, OVERLAP | EQUAL) => Some(same),
+            (Metric::Hamming { .. }, NEAR | EQUAL | DISTANCE)
+            | (Metric::Jaccard(()), NEAR | EQUAL)
+            | (Metric::Overlap, OVERLAP | EQUAL) => Some(same),
             _ => None,
         },
     };

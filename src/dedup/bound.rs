@@ -2,16 +2,16 @@
 //!
 //! A caller names the bound. Its meaning never follows from the type of a number, because drivers
 //! choose that type: psycopg sends smallint for 1, others leave it to the server.
-use neardup_sketch::b_bit_minhash;
+use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys;
 
 use super::estimate::Estimate;
 use crate::am::index::{Index, metric_of, words_of};
 use crate::am::keys::{require_distances, with_words};
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::Call;
-use crate::pg::locked_index::LockedIndex;
 use crate::types::signature;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::locked_index::LockedIndex;
 
 /// Bound of near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
@@ -139,7 +139,7 @@ impl FingerprintBound {
                 }
                 FingerprintBound {
                     // The similarity is between 0 and 1, so that there is a radius for it.
-                    radius: b_bit_minhash::radius(similarity, bits).unsigned_abs(),
+                    radius: minhash_fingerprint::radius(similarity, bits).unsigned_abs(),
                     bits,
                     shows_similarity: true,
                 }
@@ -149,7 +149,7 @@ impl FingerprintBound {
 
     /// The result columns `distance` and `similarity`.
     pub fn columns(self, distance: u32) -> [Option<pg_sys::Datum>; 2] {
-        let similarity = || float8(b_bit_minhash::similarity(distance, self.bits));
+        let similarity = || float8(minhash_fingerprint::similarity(distance, self.bits));
         [
             Some(pg_sys::Datum::from(distance as i32)),
             self.shows_similarity.then(similarity),

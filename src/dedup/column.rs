@@ -1,31 +1,32 @@
 //! The fingerprints of a table's column, without an index.
 use core::ffi::CStr;
 
-use neardup_blocktree::filter;
+use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::{Bound, FingerprintBound};
-use super::distance_counts::{BottomKSample, Counts, mix};
+use super::distance_counts::Counts;
 use super::estimate::Estimate;
 use super::row_filter::Wanted;
+use super::row_sample::{RowComparison, VisitBatch, count_by_sample};
 use super::source::open_table;
 use crate::am::keys::fingerprint_words;
 use crate::am::keys::with_words;
-use crate::pg::acl;
-use crate::pg::caller_sql::Condition;
-use crate::pg::catalog::base_type;
-use crate::pg::errors::UserError;
-use crate::pg::memory::work_mem;
-use crate::pg::rel::OpenRelation;
-use crate::pg::slot::for_each_row;
-use crate::pg::tid::tid_of;
 use crate::planner::catalog::catalog;
-use crate::storage::temp::TempSpace;
+use neardup_pg::acl;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::catalog::base_type;
+use neardup_pg::errors::UserError;
+use neardup_pg::memory::work_mem;
+use neardup_pg::rel::OpenRelation;
+use neardup_pg::slot::for_each_row;
+use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::tid::tid_of;
 
-/// Rows that are compared at once.
-const BATCH: usize = 1024;
+/// Number of rows that are compared at once.
+const BATCH_ROWS: usize = 1024;
 
 /// A column of fingerprints of an open table. The lock stays until the transaction ends.
 pub struct Column {
@@ -124,11 +125,15 @@ impl Column {
                 for_each(&mut |key, tid| sort.push(&mut TempSpace, key, tid));
                 sort
             });
-            let each = |visit: &mut dyn FnMut(Key<N>, Tid)| match &mut distinct {
-                Some(sort) => for_each_distinct(sort, visit),
-                None => for_each(visit),
+            let for_each_batch = |visit: &mut dyn FnMut(&[Key<N>], &[Tid])| match &mut distinct {
+                Some(sort) => in_batches(|each| for_each_distinct(sort, each), visit),
+                None => in_batches(&mut for_each, visit),
             };
-            sample_of::<N>(each, counts, rows)
+            let nearness = Nearness {
+                radius: counts.most(),
+                scope_words: 0,
+            };
+            count_by_sample(&mut ColumnComparison, nearness, for_each_batch, counts, rows)
         })
     }
 
@@ -142,45 +147,37 @@ impl Column {
     }
 }
 
-/// Compares a sample of rows with all of them. `for_each` gives them, the same each time.
-fn sample_of<const N: usize>(
-    mut for_each: impl FnMut(&mut dyn FnMut(Key<N>, Tid)),
-    mut counts: Counts,
-    rows: usize,
-) -> Counts {
-    let most = counts.most();
-    let mut chosen_rows = BottomKSample::new(rows);
-    let mut all = 0u64;
-    for_each(&mut |key, tid| {
-        all += 1;
-        chosen_rows.offer(mix(tid.packed()), (key, tid));
-    });
-    let sample: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
-    // Each pair has two ends.
-    counts.weight = all as f64 / sample.len().max(1) as f64 / 2.0;
-    let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    let mut compare = |keys: &mut Vec<Key<N>>, tids: &mut Vec<Tid>| {
-        for (key, row) in &sample {
-            found.clear();
-            filter::within_keys(keys, key, 0, most, &mut found);
-            for i in found.iter().map(|&i| usize::from(i)) {
-                if tids[i] != *row {
-                    counts.add(*row, tids[i], distance(key, &keys[i], 0));
-                }
-            }
-        }
-        keys.clear();
-        tids.clear();
-    };
-    for_each(&mut |key, tid| {
+/// Comparison of rows that a scan of the table has found.
+struct ColumnComparison;
+
+impl<const N: usize> RowComparison<N> for ColumnComparison {
+    type Row = ();
+
+    fn find(&mut self, row: Tid) -> Option<(Tid, ())> {
+        Some((row, ()))
+    }
+
+    fn line(&self, [a, b]: [&Key<N>; 2], _: [&(); 2]) -> Option<u32> {
+        Some(distance(a, b, 0))
+    }
+}
+
+/// Passes rows on in batches.
+fn in_batches<const N: usize>(
+    for_each: impl FnOnce(&mut dyn FnMut(Key<N>, Tid)),
+    visit: VisitBatch<N>,
+) {
+    let (mut keys, mut rows) = (Vec::new(), Vec::new());
+    for_each(&mut |key, row| {
         keys.push(key);
-        tids.push(tid);
-        if keys.len() == BATCH {
-            compare(&mut keys, &mut tids);
+        rows.push(row);
+        if keys.len() == BATCH_ROWS {
+            visit(&keys, &rows);
+            keys.clear();
+            rows.clear();
         }
     });
-    compare(&mut keys, &mut tids);
-    counts
+    visit(&keys, &rows);
 }
 
 /// Gives the first row of each fingerprint.
@@ -200,7 +197,7 @@ fn for_each_distinct<const N: usize>(
 fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let column_type = base_type(column_type);
     catalog(function).is_some_and(|catalog| {
-        (catalog.by_value(column_type)).is_some_and(|metric| metric.hamming().is_none())
+        (catalog.by_value(column_type)).is_some_and(|searched| searched.metric.is_jaccard())
     })
 }
 
@@ -212,8 +209,8 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
         return None;
     }
     let catalog = catalog(function)?;
-    let hamming = catalog.by_value(column_type)?.hamming()?;
-    Some(hamming.traits.bits as usize / 64)
+    let metric = catalog.by_value(column_type)?.metric;
+    metric.is_hamming().then(|| metric.words())
 }
 
 /// 42703 and the like: no column to take fingerprints from.

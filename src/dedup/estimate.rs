@@ -6,11 +6,11 @@ use core::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::catalog::base_type;
-use crate::pg::rel::Rel;
-use crate::pg::spi;
-use crate::pg::value::Value;
 use crate::planner::catalog::catalog;
+use neardup_pg::catalog::base_type;
+use neardup_pg::rel::Rel;
+use neardup_pg::spi;
+use neardup_pg::value::Value;
 
 /// Relation between the distance of two fingerprints and a similarity.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Estimate {
         let input = index.key_class(form.key_columns - 1).input;
         let catalog = catalog(function);
         let ball = catalog.as_ref().and_then(|catalog| catalog.by_ball(input));
-        Self::new(functions, ball.map_or(input, |metric| metric.value))
+        Self::new(functions, ball.map_or(input, |searched| searched.value))
     }
 
     /// The estimate of the fingerprints in a table's column.

@@ -1,29 +1,29 @@
 //! `neardup_distance_histogram`: the number of pairs at each distance or similarity, with examples.
-use neardup_blocktree::filter;
+use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
-use neardup_blocktree::pairs::KeyOrderScan;
 use pgrx::pg_sys;
 
 use super::bound::{Bound, FingerprintBound, SearchBound, SignatureBound, float8};
 use super::column::Column;
-use super::distance_counts::{BottomKSample, Counts, Line, mix};
+use super::distance_counts::{Counts, Line};
 use super::pairs::{FingerprintPairs, PairSearch, SignaturePairs};
 use super::row_filter::Wanted;
+use super::row_sample::{RowComparison, count_by_sample, for_each_leaf};
 use super::scope::{ScopeColumns, Values};
 use super::signatures::hashes;
-use super::signatures::histogram::{line, sample, similarity_of_line};
+use super::signatures::signature_sample::{line, sample, similarity_of_line};
 use super::source::find_index;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::{is_on_signatures, with_words};
-use crate::pg::caller_sql::Condition;
-use crate::pg::catalog::relation_kind;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::order_by::tid_array;
-use crate::pg::srf::SetReturning;
-use crate::storage::heap_fetch::{HeapFetch, note_read};
-use crate::storage::temp::TempSpace;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::catalog::relation_kind;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::order_by::tid_array;
+use neardup_pg::srf::SetReturning;
+use neardup_pg::storage::heap_fetch::{HeapFetch, note_read};
+use neardup_pg::storage::temp::TempSpace;
 
 export! {
     guarded "neardup_distance_histogram" => histogram;
@@ -133,7 +133,7 @@ impl SetReturning for Rings {
             SearchBound::Signatures(_) => [None, Some(float8(similarity_of_line(line.distance)))],
         });
         columns.push(Some(pg_sys::Datum::from(line.pairs)));
-        columns.push(Some(crate::pg::varlena::build(&[line.bar.as_bytes()])));
+        columns.push(Some(neardup_pg::varlena::build(&[line.bar.as_bytes()])));
         columns.push(Some(tid_array(&a)));
         columns.push(Some(tid_array(&b)));
         true
@@ -223,111 +223,67 @@ fn count_fingerprints<const N: usize>(
     }
     let mut counts = arguments.counts(most);
     if let Some(rows) = arguments.sample {
-        return sample_of(index, relations, &mut wanted, counts, rows);
+        return sample_fingerprints(index, relations, &mut wanted, counts, rows);
     }
     let mut pairs = FingerprintPairs::new(relations, most, wanted);
     pairs.give_all(&mut |[a, b], distance| counts.add(a, b, distance));
     counts
 }
 
-fn sample_of<const N: usize>(
-    index: &Index<N>,
-    relations: &LockedIndex,
-    wanted: &mut Wanted,
-    mut counts: Counts,
-    rows: usize,
-) -> Counts {
-    let (most, files) = (counts.most(), &mut TempSpace);
-    let mut seen = Seen::new(relations, index);
-    let tree = index.tree();
-    let mut chosen_rows = BottomKSample::new(rows);
-    let mut all = 0u64;
-    let mut walk = KeyOrderScan::new(index.block_layout.clone());
-    while index.or_corrupt(walk.step(&tree, &mut |key, tid| {
-        if wanted.contains(files, tid) {
-            all += 1;
-            chosen_rows.offer(mix(tid.packed()), (key, tid));
-        }
-    })) {}
-    let chosen: Vec<(Key<N>, Tid)> = chosen_rows.into_vec();
-    let asked = chosen.len();
-    let sample: Vec<(Key<N>, Tid, SeenRow)> = (chosen.into_iter())
-        .filter_map(|(key, entry)| Some((key, entry, seen.find(entry)?)))
-        .collect();
-    if sample.is_empty() {
-        return counts;
-    }
-    // Rows that the snapshot sees, by the share of them in the sample. Each pair has two ends.
-    let visible = all as f64 * sample.len() as f64 / asked as f64;
-    counts.weight = visible / sample.len() as f64 / 2.0;
-    let skipped = index.layout.scope_words();
-    let mut walk = KeyOrderScan::new(index.block_layout.clone());
-    let (mut keys, mut tids, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    loop {
-        keys.clear();
-        tids.clear();
-        let more = index.or_corrupt(walk.step(&tree, &mut |key, tid| {
-            if wanted.contains(files, tid) {
-                keys.push(key);
-                tids.push(tid);
-            }
-        }));
-        let mut known: Vec<Option<Option<SeenRow>>> = vec![None; keys.len()];
-        for (key, entry, row) in &sample {
-            found.clear();
-            filter::within_keys(&keys, key, skipped, most, &mut found);
-            for &i in &found {
-                let i = usize::from(i);
-                if tids[i] == *entry || keys[i][..skipped] != key[..skipped] {
-                    continue;
-                }
-                let other = known[i].get_or_insert_with(|| seen.find(tids[i]));
-                if let Some(other) = other
-                    && seen.in_one_scope(row, other)
-                {
-                    counts.add(row.row, other.row, distance(key, &keys[i], skipped));
-                }
-            }
-        }
-        pgrx::check_for_interrupts!();
-        if !more {
-            return counts;
-        }
-    }
-}
-
-/// A row that can make pairs: the snapshot sees it, and no column of its scope is NULL.
-#[derive(Clone)]
-struct SeenRow {
-    row: Tid,
-    /// Its scope, if the index has one.
-    scope: Values,
-}
-
-/// Looks up rows with their scopes.
-struct Seen<'a> {
+/// Visible row in a scope, for comparisons of fingerprints.
+struct FingerprintComparison<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,
+    scope_words: usize,
 }
 
-impl<'a> Seen<'a> {
-    fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
-        Seen {
-            rows: HeapFetch::new(relations.table()),
-            scope: ScopeColumns::of(relations, &index.layout),
-        }
-    }
+impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
+    /// Values of the scope. Empty if the index has no scope.
+    type Row = Values;
 
-    fn find(&mut self, entry: Tid) -> Option<SeenRow> {
+    fn find(&mut self, entry: Tid) -> Option<(Tid, Values)> {
         let row = self.rows.find(entry)?;
         let scope = match &self.scope {
             Some(scope) => scope.values(self.rows.slot())?,
             None => Values::new(),
         };
-        Some(SeenRow { row, scope })
+        Some((row, scope))
     }
 
-    fn in_one_scope(&self, a: &SeenRow, b: &SeenRow) -> bool {
-        (self.scope.as_ref()).is_none_or(|scope| scope.equal(&a.scope, &b.scope))
+    fn line(&self, [a, b]: [&Key<N>; 2], [a_scope, b_scope]: [&Values; 2]) -> Option<u32> {
+        let scope = self.scope.as_ref();
+        scope
+            .is_none_or(|scope| scope.equal(a_scope, b_scope))
+            .then(|| distance(a, b, self.scope_words))
     }
+}
+
+/// Compares a sample of an index's wanted rows with all of them.
+fn sample_fingerprints<const N: usize>(
+    index: &Index<N>,
+    relations: &LockedIndex,
+    wanted: &mut Wanted,
+    counts: Counts,
+    sample_rows: usize,
+) -> Counts {
+    let nearness = Nearness {
+        radius: counts.most(),
+        scope_words: index.layout.scope_words(),
+    };
+    let mut comparison = FingerprintComparison {
+        rows: HeapFetch::new(relations.table()),
+        scope: ScopeColumns::of(relations, &index.layout),
+        scope_words: nearness.scope_words,
+    };
+    let for_each_batch = |visit: &mut dyn FnMut(&[Key<N>], &[Tid])| {
+        let is_wanted = |entry| wanted.contains(&mut TempSpace, entry);
+        for_each_leaf(index, is_wanted, visit);
+    };
+    count_by_sample(
+        &mut comparison,
+        nearness,
+        for_each_batch,
+        counts,
+        sample_rows,
+    )
 }

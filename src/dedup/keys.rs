@@ -10,17 +10,17 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::bound::Bound;
 use super::source::find_index;
 use crate::am::keys::require_distances;
-use crate::pg::caller_sql::Expression;
-use crate::pg::catalog;
-use crate::pg::cursor::Parameter;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::rel::Rel;
-use crate::pg::server;
-use crate::pg::spi;
-use crate::pg::unique_keys::primary_key_column;
-use crate::pg::value::Value;
+use neardup_pg::caller_sql::Expression;
+use neardup_pg::catalog;
+use neardup_pg::cursor::Parameter;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::rel::Rel;
+use neardup_pg::server;
+use neardup_pg::spi;
+use neardup_pg::unique_keys::primary_key_column;
+use neardup_pg::value::Value;
 
 export! {
     guarded "neardup_pairs_by_key" => |call| by_key(call, Function::Pairs);
@@ -86,7 +86,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             type_oid: pg_sys::REGCLASSOID,
             value: Some(Value::oid(index)),
         };
-        let others = (OTHERS..call.len()).map(|n| Parameter {
+        let others = (OTHERS..call.arg_count()).map(|n| Parameter {
             value: call.parameter(n).value.filter(|_| n != function.column()),
             ..call.parameter(n)
         });

@@ -2,8 +2,8 @@
 //! each list, 2^32 - 2 rows. (Pairs keep within `work_mem`.)
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::errors::UserError;
-use crate::pg::memory::maintenance_work_mem;
+use neardup_pg::errors::UserError;
+use neardup_pg::memory::maintenance_work_mem;
 
 /// Lists and arrays that share `maintenance_work_mem`.
 const SHARES: usize = 8;

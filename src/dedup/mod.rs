@@ -2,14 +2,12 @@
 //!
 //! docs/dev/architecture.md has the way of a row through the trigger, and of jobs over whole
 //! tables.
-#![deny(unsafe_code)]
 
 mod bound;
 mod clusters;
 mod column;
 mod distance_counts;
 mod estimate;
-mod exhaustive;
 mod histogram;
 mod keys;
 mod limits;
@@ -17,8 +15,10 @@ mod pairs;
 mod progress;
 mod report;
 mod row_filter;
+mod row_sample;
 mod scope;
 mod signatures;
 mod source;
 mod tid_set;
 mod trigger;
+mod work_limit;

@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use crate::pg::backend;
-use crate::pg::errors::notice;
 use crate::settings;
+use neardup_pg::backend;
+use neardup_pg::errors::notice;
 
 /// Time between two reports of a phase.
 const EVERY: Duration = Duration::from_secs(1);

@@ -6,11 +6,11 @@ use super::limits::too_many;
 use super::progress::Progress;
 use super::tid_set::{TidList, TidSet};
 use crate::am::index::Index;
-use crate::pg::caller_sql::Condition;
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::rel::Rel;
-use crate::storage::heap_fetch::HeapFetch;
-use crate::storage::temp::TempSpace;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::rel::Rel;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::storage::temp::TempSpace;
 
 /// Entries of an index, or rows of a table, that take part.
 pub enum Wanted {

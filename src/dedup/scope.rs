@@ -2,11 +2,11 @@
 //! values may have the same (of `bigint`, whose halves are folded together, 1 and 4294967296 do).
 use crate::am::keys::Layout;
 use crate::am::strategies;
-use crate::pg::equality::EqualColumn;
-use crate::pg::index_columns::IndexColumns;
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::slot::Slot;
-use crate::pg::value::{OwnedValue, Value};
+use neardup_pg::equality::EqualColumn;
+use neardup_pg::index_columns::IndexColumns;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::slot::Slot;
+use neardup_pg::value::{OwnedValue, Value};
 
 /// The columns of an index's scope, of which values can be taken from rows and compared.
 pub struct ScopeColumns<'a> {

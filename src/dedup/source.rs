@@ -9,14 +9,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::bound::Bound;
 use crate::am::index::metric_of;
 use crate::am::keys::{Layout, is_on_signatures};
-use crate::pg::acl;
-use crate::pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
-use crate::pg::errors::{UserError, UserNotice};
-use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::spi;
-use crate::pg::value::Value;
 use crate::planner::catalog::catalog;
 use crate::types::signature::similarity;
+use neardup_pg::acl;
+use neardup_pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
+use neardup_pg::errors::{UserError, UserNotice};
+use neardup_pg::rel::{OpenRelation, Rel};
+use neardup_pg::spi;
+use neardup_pg::value::Value;
 
 /// Returns the OID of the index that a caller names, or of the only one on the table that a caller
 /// names. If both signatures and fingerprints are indexed, a radius chooses the fingerprints;
@@ -109,7 +109,7 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     for oid in table.indexes() {
         let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
         let index_on_distances =
-            index.rel().is_neardup_index() && Layout::of(index.rel()).values.have_distances();
+            index.rel().is_neardup_index() && Layout::of(index.rel()).metric.has_distances();
         if index_on_distances {
             found.push(describe(index.rel()));
         }
@@ -146,18 +146,10 @@ fn choose(
     function: pg_sys::Oid,
 ) -> pg_sys::Oid {
     let oid = table.oid();
-    let column = name.and_then(|name| table.column_number(name));
-    if let (Some(name), None) = (name, column) {
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            format!(
-                "column \"{}\" of table \"{}\" does not exist",
-                name.to_string_lossy(),
-                relation_name(oid)
-            ),
-        )
-        .raise();
-    }
+    let column = name.map(|name| {
+        let number = table.column_number(name);
+        number.unwrap_or_else(|| no_column(oid, name))
+    });
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
@@ -177,33 +169,40 @@ fn choose(
         let hint = "Choose by column_name => '...', or name the index instead of the table.";
         several(oid, &usable, "They are on different columns.", hint);
     }
-    if let [one] = usable[..] {
-        return one.oid;
+    match usable[..] {
+        [one] => one.oid,
+        _ => choose_on_column(oid, usable, bound),
     }
-    const NAME_IT: &str = "Name the index instead of the table.";
-    // Who names the table means all of it, as an index without columns in front has it.
-    let whole = || usable.iter().copied().filter(|one| one.scope.is_empty());
-    let alike = |one: &&Candidate| one.scope == first.scope && !one.scope.contains(&0);
-    let answers: Vec<&Candidate> = match whole().next() {
-        Some(_) => whole().collect(),
-        None if usable.iter().all(alike) => usable,
-        None => several(
-            oid,
-            &usable,
-            "They differ in the columns in front.",
-            NAME_IT,
-        ),
+}
+
+/// Returns the index that the caller means among several usable ones on the same columns.
+fn choose_on_column(
+    table: pg_sys::Oid,
+    usable: Vec<&Candidate>,
+    bound: Option<Bound>,
+) -> pg_sys::Oid {
+    const HINT: &str = "Name the index instead of the table.";
+    // The name of the table means all of its rows, so an index without a scope is preferred.
+    let whole: Vec<&Candidate> = (usable.iter().copied())
+        .filter(|one| one.scope.is_empty())
+        .collect();
+    let scope = &usable[0].scope;
+    let is_alike = |one: &&Candidate| one.scope == *scope && !one.scope.contains(&0);
+    let answers = match whole[..] {
+        [_, ..] => whole,
+        [] if usable.iter().all(is_alike) => usable,
+        [] => several(table, &usable, "They differ in the columns in front.", HINT),
     };
     if let [one] = answers[..] {
         return one.oid;
     }
-    // An index on the column itself is preferred to one on an expression of it, such as a ball, and
-    // of several on the column each gives the same answer.
+    // An index on the column itself is preferred to one on an expression of it, such as a ball. All
+    // indexes on the column give the same answer.
     let on_column: Vec<&Candidate> = (answers.iter().copied())
         .filter(|one| one.plain != 0)
         .collect();
     match on_column[..] {
-        [] => several(oid, &answers, "They are on different expressions.", NAME_IT),
+        [] => several(table, &answers, "They are on different expressions.", HINT),
         [one] => one.oid,
         [first, ..] if !first.signatures => first.oid,
         _ => made_for(&on_column, bound),
@@ -232,6 +231,18 @@ fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .or_else(|| all.iter().min_by(|a, b| a.0.total_cmp(&b.0)));
     best.map_or(pg_sys::InvalidOid, |(_, oid)| *oid)
+}
+
+fn no_column(table: pg_sys::Oid, name: &CStr) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+        format!(
+            "column \"{}\" of table \"{}\" does not exist",
+            name.to_string_lossy(),
+            relation_name(table)
+        ),
+    )
+    .raise()
 }
 
 fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str, hint: &str) -> ! {
@@ -299,9 +310,9 @@ fn statement(
     let has_signatures = !matches!(bound, Some(Bound::Radius(_)));
     let indexable = |oid: pg_sys::Oid| {
         let oid = base_type(oid);
-        let metric = types.as_ref().and_then(|types| types.by_value(oid));
+        let searched = types.as_ref().and_then(|types| types.by_value(oid));
         oid != pg_sys::INT8OID
-            && metric.is_some_and(|metric| metric.hamming().is_some() || has_signatures)
+            && searched.is_some_and(|searched| searched.metric.is_hamming() || has_signatures)
     };
     let wanted = table.attributes().find(|one| match column {
         Some(number) => one.attnum == number,

@@ -4,7 +4,7 @@ use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
 
 use super::limits::share;
-use crate::storage::temp::TempSpace;
+use neardup_pg::storage::temp::TempSpace;
 
 /// Set of addresses up to a highest one: a bit for each, block by block.
 pub struct TidSet {

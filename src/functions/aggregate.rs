@@ -2,26 +2,14 @@
 //! features in rows.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
-use neardup_sketch::simhash::exact::{ExactAccumulator, WordStore};
+use neardup_sketch::simhash::exact::ExactAccumulator;
 use pgrx::pg_sys::Datum;
 
 use super::features::bad_weight;
-use crate::pg::aggregate::GroupWords;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
-
-impl WordStore for &mut GroupWords {
-    fn words(&self) -> &[u64] {
-        self.as_slice()
-    }
-    fn words_mut(&mut self) -> &mut [u64] {
-        self.as_mut_slice()
-    }
-    fn insert_zeroes(&mut self, at: usize, count: usize) {
-        (**self).insert_zeroes(at, count);
-    }
-}
+use neardup_pg::aggregate::GroupWords;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 /// Adds a row. A row without feature or weight is ignored, as by the aggregates of the server.
 fn add<const W: usize>(call: &mut Call) -> Datum

@@ -5,11 +5,11 @@ use neardup_sketch::common_features::CommonFeatureCollector;
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::aggregate::GroupWords;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::{check_interrupts, maintenance_work_mem};
-use crate::pg::varlena;
+use neardup_pg::aggregate::GroupWords;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
+use neardup_pg::varlena;
 
 /// Bytes of words that an aggregate can hold: less than what the server allocates at once.
 const MOST_BYTES: usize = 256 << 20;
@@ -20,7 +20,7 @@ const SHARES: usize = 4;
 /// Adds a document. A NULL is ignored, as by the aggregates of the server.
 fn add(call: &mut Call) -> Datum {
     let state = GroupWords::of_arg(call, 0);
-    if let Some(n) = (2..call.len()).find(|&n| call.is_null(n)) {
+    if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
         let parameters = ["share", "tokens", "shingle", "html", "accents", "digits"];
         UserError::null_not_allowed(format!("{} must not be NULL", parameters[n - 2])).raise();
     }
@@ -33,7 +33,7 @@ fn add(call: &mut Call) -> Datum {
     let options = text_options::of_aggregate(call, 3);
     let share = share(call.float8(2));
     let text = call.utf8(1);
-    Sketcher::of_thread(options, |sketcher| {
+    Sketcher::with_thread_local(options, |sketcher| {
         let (state, mut collector) = match state {
             Some(state) => {
                 let datum = state.as_datum();

@@ -16,12 +16,12 @@ use pgrx::pg_sys::Datum;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, PgLogLevel, PgSqlErrorCode};
 
-use crate::pg::backend;
-use crate::pg::catalog::extension_exists;
-use crate::pg::errors::{UserError, shown};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::guc_text::{self, Place, Refusal, TextSetting};
-use crate::pg::varlena;
+use neardup_pg::backend;
+use neardup_pg::catalog::extension_exists;
+use neardup_pg::errors::{UserError, shown};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::guc_text::{self, Place, Refusal, TextSetting};
+use neardup_pg::varlena;
 
 /// The setting `neardup.jieba_user_words`.
 ///

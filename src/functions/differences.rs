@@ -2,16 +2,18 @@
 use std::fmt::{self, Write};
 
 use neardup_sketch::memory::GrowString;
-use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Span, TooLong, ansi, html};
+use neardup_textdiff::html::Html;
+use neardup_textdiff::terminal::Terminal;
+use neardup_textdiff::{Diff, MAX_BYTES, MAX_TOKENS, Notation, Span, TooLong};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::{ServerHost, check_interrupts};
-use crate::pg::server_text::ServerText;
-use crate::pg::srf::SetReturning;
-use crate::pg::text;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::{ServerHost, check_interrupts};
+use neardup_pg::server_text::ServerText;
+use neardup_pg::srf::SetReturning;
+use neardup_pg::text;
 
 /// Compares two texts; raises an error if one of them is too long.
 pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
@@ -81,7 +83,7 @@ const MAX_TEXT: usize = (1 << 30) - 5;
 /// Bytes between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Text that is being written. Memory that runs out is an error and no abort.
+/// Buffer for a result. Allocation failures raise errors, and interrupts are checked.
 #[derive(Default)]
 struct TextBuffer {
     text: String,
@@ -109,11 +111,8 @@ impl Write for TextBuffer {
     }
 }
 
-/// A comparison written by `write`; NULL if a text is.
-fn written(
-    call: &mut Call,
-    write: fn(&Diff, Option<usize>, &mut dyn Write) -> fmt::Result,
-) -> Datum {
+/// Prints a comparison; NULL if a text is NULL.
+fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     if call.is_null(0) || call.is_null(1) {
         return call.return_null();
     }
@@ -127,18 +126,18 @@ fn written(
     });
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let mut out = TextBuffer::default();
-    write(&compared(&a, &b), context, &mut out).expect("errors are raised");
+    (compared(&a, &b).print(notation, context, &mut out)).expect("errors are raised");
     text::datum(&out.text)
 }
 
 /// `neardup_diff_html(a, b, context)`.
 fn as_html(call: &mut Call) -> Datum {
-    written(call, html::html)
+    printed(call, &Html)
 }
 
 /// `neardup_diff_ansi(a, b, context)`.
 fn as_ansi(call: &mut Call) -> Datum {
-    written(call, ansi::ansi)
+    printed(call, &Terminal)
 }
 
 export! {

@@ -3,10 +3,10 @@
 use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::srf::SetReturning;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::srf::SetReturning;
 
 /// A labelled pair.
 #[derive(Clone, Copy)]

@@ -5,10 +5,10 @@ use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::srf::SetReturning;
-use crate::pg::text;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::srf::SetReturning;
+use neardup_pg::text;
 
 /// A weight as a number. It is exact except for weights of the most frequent features.
 pub fn weight(weight: u64) -> f32 {
@@ -48,7 +48,7 @@ fn list(call: &mut Call) -> Datum {
 /// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
 fn jaccard(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
-    let similarity = Sketcher::of_thread(text_options::unweighted(call, 2), |sketcher| {
+    let similarity = Sketcher::with_thread_local(text_options::unweighted(call, 2), |sketcher| {
         sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
     });
     call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))

@@ -9,13 +9,12 @@ use pgrx::pg_sys::Datum;
 
 use super::dictionary;
 use super::html::visible_text;
-use super::text_options;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::text;
 use crate::types::Fingerprint64;
 use crate::types::fingerprint::arg;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::text;
 
 /// The set that is argument `n`, of this name, prepared once for all calls in a query.
 pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
@@ -42,7 +41,7 @@ fn info(call: &mut Call) -> Datum {
     let name = |name: &str| Some(text::datum(name));
     call.return_record(&[
         Some(Datum::from(set.len() as i64)),
-        name(&text_options::tokens_name(&options)),
+        name(&options.tokens_name()),
         Some(Datum::from(options.shingle as i32)),
         name(options.normalize.accents.name()),
         name(options.normalize.digits.name()),

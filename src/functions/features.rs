@@ -7,12 +7,12 @@ use neardup_sketch::{WeightError, simhash128_features};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::arguments::Array;
-use crate::pg::arrays::ArrayElement;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+use neardup_pg::arguments::Array;
+use neardup_pg::arrays::ArrayElement;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
 
 /// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use neardup_sketch::html::html_text;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::server_text::ServerText;
-use crate::pg::text;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::server_text::ServerText;
+use neardup_pg::text;
 
 /// The text that is argument `n`, or the visible text of that page as `html_text` returns it.
 pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {

@@ -1,9 +1,9 @@
 //! `neardup_rows_in_flight`: the rows that triggers are writing.
 use pgrx::pg_sys::Datum;
 
-use crate::pg::backend::column_name;
-use crate::pg::fmgr::{Call, export};
-use crate::registry;
+use neardup_pg::backend::column_name;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::registry;
 
 export! {
     guarded "neardup_rows_in_flight" => rows_in_flight;

@@ -7,12 +7,12 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use crate::am::index::{Index, name, words_of};
 use crate::am::inspection::{self, each_visible_row, open_for_one_pass};
 use crate::am::keys::with_words;
-use crate::pg::acl;
-use crate::pg::build_scan::VisibleRows;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
+use neardup_pg::acl;
+use neardup_pg::build_scan::VisibleRows;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
 
 export! {
     guarded "neardup_index_check" => index_check;

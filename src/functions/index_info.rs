@@ -12,13 +12,13 @@ use pgrx::pg_sys;
 use crate::am::index::{Index, words_of};
 use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
-use crate::pg::acl;
-use crate::pg::compat::OldSnapshotCheck;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::tid::tid_datum;
-use crate::pg::varlena;
 use crate::types::signature::similarity;
+use neardup_pg::acl;
+use neardup_pg::compat::OldSnapshotCheck;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::tid::tid_datum;
+use neardup_pg::varlena;
 
 export! {
     guarded "neardup_index_info" => index_info;
@@ -136,7 +136,7 @@ fn largest_bucket<const N: usize>(
     let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
         // As the fingerprint's cast to bit, or a number's: the length in bits, then the bits.
-        let length = i32::from(index.meta.bits);
+        let length = index.meta.metric.size() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])

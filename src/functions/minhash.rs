@@ -12,12 +12,12 @@ use neardup_sketch::options::NamedOption;
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::arrays::bigint_array;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::text;
 use crate::types::signature::{HASHES, Signature};
+use neardup_pg::arrays::bigint_array;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::text;
 
 /// Number of values of a signature by default.
 const DEFAULT_HASHES: usize = 128;
@@ -81,7 +81,7 @@ pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
 fn of_text(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let family = family_argument(call, 6);
-    let values = Sketcher::of_thread(options, |sketcher| {
+    let values = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.signature(&text, &family, &mut check_interrupts)
     });
     call.return_value(values.map(|values| signature(&family, &values)))
@@ -142,7 +142,7 @@ fn accumulate(call: &mut Call) -> Datum {
 
 /// The hash family of the optional parameters of `minhash_agg`.
 fn aggregate_family(call: &Call) -> Rc<HashFamily> {
-    let given = |n: usize| n < call.len() && !call.is_null(n);
+    let given = |n: usize| n < call.arg_count() && !call.is_null(n);
     let hashes = if given(2) {
         hashes(call.int4(2))
     } else {

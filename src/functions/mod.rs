@@ -2,12 +2,9 @@
 //!
 //! docs/dev/architecture.md has the way of `simhash(body)` through these and other files.
 //!
-//! All unsafe code is in [`crate::pg`] and [`crate::types`]: arguments are read by the methods of
-//! `Call`, and the server is called through safe functions.
-#![deny(unsafe_code)]
+//! Methods of `Call` read the arguments, and safe functions of [`neardup_pg`] call the server.
 
 mod aggregate;
-mod b_bit_minhash;
 mod common_features;
 mod containment;
 pub mod dictionary;
@@ -22,6 +19,7 @@ mod in_flight;
 mod index_check;
 mod index_info;
 mod minhash;
+mod minhash_fingerprint;
 mod passages;
 mod radius;
 mod segments;

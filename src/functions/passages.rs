@@ -2,6 +2,7 @@
 //! set, `passages_shared(a, b)` and `shared_passages(a, b, length, options)`.
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
+use neardup_sketch::options::{NamedOption, Tokens};
 use neardup_sketch::passages::{MAX_LENGTH, PassageError, PassageLength, SharedPassages};
 use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::PgSqlErrorCode;
@@ -10,13 +11,13 @@ use pgrx::pg_sys::Datum;
 use super::html::visible_text;
 use super::text_options;
 use super::without::fitting_set;
-use crate::pg::arrays::bigint_array;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::server_text::ServerText;
-use crate::pg::srf::SetReturning;
-use crate::pg::text;
+use neardup_pg::arrays::bigint_array;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::server_text::ServerText;
+use neardup_pg::srf::SetReturning;
+use neardup_pg::text;
 
 /// Most elements of a `bigint[]`: what the server can allocate at once.
 const MOST_HASHES: usize = 100_000_000;
@@ -48,9 +49,14 @@ fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
                 .raise()
         }
         PassageError::Unordered => {
-            UserError::invalid_parameter("tokens \"jieba_tfidf\" are in no order")
+            let ordered = Tokens::NAMES
+                .iter()
+                .filter(|(_, tokens)| !tokens.are_keywords());
+            let ordered: Vec<&str> = ordered.map(|(name, _)| *name).collect();
+            let name = options.tokens.name();
+            UserError::invalid_parameter(format!("tokens \"{name}\" are in no order"))
                 .detail("A passage is a run of consecutive tokens; keywords are not consecutive.")
-                .hint("Give one of: word, char, line, jieba, jieba_search.")
+                .hint(format!("Give one of: {}.", ordered.join(", ")))
                 .raise()
         }
     })
@@ -62,7 +68,7 @@ fn hashes(
     options: TextOptions,
     without: Option<&FeatureSet>,
 ) -> Datum {
-    let hashes = Sketcher::of_thread(options, |sketcher| {
+    let hashes = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.passages(text, length, without, &mut check_interrupts)
     });
     if hashes.len() > MOST_HASHES {

@@ -1,9 +1,9 @@
 //! `neardup_radius(function, similarity)`: the radius of a similarity.
-use neardup_sketch::b_bit_minhash;
+use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::errors::{UserError, shown};
-use crate::pg::fmgr::{Call, export};
+use neardup_pg::errors::{UserError, shown};
+use neardup_pg::fmgr::{Call, export};
 
 /// Functions whose fingerprints estimate a similarity, with the bits of these.
 const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
@@ -20,7 +20,7 @@ fn radius(call: &mut Call) -> Datum {
             .hint("Write 80 % as 0.8.")
             .raise();
     }
-    Datum::from(b_bit_minhash::radius(similarity, *bits))
+    Datum::from(minhash_fingerprint::radius(similarity, *bits))
 }
 
 /// Raises an error for a function whose fingerprints estimate no similarity.

@@ -8,11 +8,11 @@ use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
-use crate::pg::server_text::ServerText;
-use crate::pg::srf::SetReturning;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
+use neardup_pg::server_text::ServerText;
+use neardup_pg::srf::SetReturning;
 
 /// Segments of a text as rows.
 struct SegmentRows {
@@ -29,8 +29,9 @@ impl SetReturning for SegmentRows {
         self.ordinal += 1;
         let part = &self.body.utf8()[segment.bytes.clone()];
         let check = &mut check_interrupts;
-        let fingerprint =
-            Sketcher::of_thread(TextOptions::SET, |sketcher| sketcher.minhash64(part, check));
+        let fingerprint = Sketcher::with_thread_local(TextOptions::SET, |sketcher| {
+            sketcher.minhash64(part, check)
+        });
         let hash = segment_hash(part, check);
         let place = self.body.part_of_bytes(segment.bytes);
         columns.extend([

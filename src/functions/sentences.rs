@@ -3,9 +3,9 @@ use neardup_sketch::longest_sentences_hash;
 use neardup_sketch::sentences::MAX_SENTENCES;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
 
 fn hash(call: &mut Call) -> Datum {
     let (body, n) = (call.utf8(0), call.int4(1));

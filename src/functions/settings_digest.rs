@@ -5,8 +5,8 @@ use neardup_sketch::algorithms_digest;
 use pgrx::pg_sys::Datum;
 
 use super::dictionary;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 /// Digest of the algorithms, computed once for the backend.
 fn algorithms() -> u64 {

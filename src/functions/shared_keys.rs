@@ -13,12 +13,12 @@ use neardup_blocktree::shared_keys::{BandKeys, BlockKeys, ForeignKey, MAX_BLOCKS
 use pgrx::pg_sys::Datum;
 
 use crate::am::minhash::scheme_hash;
-use crate::pg::arrays::bigint_array;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
 use crate::types::fingerprint::{Fingerprint, arg};
 use crate::types::signature::{Bound, Signature};
 use crate::types::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
+use neardup_pg::arrays::bigint_array;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
 
 /// Sets of parameters that are kept of each kind of value.
 const KEPT: usize = 4;
@@ -89,7 +89,10 @@ words! {
 /// The keys by the arguments from `n` on: a distance and, if there is one more, blocks.
 #[inline]
 fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
-    let parameters = (call.int4(n), (call.len() > n + 1).then(|| call.int4(n + 1)));
+    let parameters = (
+        call.int4(n),
+        (call.arg_count() > n + 1).then(|| call.int4(n + 1)),
+    );
     kept(T::place(), parameters, || make_block_keys(parameters))
 }
 
@@ -173,7 +176,7 @@ thread_local! {
 /// The keys of signatures of a length by the arguments from `n` on: a similarity and, if there is
 /// one more, bands.
 fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
-    let bands = (call.len() > n + 1).then(|| call.int4(n + 1));
+    let bands = (call.arg_count() > n + 1).then(|| call.int4(n + 1));
     let parameters = (hashes, call.float8(n).to_bits(), bands);
     kept(&BAND_KEYS, parameters, || {
         make_band_keys(hashes, call.float8(n), bands)

@@ -3,8 +3,8 @@ use neardup_sketch::text_length;
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
 
 fn of_text(call: &mut Call) -> Datum {
     let accents = text_options::named(call, 2);

@@ -6,12 +6,13 @@
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
-    MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, TextOptions, Tokens, UnknownName, Weight,
+    MAX_KEYWORDS, MAX_SHINGLE, NamedOption, Normalize, TextOptions, Tokens, TokensError,
+    UnknownName, Weight,
 };
 
 use super::dictionary;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::Call;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
 
 /// Valid numbers of tokens in a feature.
 const SHINGLES: RangeInclusive<i32> = 1..=MAX_SHINGLE as i32;
@@ -50,7 +51,7 @@ pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOp
 /// Options of an aggregate of sets of features, which has them from the argument at position
 /// `first` on: none, `tokens` and `shingle`, or all.
 pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
-    match call.len() - first {
+    match call.arg_count() - first {
         0 => TextOptions::SET,
         2 => {
             let (tokens, keywords) = loaded_tokens(call.bytes(first));
@@ -96,39 +97,21 @@ fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     (tokens, keywords)
 }
 
-/// The name of the tokens, with the number of keywords if given, as in `jieba_tfidf:50`.
-pub fn tokens_name(options: &TextOptions) -> String {
-    let tokens = options.tokens.name();
-    match options.keywords {
-        0 => tokens.to_owned(),
-        number => format!("{tokens}:{number}"),
-    }
-}
-
-/// The tokens of a name, with the number of keywords of `jieba_tfidf:50`, or 0.
+/// Reads the name of tokens; the number of keywords is 0 if none is given.
 fn tokens_of(name: &[u8]) -> (Tokens, usize) {
-    let Some(number) = name.strip_prefix(KEYWORDS) else {
-        let tokens = Tokens::from_name(name).unwrap_or_else(|error| refuse(&error, name));
-        return (tokens, 0);
-    };
-    let number = str::from_utf8(number)
-        .ok()
-        .and_then(|number| number.parse().ok());
-    match number {
-        Some(number @ 1..=MAX_KEYWORDS) => (Tokens::JiebaTfidf, number),
-        _ => UserError::invalid_parameter(format!(
+    match Tokens::parse(name) {
+        Ok(parsed) => parsed,
+        Err(TokensError::UnknownName(error)) => refuse(&error, name),
+        Err(TokensError::KeywordNumber(tokens)) => UserError::invalid_parameter(format!(
             "unknown value for tokens: \"{}\"",
-            crate::pg::errors::shown(name)
+            neardup_pg::errors::shown(name)
         ))
         .detail(format!(
-            "After \"jieba_tfidf:\" stands the number of keywords, from 1 to {MAX_KEYWORDS}."
+            "After \"{tokens}:\" stands the number of keywords, from 1 to {MAX_KEYWORDS}."
         ))
         .raise(),
     }
 }
-
-/// Prefix of a number of keywords.
-const KEYWORDS: &[u8] = b"jieba_tfidf:";
 
 /// The option that argument `n` names.
 pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
@@ -142,7 +125,7 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
         "unknown value for {}: \"{}\"",
         error.parameter,
-        crate::pg::errors::shown(name)
+        neardup_pg::errors::shown(name)
     ))
     .detail(format!("Known are: {}.", error.known.join(", ")));
     match overload_hint(error.parameter, name) {

@@ -4,9 +4,9 @@ use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::fmgr::{Call, export};
-use crate::pg::text;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::text;
 
 /// The fingerprint of the lexemes of a document; NULL if there are none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum

@@ -6,10 +6,10 @@ use neardup_blocktree::leaf;
 use neardup_blocktree::plan::Plan;
 use pgrx::pg_sys::Datum;
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
 use crate::types::signature::{Bound, HASHES};
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 export! {
     guarded "neardup_tune" => minhash;

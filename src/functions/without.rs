@@ -10,10 +10,10 @@ use pgrx::pg_sys::Datum;
 use super::feature_sets;
 use super::minhash::{family_argument, signature};
 use super::text_options;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::memory::check_interrupts;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::memory::check_interrupts;
 
 /// The set that is argument 1, for texts with these options.
 pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
@@ -22,7 +22,7 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
         let shown = |options: &TextOptions| {
             format!(
                 "tokens \"{}\", shingle {}, accents \"{}\" and digits \"{}\"",
-                text_options::tokens_name(options),
+                options.tokens_name(),
                 options.shingle,
                 options.normalize.accents.name(),
                 options.normalize.digits.name()
@@ -43,7 +43,7 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
 fn simhash64(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = Sketcher::of_thread(options, |sketcher| {
+    let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.simhash64_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -52,7 +52,7 @@ fn simhash64(call: &mut Call) -> Datum {
 fn simhash128(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = Sketcher::of_thread(options, |sketcher| {
+    let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.simhash128_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
@@ -61,7 +61,7 @@ fn simhash128(call: &mut Call) -> Datum {
 fn minhash64(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = Sketcher::of_thread(options, |sketcher| {
+    let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.minhash64_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
@@ -70,7 +70,7 @@ fn minhash64(call: &mut Call) -> Datum {
 fn minhash128(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
-    let fingerprint = Sketcher::of_thread(options, |sketcher| {
+    let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.minhash128_without(&text, &set, &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
@@ -80,7 +80,7 @@ fn minhash(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let family = family_argument(call, 7);
-    let values = Sketcher::of_thread(options, |sketcher| {
+    let values = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.signature_without(&text, &family, &set, &mut check_interrupts)
     });
     call.return_value(values.map(|values| signature(&family, &values)))

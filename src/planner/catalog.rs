@@ -7,11 +7,11 @@ use core::cell::{Cell, RefCell};
 use core::ffi::CStr;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Datum, Oid, SysCacheIdentifier};
+use neardup_blocktree::metric::Metric;
+use pgrx::pg_sys::{self, Oid, SysCacheIdentifier};
 
-use crate::pg::catalog::{Named, find, schema_of_function};
-use crate::types::distance::Threshold;
-use crate::types::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
+use neardup_pg::catalog::{Named, find, schema_of_function};
+use neardup_pg::catalog_changes::on_change;
 
 /// The objects of the extension that the planner support builds expressions from.
 pub struct Catalog {
@@ -27,12 +27,14 @@ pub struct Catalog {
     pub numeric_radii: [Oid; 3],
     /// `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`.
     pub similarity_radii: [Oid; 2],
-    /// One for each type that is searched by distance, as far as the SQL script has them.
-    pub metrics: Vec<Metric>,
+    /// The types that are searched by distance, as far as the SQL script has them.
+    pub types: Vec<SearchedType>,
 }
 
-/// The objects that belong to a type whose values are searched by their distance.
-pub struct Metric {
+/// Objects of a type whose values are searched by distance.
+pub struct SearchedType {
+    /// The type's metric, which is never [`Metric::Overlap`].
+    pub metric: Metric,
     /// The type.
     pub value: Oid,
     /// Its ball type.
@@ -47,61 +49,47 @@ pub struct Metric {
     pub within_function: Oid,
     /// Functions of two values that return an estimated Jaccard similarity.
     pub similarity_functions: Vec<Oid>,
-    /// Objects that only this kind of type has.
-    pub space: Space,
+    /// `_neardup_at_distance(fingerprint, fingerprint, int4)`; `None` for signatures.
+    pub at_distance_function: Option<Oid>,
+    /// `_neardup_ball(signature, float8, int4)`, for other kinds of bound; `None` for fingerprints.
+    pub bound_function: Option<Oid>,
+    /// `_neardup_approximate(ball)`; `None` for fingerprints.
+    pub approximate_function: Option<Oid>,
 }
 
-/// The distance of a type's values.
-pub enum Space {
-    /// Differing bits of fingerprints.
-    Hamming(Hamming),
-    /// Estimated Jaccard distance of MinHash signatures.
-    MinHash(MinHash),
+/// Names of a type and of its ball type. The server's own types have no name here.
+struct TypeNames {
+    metric: Metric,
+    value: Option<&'static CStr>,
+    ball: &'static CStr,
 }
 
-/// Objects of one fingerprint type.
-pub struct Hamming {
-    /// `_neardup_at_distance(fingerprint, fingerprint, int4)`.
-    pub at_distance_function: Oid,
-    /// Width of the type.
-    pub traits: &'static Traits,
-}
-
-/// Objects of MinHash signatures.
-pub struct MinHash {
-    /// `_neardup_ball(signature, float8, int4)`, for the other kinds of bound.
-    pub bound_function: Oid,
-    /// `_neardup_approximate(ball)`.
-    pub approximate_function: Oid,
-}
-
-/// Width of a fingerprint type.
-pub struct Traits {
-    /// The name of the type; `None` for bigint, which is the server's.
-    name: Option<&'static CStr>,
-    ball_name: &'static CStr,
-    /// The width in bits.
-    pub bits: u32,
-    /// The greatest distance for which `~=` holds.
-    pub near_duplicate: u32,
-}
-
-impl Traits {
-    const fn of<T: Threshold>(name: Option<&'static CStr>, ball_name: &'static CStr) -> Self {
-        Traits {
-            name,
-            ball_name,
-            bits: T::BITS,
-            near_duplicate: T::NEAR_DUPLICATE,
-        }
-    }
-}
-
-static TRAITS: [Traits; 4] = [
-    Traits::of::<Fingerprint64>(Some(c"fingerprint"), c"fingerprint_ball"),
-    Traits::of::<Fingerprint128>(Some(c"fingerprint128"), c"fingerprint128_ball"),
-    Traits::of::<Fingerprint256>(Some(c"fingerprint256"), c"fingerprint256_ball"),
-    Traits::of::<Bigint>(None, c"bigint_ball"),
+const TYPES: [TypeNames; 5] = [
+    TypeNames {
+        metric: Metric::Hamming { bits: 64 },
+        value: Some(c"fingerprint"),
+        ball: c"fingerprint_ball",
+    },
+    TypeNames {
+        metric: Metric::Hamming { bits: 128 },
+        value: Some(c"fingerprint128"),
+        ball: c"fingerprint128_ball",
+    },
+    TypeNames {
+        metric: Metric::Hamming { bits: 256 },
+        value: Some(c"fingerprint256"),
+        ball: c"fingerprint256_ball",
+    },
+    TypeNames {
+        metric: Metric::Hamming { bits: 64 },
+        value: None,
+        ball: c"bigint_ball",
+    },
+    TypeNames {
+        metric: Metric::Jaccard(()),
+        value: Some(c"minhash_signature"),
+        ball: c"minhash_ball",
+    },
 ];
 
 thread_local! {
@@ -144,19 +132,19 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
 }
 
 impl Catalog {
-    /// The metric of a type.
-    pub fn by_value(&self, oid: Oid) -> Option<&Metric> {
-        self.metrics.iter().find(|metric| metric.value == oid)
+    /// The searched type with this OID.
+    pub fn by_value(&self, oid: Oid) -> Option<&SearchedType> {
+        self.types.iter().find(|searched| searched.value == oid)
     }
 
-    /// The metric of a ball type.
-    pub fn by_ball(&self, oid: Oid) -> Option<&Metric> {
-        self.metrics.iter().find(|metric| metric.ball == oid)
+    /// The searched type of a ball type.
+    pub fn by_ball(&self, oid: Oid) -> Option<&SearchedType> {
+        self.types.iter().find(|searched| searched.ball == oid)
     }
 
-    /// The metric of a distance operator.
-    pub fn by_distance(&self, operator: Oid) -> Option<&Metric> {
-        (self.metrics.iter()).find(|metric| metric.distance_operator == operator)
+    /// The searched type of a distance operator.
+    pub fn by_distance(&self, operator: Oid) -> Option<&SearchedType> {
+        (self.types.iter()).find(|searched| searched.distance_operator == operator)
     }
 
     fn find(schema: Oid) -> Option<Self> {
@@ -184,85 +172,52 @@ impl Catalog {
             ],
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
-            metrics: (TRAITS.iter())
-                .map(|traits| Metric::of_fingerprints(schema, traits))
-                .chain([Metric::of_signatures(schema)])
-                .flatten()
+            types: (TYPES.iter())
+                .filter_map(|names| SearchedType::find(schema, names))
                 .collect(),
         })
     }
 }
 
-impl Metric {
-    /// Objects of fingerprints, if these are fingerprints.
-    pub fn hamming(&self) -> Option<&Hamming> {
-        match &self.space {
-            Space::Hamming(hamming) => Some(hamming),
-            Space::MinHash(_) => None,
-        }
-    }
-
-    /// Objects of signatures, if these are signatures.
-    pub fn minhash(&self) -> Option<&MinHash> {
-        match &self.space {
-            Space::Hamming(_) => None,
-            Space::MinHash(minhash) => Some(minhash),
-        }
-    }
-
-    fn of_fingerprints(schema: Oid, traits: &'static Traits) -> Option<Self> {
-        let value = match traits.name {
+impl SearchedType {
+    /// Looks up the objects of a type; `None` if one is missing.
+    fn find(schema: Oid, names: &TypeNames) -> Option<Self> {
+        let value = match names.value {
             Some(name) => find(schema, name, Named::Type)?,
             None => pg_sys::INT8OID,
         };
-        let ball = find(schema, traits.ball_name, Named::Type)?;
-        let bound = [pg_sys::INT4OID];
-        let pair = [value, value, pg_sys::INT4OID];
-        let space = Space::Hamming(Hamming {
-            at_distance_function: find(schema, c"_neardup_at_distance", Named::Function(&pair))?,
-            traits,
-        });
-        Self::find(schema, c"<#>", value, ball, &bound, space)
-    }
-
-    fn of_signatures(schema: Oid) -> Option<Self> {
-        let value = find(schema, c"minhash_signature", Named::Type)?;
-        let ball = find(schema, c"minhash_ball", Named::Type)?;
-        let bound = [pg_sys::FLOAT8OID, pg_sys::INT4OID];
+        let ball = find(schema, names.ball, Named::Type)?;
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
-        let space = Space::MinHash(MinHash {
-            bound_function: function(c"_neardup_ball", &[value, bound[0], bound[1]])?,
-            approximate_function: function(c"_neardup_approximate", &[ball])?,
-        });
-        Self::find(schema, c"<%>", value, ball, &bound, space)
-    }
-
-    /// Looks up what all metrics have. `bound`: the types of what follows the two values in a call
-    /// of `_neardup_within`.
-    fn find(
-        schema: Oid,
-        distance: &CStr,
-        value: Oid,
-        ball: Oid,
-        bound: &[Oid],
-        space: Space,
-    ) -> Option<Self> {
-        let within = [&[value, value], bound].concat();
-        let similarity = |name| find(schema, name, Named::Function(&[value, value]));
-        let mut similarity_functions = vec![similarity(c"fingerprint_similarity")?];
-        // A function of this name on fingerprints is none of the extension's.
-        if let Space::MinHash(_) = space {
-            similarity_functions.push(similarity(c"minhash_similarity")?);
+        let is_jaccard = names.metric.is_jaccard();
+        // Types of the bound in a call of `_neardup_within`, behind the two values.
+        let (distance, bound) = match is_jaccard {
+            true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
+            false => (c"<#>", &[pg_sys::INT4OID][..]),
+        };
+        let mut similarity_functions = vec![function(c"fingerprint_similarity", &[value, value])?];
+        let (mut at_distance_function, mut bound_function) = (None, None);
+        let mut approximate_function = None;
+        if is_jaccard {
+            // The extension has no function of this name on fingerprints.
+            similarity_functions.push(function(c"minhash_similarity", &[value, value])?);
+            bound_function = Some(function(c"_neardup_ball", &[&[value], bound].concat())?);
+            approximate_function = Some(function(c"_neardup_approximate", &[ball])?);
+        } else {
+            let arguments = [value, value, pg_sys::INT4OID];
+            at_distance_function = Some(function(c"_neardup_at_distance", &arguments)?);
         }
-        Some(Metric {
+        Some(SearchedType {
+            metric: names.metric,
             value,
             ball,
             distance_operator: find(schema, distance, Named::Operator(value, value))?,
             contained_operator: find(schema, c"<@", Named::Operator(value, ball))?,
-            ball_function: find(schema, c"ball", Named::Function(&[value, bound[0]]))?,
-            within_function: find(schema, c"_neardup_within", Named::Function(&within))?,
+            ball_function: function(c"ball", &[value, bound[0]])?,
+            within_function: function(c"_neardup_within", &[&[value, value], bound].concat())?,
             similarity_functions,
-            space,
+            at_distance_function,
+            bound_function,
+            approximate_function,
         })
     }
 }
@@ -271,15 +226,7 @@ impl Metric {
 fn watch() {
     if !WATCHING.replace(true) {
         for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {
-            // SAFETY: the callback stays valid: libraries are never unloaded.
-            unsafe {
-                pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(forget), Datum::null())
-            };
+            on_change(cache, || STALE.set(true));
         }
     }
-}
-
-/// Called by the server when a function or an operator has changed. It must not fail.
-unsafe extern "C-unwind" fn forget(_argument: Datum, _cache: i32, _hash: u32) {
-    STALE.set(true);
 }

@@ -1,7 +1,7 @@
 //! Comparisons of distances with numbers.
 use pgrx::pg_sys::{self, Oid};
 
-use crate::pg::catalog;
+use neardup_pg::catalog;
 
 /// A comparison of a distance with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]

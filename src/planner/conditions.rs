@@ -17,47 +17,17 @@
 //!
 //! Conditions on a UNION ALL have been assigned already when its parts are opened. They are
 //! rewritten where they then stand, from where the planner copies them to each part.
-use core::cell::Cell;
-
-use pgrx::pg_sys::{Oid, PlannerInfo, RelOptInfo};
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
 use super::catalog;
 use super::comparison::comparison_of;
 use super::{forms, jaccard};
-use crate::pg::expr::Form;
-use crate::pg::planned_conditions::PlannedRelation;
-
-thread_local! {
-    /// The hook that stood there before.
-    static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
-}
+use neardup_pg::expr::Form;
+use neardup_pg::planned_conditions::{self, PlannedRelation};
 
 /// Installs the hook.
 pub fn install() {
-    // SAFETY: the server loads the library once, and runs in one thread.
-    unsafe {
-        PREVIOUS.set(pg_sys::get_relation_info_hook);
-        pg_sys::get_relation_info_hook = Some(relation_info);
-    }
-}
-
-/// Called by the planner for each table of a query, when it has read the table's indexes.
-#[pg_guard]
-unsafe extern "C-unwind" fn relation_info(
-    root: *mut PlannerInfo,
-    table: Oid,
-    has_children: bool,
-    rel: *mut RelOptInfo,
-) {
-    // SAFETY: the planner passes its state and the relation that it is about to plan.
-    let relation = unsafe {
-        if let Some(previous) = PREVIOUS.get() {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, table, has_children, rel));
-        }
-        PlannedRelation::new(root, rel)
-    };
-    rewrite_conditions(&relation);
+    planned_conditions::install(rewrite_conditions);
 }
 
 /// Brings comparisons with estimates of signatures and distances of fingerprints into terms of

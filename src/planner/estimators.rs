@@ -2,24 +2,25 @@
 //! yield.
 //!
 //! This file reads the questions that the planner asks; `estimate` answers them.
+use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::Datum;
 
-use super::catalog::{Catalog, Metric, catalog};
+use super::catalog::{Catalog, SearchedType, catalog};
 use super::planned_ball::{BallRadius, PlannedBall};
-use super::selectivity::{Distances, join, matched, restriction};
+use super::selectivity::{Distances, join, matched, restriction, usual_radius};
 use super::statistics::Column;
 use super::within_arguments::read_arguments;
-use crate::pg::column_statistics::{Operands, Statistics};
-use crate::pg::expr::{Expr, Form};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::planner_request::{Condition, Selectivity, UNHANDLED};
+use neardup_pg::column_statistics::{Operands, Statistics};
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 
 /// Estimate where nothing is known: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
 /// `near(a, b)` at some distances, whichever operator or function was written.
 struct NearClause<'c, 'a> {
-    metric: &'c Metric,
+    searched: &'c SearchedType,
     condition: Condition<'a>,
     a: Expr<'a>,
     /// `None` if it cannot be told apart from its ball.
@@ -28,56 +29,58 @@ struct NearClause<'c, 'a> {
 }
 
 impl<'c, 'a> NearClause<'c, 'a> {
-    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=`
-    /// on values with a metric. `radius_of_values`: that of an operator on two values.
+    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=` on
+    /// values that are searched by distance. `radius_of_values` returns the radius of an operator
+    /// on two values.
     fn of_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
-        radius_of_values: fn(&Metric) -> f64,
+        radius_of_values: fn(Metric) -> f64,
     ) -> Option<Self> {
         let [left, right] = condition.operands.elements()?;
         let (left_type, right_type) = (left.base_type(), right.base_type());
         // Anyone may name this estimator for an operator on other types; their values are not to be
         // read as these.
-        let (metric, a, ball) = if let Some(metric) = catalog.by_ball(right_type) {
-            (metric, left, right)
-        } else if let Some(metric) = catalog.by_ball(left_type) {
-            (metric, right, left)
+        let (searched, a, ball) = if let Some(searched) = catalog.by_ball(right_type) {
+            (searched, left, right)
+        } else if let Some(searched) = catalog.by_ball(left_type) {
+            (searched, right, left)
         } else {
-            let metric = catalog.by_value(left_type)?;
+            let searched = catalog.by_value(left_type)?;
             return (left_type == right_type).then(|| NearClause {
-                metric,
+                searched,
                 condition,
                 a: left,
                 b: Some(right),
-                distances: Distances::up_to(radius_of_values(metric)),
+                distances: Distances::up_to(radius_of_values(searched.metric)),
             });
         };
-        if !a.has_type(metric.value) {
+        if !a.has_type(searched.value) {
             return None;
         }
-        let ball = PlannedBall::read(metric, condition.planner, ball);
+        let ball = PlannedBall::read(searched, condition.planner, ball);
         Some(NearClause {
-            metric,
+            searched,
             condition,
             a,
             b: ball.center,
-            distances: Distances::up_to(metric.estimated_radius(ball.radius)),
+            distances: Distances::up_to(searched.estimated_radius(ball.radius)),
         })
     }
 
     /// The estimated share of rows.
     fn estimate(&self) -> Option<f64> {
-        let (metric, distances) = (self.metric, self.distances);
+        let (searched, distances) = (self.searched, self.distances);
+        let metric = searched.metric;
         // A ball that cannot be read is a value not known yet.
-        let unknown = || self.condition.planner.null(metric.value);
+        let unknown = || self.condition.planner.null(searched.value);
         let operands = [self.a, self.b.unwrap_or_else(unknown)];
         self.condition
             .estimate(operands, |operands| match operands {
                 Operands::Restriction(column, other) => match other.form() {
                     Form::Constant(None) if self.b.is_some() => 0.0,
                     _ => {
-                        let center = other.value().and_then(|value| metric.point(value));
+                        let center = other.value().and_then(|value| searched.point(value));
                         restriction(metric, &self.read(column), center, distances)
                     }
                 },
@@ -89,21 +92,21 @@ impl<'c, 'a> NearClause<'c, 'a> {
             })
     }
 
-    fn read<'s>(&self, statistics: &'s Statistics) -> Column<'s> {
-        Column::read(self.metric, statistics, self.condition.function)
+    fn read(&self, statistics: &Statistics) -> Column {
+        Column::read(self.searched, statistics, self.condition.function)
     }
 }
 
-impl Metric {
+impl SearchedType {
     /// The radius if the planner can know it, and the usual one if not.
     fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
-        known.map_or(self.usual_radius(), BallRadius::distance)
+        known.map_or(usual_radius(self.metric), BallRadius::distance)
     }
 }
 
 /// The share of rows that an operator's condition is estimated to yield. `radius_of_values`: that
 /// of an operator on two values.
-fn operator_estimate(call: &Call, radius_of_values: fn(&Metric) -> f64) -> Datum {
+fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;
         let catalog = catalog(call.function_oid())?;
@@ -114,7 +117,7 @@ fn operator_estimate(call: &Call, radius_of_values: fn(&Metric) -> f64) -> Datum
 
 /// The estimators of `<@`, `@>` and `~=`, of restrictions and of joins.
 fn near_estimate(call: &mut Call) -> Datum {
-    operator_estimate(call, Metric::usual_radius)
+    operator_estimate(call, usual_radius)
 }
 
 /// The restriction estimator of `=` on signatures: the estimated share of rows at distance 0.
@@ -127,12 +130,12 @@ fn equality_estimate(call: &mut Call) -> Datum {
 /// far they lie apart.
 pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
     let condition = request.condition;
-    let Some((metric, [a, b], bound)) = read_arguments(catalog, condition.operands) else {
+    let Some((searched, [a, b], bound)) = read_arguments(catalog, condition.operands) else {
         return UNHANDLED;
     };
-    let radius = metric.estimated_radius(metric.radius(condition.planner, &bound));
+    let radius = searched.estimated_radius(searched.radius(condition.planner, &bound));
     let clause = NearClause {
-        metric,
+        searched,
         condition,
         a,
         b: Some(b),

@@ -14,10 +14,10 @@ use pgrx::pg_sys::{self, Oid};
 use super::catalog::Catalog;
 use super::comparison::{Comparison, comparison_of};
 use super::rewrite::{Distance, distance_below, rewrite};
-use super::within::{at_distance, within};
-use crate::pg::catalog::operator;
-use crate::pg::expr::{Expr, Form, List};
-use crate::pg::planner::Planner;
+use super::within::within;
+use neardup_pg::catalog::operator;
+use neardup_pg::expr::{Expr, Form, List};
+use neardup_pg::planner::Planner;
 
 /// Elements of a list that are looked at: each may become a search.
 const LONGEST_LIST: usize = 64;
@@ -169,7 +169,7 @@ fn one_of<'a>(
     if wanted.len() > LONGEST_LIST {
         return None;
     }
-    wanted.retain(|number| (0..=i64::from(distance.hamming.traits.bits)).contains(number));
+    wanted.retain(|number| (0..=i64::from(distance.bits)).contains(number));
     wanted.sort_unstable();
     wanted.dedup();
     let ball = (0..)
@@ -177,21 +177,14 @@ fn one_of<'a>(
         .take_while(|(n, wanted)| n == *wanted)
         .count();
     let values = distance.values;
-    let exactly = |number| {
-        at_distance(
-            planner,
-            distance.hamming,
-            values,
-            planner.int4(number as i32),
-        )
-    };
+    let exactly = |number| distance.equals(planner, planner.int4(number as i32));
     let mut parts: Vec<Expr> = wanted[ball..]
         .iter()
         .map(|number| exactly(*number))
         .collect();
     if ball > 0 {
         let radius = planner.int4(ball as i32 - 1);
-        parts.insert(0, within(planner, distance.metric, values, &[radius]));
+        parts.insert(0, within(planner, distance.searched, values, &[radius]));
     }
     Some(match parts.split_first() {
         None => exactly(-1),

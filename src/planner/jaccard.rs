@@ -20,22 +20,23 @@
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.
-use neardup_sketch::b_bit_minhash;
+use neardup_blocktree::metric::Metric;
+use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::catalog::{Catalog, Metric, catalog};
+use super::catalog::{Catalog, SearchedType, catalog};
 use super::comparison::Comparison;
 use super::within::within;
-use crate::pg::expr::{Expr, Form};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::planner::Planner;
-use crate::pg::planner_request::UNHANDLED;
 use crate::types::signature::Bound;
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::planner::Planner;
+use neardup_pg::planner_request::UNHANDLED;
 
 /// `left <%> right`, or a function of the two that returns an estimated similarity, found below a
 /// comparison.
 struct Estimate<'c, 'a> {
-    metric: &'c Metric,
+    searched: &'c SearchedType,
     values: [Expr<'a>; 2],
     is_similarity: bool,
 }
@@ -68,21 +69,24 @@ pub fn comparison<'a>(
 
 /// The estimate below changes of type.
 fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Estimate<'c, 'a>> {
-    let (metric, arguments, is_similarity) = match expression.strip_relabel().form() {
+    let (searched, arguments, is_similarity) = match expression.strip_relabel().form() {
         Form::Operator(operator, arguments) => {
-            let metric = catalog.by_distance(operator)?;
-            metric.minhash()?;
-            (metric, arguments, false)
+            let searched = catalog.by_distance(operator)?;
+            if !searched.metric.is_jaccard() {
+                return None;
+            }
+            (searched, arguments, false)
         }
         Form::Call(function, arguments) => {
-            let is_similarity = |metric: &&Metric| metric.similarity_functions.contains(&function);
-            let metric = catalog.metrics.iter().find(is_similarity)?;
-            (metric, arguments, true)
+            let is_similarity =
+                |searched: &&SearchedType| searched.similarity_functions.contains(&function);
+            let searched = catalog.types.iter().find(is_similarity)?;
+            (searched, arguments, true)
         }
         _ => return None,
     };
     Some(Estimate {
-        metric,
+        searched,
         values: arguments.elements()?,
         is_similarity,
     })
@@ -117,11 +121,11 @@ fn rewrite<'a>(
             (Bound::Distance, comparison == Comparison::NotEqual)
         }
     };
-    let bound = match estimate.metric.hamming() {
-        Some(hamming) => vec![radius(catalog, planner, hamming.traits.bits, kind, bound)?],
-        None => vec![bound, planner.int4(kind as i32)],
+    let bound = match estimate.searched.metric {
+        Metric::Hamming { bits } => vec![radius(catalog, planner, bits, kind, bound)?],
+        Metric::Jaccard(()) | Metric::Overlap => vec![bound, planner.int4(kind as i32)],
     };
-    let condition = within(planner, estimate.metric, estimate.values, &bound);
+    let condition = within(planner, estimate.searched, estimate.values, &bound);
     Some(match negated {
         true => planner.not(condition),
         false => condition,
@@ -139,8 +143,8 @@ fn radius<'a>(
 ) -> Option<Expr<'a>> {
     let [least, above] = catalog.similarity_radii;
     let (function, of_constant): (Oid, fn(f64, u32) -> i32) = match kind {
-        Bound::Similarity => (least, b_bit_minhash::radius),
-        Bound::SimilarityAbove => (above, b_bit_minhash::radius_above),
+        Bound::Similarity => (least, minhash_fingerprint::radius),
+        Bound::SimilarityAbove => (above, minhash_fingerprint::radius_above),
         Bound::Distance | Bound::DistanceBelow => return None,
     };
     Some(match bound.float() {

@@ -1,11 +1,10 @@
 //! Balls as the planner sees them: their bound is often known where the centre is not.
 use pgrx::pg_sys::Oid;
 
-use super::catalog::{Metric, catalog};
-use crate::pg;
-use crate::pg::expr::{Expr, Form};
-use crate::pg::planner::Planner;
+use super::catalog::{SearchedType, catalog};
 use crate::types::signature::Bound;
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::planner::Planner;
 
 /// The radius of a ball, as far as it is known before the query runs.
 #[derive(Clone, Copy)]
@@ -72,17 +71,17 @@ impl<'a> PlannedBall<'a> {
     /// Reads an operand of one of the extension's operators; `None` if the type is not that of
     /// balls.
     pub fn of_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
-        let catalog = catalog(pg::catalog::operator(operator)?.oprcode)?;
-        let metric = catalog.by_ball(ball.base_type())?;
-        Some(Self::read(metric, planner, ball))
+        let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
+        let searched = catalog.by_ball(ball.base_type())?;
+        Some(Self::read(searched, planner, ball))
     }
 
-    /// Reads an expression of the metric's ball type.
-    pub fn read(metric: &Metric, planner: Planner<'a>, mut ball: Expr<'a>) -> Self {
+    /// Reads an expression of the type's balls.
+    pub fn read(searched: &SearchedType, planner: Planner<'a>, mut ball: Expr<'a>) -> Self {
         let known = planner.estimated(ball).value();
-        if let Some(ball) = known.and_then(|known| metric.ball(known)) {
+        if let Some(ball) = known.and_then(|known| searched.ball(known)) {
             return PlannedBall {
-                center: Some(planner.constant(ball.center)),
+                center: Some(planner.copied_constant(&ball.center)),
                 radius: Some(ball.radius),
                 approximate: ball.approximate,
             };
@@ -93,16 +92,14 @@ impl<'a> PlannedBall<'a> {
             let Some((&first, bound)) = arguments.split_first() else {
                 break;
             };
-            let minhash = metric.minhash();
-            if minhash.is_some_and(|minhash| minhash.approximate_function == function) {
+            if searched.approximate_function == Some(function) {
                 planned.approximate = true;
                 ball = first;
                 continue;
             }
-            let has_bound = minhash.is_some_and(|minhash| minhash.bound_function == function);
-            if function == metric.ball_function || has_bound {
+            if searched.ball_function == function || searched.bound_function == Some(function) {
                 planned.center = Some(first);
-                planned.radius = metric.radius(planner, bound);
+                planned.radius = searched.radius(planner, bound);
             }
             break;
         }
@@ -110,12 +107,12 @@ impl<'a> PlannedBall<'a> {
     }
 }
 
-impl Metric {
+impl SearchedType {
     /// The radius of a bound, if the planner can know it. `bound` is what follows the centre in a
     /// call that makes a ball, or the values in one of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
-        if self.hamming().is_some() {
+        if self.metric.is_hamming() {
             let radius = number.integer()?.clamp(-1, i32::MAX.into());
             return Some(BallRadius::Bits(radius as i32));
         }

@@ -1,91 +1,139 @@
-//! Values and balls of the types with a metric, read from the server's form.
-use pgrx::pg_sys::Datum;
+//! Values and balls of the types that are searched by distance, read from the server's form.
+use std::rc::Rc;
 
-use super::catalog::{Metric, Space};
+use neardup_blocktree::metric::Metric;
+use neardup_sketch::minhash::Scheme;
+
+use super::catalog::SearchedType;
 use super::planned_ball::{BallRadius, SignatureRadius};
-use crate::pg::catalog::base_type;
-use crate::pg::value::{Value, ValueType};
 use crate::types::signature::{Signature, SignatureBall};
 use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
+use neardup_pg::catalog::base_type;
+use neardup_pg::value::{OwnedValue, Value};
 
-/// A value of a type with a metric.
-#[derive(Clone, Copy)]
-pub enum Point<'a> {
+/// A value of a searched type.
+#[derive(Clone)]
+pub enum Point {
     Bits64(Fingerprint64),
     Bits128(Fingerprint128),
     Bits256(Fingerprint256),
-    Signature(Signature<'a>),
+    Signature(OwnedSignature),
+}
+
+/// A signature in memory that its copies share.
+#[derive(Clone)]
+pub struct OwnedSignature {
+    scheme: Scheme,
+    seed: u64,
+    values: Rc<[u32]>,
+}
+
+impl OwnedSignature {
+    /// The signature.
+    pub fn get(&self) -> Signature<'_> {
+        Signature {
+            scheme: self.scheme,
+            seed: self.seed,
+            values: &self.values,
+        }
+    }
 }
 
 /// A ball, with its centre in the server's form.
-pub struct KnownBall<'a> {
-    pub center: Value<'a>,
+pub struct KnownBall {
+    pub center: OwnedValue,
     pub radius: BallRadius,
     /// True if an index may answer approximately.
     pub approximate: bool,
 }
 
-impl Metric {
-    /// Reads a value of the metric's type, which lives as long as the memory context that is
-    /// current. `None` if it has another type: statistics are those of the column below a cast that
-    /// leaves the value as it is, so that 64 bits may be those of a bigint.
-    pub fn point<'a>(&self, value: Value<'a>) -> Option<Point<'a>> {
-        let (of, datum) = (value.value_type(), value.datum());
+impl SearchedType {
+    /// Reads a value of the searched type. `None` if it has another type: statistics are those of
+    /// the column below a cast that leaves the value as it is, so that 64 bits may be those of a
+    /// bigint.
+    pub fn point(&self, value: Value) -> Option<Point> {
+        let of = value.value_type();
         let has_64_bits = of.by_value() && of.length() == 8;
         let is_own = of.oid() == self.value || base_type(of.oid()) == self.value;
-        // SAFETY: the datum is a value of the metric's type, or 64 bits passed by value.
-        unsafe {
-            match &self.space {
-                Space::Hamming(hamming) => match hamming.traits.bits {
-                    64 if has_64_bits => Some(Point::Bits64(Fingerprint64::from_datum(datum))),
-                    128 if is_own => Some(Point::Bits128(Fingerprint128::from_datum(datum))),
-                    256 if is_own => Some(Point::Bits256(Fingerprint256::from_datum(datum))),
-                    _ => None,
-                },
-                Space::MinHash(_) => is_own.then(|| Point::Signature(Signature::from_datum(datum))),
-            }
+        match self.metric {
+            Metric::Hamming { bits } => match bits {
+                64 if has_64_bits => Some(Point::Bits64(fingerprint(value))),
+                128 if is_own => Some(Point::Bits128(fingerprint(value))),
+                256 if is_own => Some(Point::Bits256(fingerprint(value))),
+                _ => None,
+            },
+            Metric::Jaccard(()) => is_own.then(|| {
+                value.with_body(|body| {
+                    let signature = Signature::from_body(body);
+                    Point::Signature(OwnedSignature {
+                        scheme: signature.scheme,
+                        seed: signature.seed,
+                        values: signature.values.into(),
+                    })
+                })
+            }),
+            Metric::Overlap => None,
         }
     }
 
     /// Reads a ball. `None` if it has another type.
-    pub fn ball<'a>(&self, ball: Value<'a>) -> Option<KnownBall<'a>> {
+    pub fn ball(&self, ball: Value) -> Option<KnownBall> {
         if base_type(ball.type_oid()) != self.ball {
             return None;
         }
-        let datum = ball.datum();
-        // SAFETY: a value of the metric's ball type, whose centre is a value of the metric's type.
-        unsafe {
-            let (center, radius, approximate) = match &self.space {
-                Space::Hamming(hamming) => {
-                    let (center, radius) = match hamming.traits.bits {
-                        64 => parts(Ball::<Fingerprint64>::from_datum(datum)),
-                        128 => parts(Ball::<Fingerprint128>::from_datum(datum)),
-                        _ => parts(Ball::<Fingerprint256>::from_datum(datum)),
-                    };
-                    (center, BallRadius::Bits(radius), false)
-                }
-                Space::MinHash(_) => {
-                    let ball = SignatureBall::from_datum(datum);
-                    let hashes = ball.center.values.len();
-                    let radius = SignatureRadius::Mismatches(ball.mismatches, hashes);
-                    let radius = BallRadius::Signatures(radius);
-                    (ball.center.into_datum(), radius, ball.approximate)
-                }
-            };
-            Some(KnownBall {
-                center: Value::typed(center, ValueType::of(self.value)),
-                radius,
-                approximate,
-            })
+        let bits = match self.metric {
+            Metric::Hamming { bits } => bits,
+            Metric::Jaccard(()) => {
+                return Some(ball.with_body(|body| self.signature_ball(body)));
+            }
+            Metric::Overlap => return None,
+        };
+        let (center, radius) = match bits {
+            64 => {
+                let ball = Ball::<Fingerprint64>::from_value(ball);
+                (self.center(&[ball.center.0]), ball.radius)
+            }
+            128 => {
+                let ball = Ball::<Fingerprint128>::from_value(ball);
+                (self.center(&ball.center.0), ball.radius)
+            }
+            _ => {
+                let ball = Ball::<Fingerprint256>::from_value(ball);
+                (self.center(&ball.center.0), ball.radius)
+            }
+        };
+        Some(KnownBall {
+            center,
+            radius: BallRadius::Bits(radius),
+            approximate: false,
+        })
+    }
+
+    /// The centre of a ball of fingerprints.
+    fn center(&self, words: &[u64]) -> OwnedValue {
+        OwnedValue::from_words(words, self.value)
+    }
+
+    fn signature_ball(&self, body: &[u8]) -> KnownBall {
+        let ball = SignatureBall::from_body(body);
+        let hashes = ball.center.values.len();
+        let radius = SignatureRadius::Mismatches(ball.mismatches, hashes);
+        KnownBall {
+            center: OwnedValue::from_body(&ball.center.to_bytes(), self.value),
+            radius: BallRadius::Signatures(radius),
+            approximate: ball.approximate,
         }
     }
 }
 
-fn parts<T: Fingerprint>(ball: Ball<T>) -> (Datum, i32) {
-    (ball.center.into_datum(), ball.radius)
+/// A fingerprint from a value of its length.
+fn fingerprint<T: Fingerprint>(value: Value) -> T {
+    let mut words = [0; 4];
+    value.copy_words(&mut words[..T::WORDS]);
+    T::from_words(&words)
 }
 
-impl Point<'_> {
+impl Point {
     /// The differing bits of two fingerprints of one width. `None` for any other two.
     #[inline(always)]
     pub fn bits(&self, other: &Self) -> Option<u32> {

@@ -4,10 +4,10 @@ use pgrx::pg_sys;
 
 use super::catalog::Catalog;
 use super::comparison::Comparison;
-use crate::pg::catalog;
-use crate::pg::expr::Expr;
-use crate::pg::planner::Planner;
 use crate::types::hamming_float;
+use neardup_pg::catalog;
+use neardup_pg::expr::Expr;
+use neardup_pg::planner::Planner;
 
 /// The distances that a comparison with a number admits, given as the number's counterpart among
 /// the integers.

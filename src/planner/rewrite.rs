@@ -18,24 +18,36 @@
 //!
 //! The server calls these functions with expressions whose arguments are already simplified, and
 //! takes the result as it is, so what can be folded to a constant must be folded here.
-use pgrx::pg_sys::Datum;
+use neardup_blocktree::metric::Metric;
+use pgrx::pg_sys::{Datum, Oid};
 
-use super::catalog::{Catalog, Hamming, Metric, catalog};
+use super::catalog::{Catalog, SearchedType, catalog};
 use super::comparison::Comparison;
 use super::radius::{self, Rounding, integer_comparison};
-use super::within::{at_distance, within};
-use crate::pg::expr::{Expr, Form};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::planner::Planner;
-use crate::pg::planner_request::{SupportRequest, UNHANDLED, replaced_by};
+use super::within::within;
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::planner::Planner;
+use neardup_pg::planner_request::{SupportRequest, UNHANDLED, replaced_by};
 
 /// `left <#> right`, found below a comparison.
 pub struct Distance<'c, 'a> {
-    pub metric: &'c Metric,
-    pub hamming: &'c Hamming,
+    pub searched: &'c SearchedType,
+    /// Width of the fingerprints.
+    pub bits: u32,
     pub values: [Expr<'a>; 2],
     /// The operator expression itself, of type int4.
     expression: Expr<'a>,
+    /// [`SearchedType::at_distance_function`].
+    at_distance_function: Oid,
+}
+
+impl<'a> Distance<'_, 'a> {
+    /// The condition that the distance is exactly this number.
+    pub fn equals(&self, planner: Planner<'a>, number: Expr<'a>) -> Expr<'a> {
+        let [left, right] = self.values;
+        planner.call(self.at_distance_function, &[left, right, number])
+    }
 }
 
 /// Answers a request to simplify a call with two arguments.
@@ -54,8 +66,8 @@ fn simplify(
 /// Behind the operator `<~>`: plans it as `<#>`, whose plain integer can be an index's order.
 fn distance_support(call: &mut Call) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
-        let metric = catalog.by_value(left.base_type())?;
-        let bits = planner.operator(metric.distance_operator, left, right);
+        let searched = catalog.by_value(left.base_type())?;
+        let bits = planner.operator(searched.distance_operator, left, right);
         Some(bits.relabelled(catalog.hamming))
     })
 }
@@ -84,12 +96,16 @@ pub fn distance_below<'c, 'a>(
     let Form::Operator(operator, operands) = expression.form() else {
         return None;
     };
-    let metric = catalog.by_distance(operator)?;
+    let searched = catalog.by_distance(operator)?;
+    let Metric::Hamming { bits } = searched.metric else {
+        return None;
+    };
     Some(Distance {
-        metric,
-        hamming: metric.hamming()?,
+        searched,
+        bits,
         values: operands.elements()?,
         expression,
+        at_distance_function: searched.at_distance_function?,
     })
 }
 
@@ -102,13 +118,13 @@ pub fn rewrite<'a>(
     comparison: Comparison,
     number: Expr<'a>,
 ) -> Option<Expr<'a>> {
-    let bits = distance.hamming.traits.bits;
+    let bits = distance.bits;
     let values = distance.values;
     let radius = |rounding| radius::expression(catalog, planner, bits, number, rounding);
     let ball = |rounding| {
         Some(within(
             planner,
-            distance.metric,
+            distance.searched,
             values,
             &[radius(rounding)?],
         ))
@@ -116,8 +132,8 @@ pub fn rewrite<'a>(
     let at_distance = || {
         let exactly = radius(Rounding::Whole)?;
         Some(match exactly.integer() {
-            Some(0) => within(planner, distance.metric, values, &[exactly]),
-            _ => at_distance(planner, distance.hamming, values, exactly),
+            Some(0) => within(planner, distance.searched, values, &[exactly]),
+            _ => distance.equals(planner, exactly),
         })
     };
     let not = |condition| planner.not(condition);

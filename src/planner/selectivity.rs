@@ -11,7 +11,10 @@
 //!   one language or site lie closer to each other than random bits.
 //!
 //! To these come the most common values, whose shares are known exactly.
-use super::catalog::{Metric, Space};
+use core::slice;
+
+use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_DISTANCE, near_duplicate_bits};
+
 use super::point::Point;
 use super::signature_sample::KEPT;
 use super::statistics::Column;
@@ -50,13 +53,13 @@ impl Distances {
     }
 
     /// Returns whether no two values can be at one of these distances.
-    fn are_none(self, metric: &Metric) -> bool {
-        self.to < 0.0 || self.from > metric.greatest()
+    fn are_none(self, metric: Metric) -> bool {
+        self.to < 0.0 || self.from > largest_distance(metric)
     }
 
     /// Returns whether any two values are at one of these distances.
-    fn are_all(self, metric: &Metric) -> bool {
-        self.from <= 0.0 && self.to >= metric.greatest()
+    fn are_all(self, metric: Metric) -> bool {
+        self.from <= 0.0 && self.to >= largest_distance(metric)
     }
 
     /// The part of a value's kin to be expected at these distances. It is as likely at one
@@ -67,90 +70,99 @@ impl Distances {
 }
 
 /// At most `limit` of the elements, evenly spread.
-fn thin<T: Copy>(limit: usize, sample: &[T]) -> Vec<T> {
+fn thin<T: Clone>(limit: usize, sample: &[T]) -> Vec<T> {
     let step = sample.len().div_ceil(limit).max(1);
-    sample.iter().step_by(step).copied().collect()
+    sample.iter().step_by(step).cloned().collect()
 }
 
-impl Metric {
-    /// The radius of `~=`, which is assumed as well where the radius is a parameter.
-    pub fn usual_radius(&self) -> f64 {
-        match &self.space {
-            Space::Hamming(hamming) => hamming.traits.near_duplicate.into(),
-            Space::MinHash(_) => 0.2,
+/// The radius of `~=`, which estimates also assume for a radius that is a parameter.
+pub fn usual_radius(metric: Metric) -> f64 {
+    match metric {
+        Metric::Hamming { bits } => near_duplicate_bits(bits).into(),
+        Metric::Jaccard(()) => NEAR_DUPLICATE_DISTANCE,
+        Metric::Overlap => no_distances(),
+    }
+}
+
+/// The largest distance of two values.
+fn largest_distance(metric: Metric) -> f64 {
+    match metric {
+        Metric::Hamming { bits } => bits.into(),
+        Metric::Jaccard(()) => 1.0,
+        Metric::Overlap => no_distances(),
+    }
+}
+
+/// Maximum number of values of a sample that are compared with those of another sample. Pairs grow
+/// with the square: 200 by 200 distances of fingerprints take some 40 microseconds.
+fn sample_size(metric: Metric) -> usize {
+    match metric {
+        Metric::Hamming { .. } => 200,
+        Metric::Jaccard(()) => 50,
+        Metric::Overlap => no_distances(),
+    }
+}
+
+/// Maximum number of values that each value of a sample is compared with where the estimate
+/// depends on finding one: some 400 microseconds. Only a raised statistics target yields as many.
+fn max_compared(metric: Metric) -> usize {
+    10 * sample_size(metric)
+}
+
+fn no_distances() -> ! {
+    unreachable!("the catalogue has no array type")
+}
+
+/// The share of all bit patterns at these distances from one of them: the sum of
+/// C(bits, i) / 2^bits over the distances i. 0 for signatures.
+fn volume(metric: Metric, distances: Distances) -> f64 {
+    let Metric::Hamming { bits } = metric else {
+        return 0.0;
+    };
+    let mut term = (-f64::from(bits)).exp2();
+    let mut sum = 0.0;
+    for i in 0..=bits {
+        if distances.hold(i.into()) {
+            sum += term;
         }
+        term *= f64::from(bits - i) / f64::from(i + 1);
     }
+    sum.min(1.0)
+}
 
-    /// The greatest distance of two values.
-    fn greatest(&self) -> f64 {
-        match &self.space {
-            Space::Hamming(hamming) => hamming.traits.bits.into(),
-            Space::MinHash(_) => 1.0,
-        }
+/// The share of pairs of different values of two samples at these distances. A single pair may be
+/// chance and does not count. Equal values in samples of one column are one row twice.
+fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f64 {
+    let (a, b) = (thin(sample_size(metric), a), thin(sample_size(metric), b));
+    let hits = a
+        .iter()
+        .flat_map(|a| b.iter().map(move |b| distance(a, b)))
+        .filter(|distance| *distance > 0.0 && distances.hold(*distance))
+        .count();
+    if hits < 2 {
+        0.0
+    } else {
+        (hits - 1) as f64 / (a.len() * b.len()) as f64
     }
+}
 
-    /// The number of values of a sample that are compared at most with those of another: pairs grow
-    /// with the square, and 200 by 200 distances of fingerprints take some 40 microseconds.
-    fn sample(&self) -> usize {
-        match self.space {
-            Space::Hamming(_) => 200,
-            Space::MinHash(_) => 50,
-        }
-    }
-
-    /// The number of values that each of a sample is compared with at most, where it matters that
-    /// one is found: some 400 microseconds. There are as many only where the statistics target was
-    /// raised.
-    fn compared(&self) -> usize {
-        10 * self.sample()
-    }
-
-    /// The share of all values that lie at such a distance from one of them: the sum of
-    /// C(bits, i) / 2^bits over the distances i.
-    fn volume(&self, distances: Distances) -> f64 {
-        let Space::Hamming(hamming) = &self.space else {
-            return 0.0;
-        };
-        let bits = hamming.traits.bits;
-        let mut term = (-f64::from(bits)).exp2();
-        let mut sum = 0.0;
-        for i in 0..=bits {
-            if distances.hold(i.into()) {
-                sum += term;
-            }
-            term *= f64::from(bits - i) / f64::from(i + 1);
-        }
-        sum.min(1.0)
-    }
-
-    /// The share of pairs of different values of two samples that lie that far apart. One
-    /// lucky pair is no evidence, and equal values in samples of one column are one row twice.
-    fn density(&self, a: &[Point], b: &[Point], distances: Distances) -> f64 {
-        let (a, b) = (thin(self.sample(), a), thin(self.sample(), b));
-        let hits = a
-            .iter()
-            .flat_map(|a| b.iter().map(move |b| distance(a, b)))
-            .filter(|distance| *distance > 0.0 && distances.hold(*distance))
-            .count();
-        if hits < 2 {
-            0.0
-        } else {
-            (hits - 1) as f64 / (a.len() * b.len()) as f64
-        }
-    }
-
-    /// Estimated share of pairs at these distances, among values of two columns that are none of
-    /// the most common: the greatest of volume, kin and density.
-    fn others(&self, a: &[Point], b: &[Point], distances: Distances, kin: f64) -> f64 {
-        (self.volume(distances).max(kin)).max(self.density(a, b, distances))
-    }
+/// Estimated share of pairs at these distances among values of two columns that are not most
+/// common values: the maximum of volume, kin and density.
+fn share_of_others(
+    metric: Metric,
+    a: &[Point],
+    b: &[Point],
+    distances: Distances,
+    kin: f64,
+) -> f64 {
+    (volume(metric, distances).max(kin)).max(density(metric, a, b, distances))
 }
 
 /// The distance of two values; that of signatures that were made differently is infinite.
 #[inline(always)]
 fn distance(a: &Point, b: &Point) -> f64 {
     let distance = match (a, b) {
-        (Point::Signature(a), Point::Signature(b)) => share_of_mismatches(a, b),
+        (Point::Signature(a), Point::Signature(b)) => share_of_mismatches(&a.get(), &b.get()),
         _ => a.bits(b).map(f64::from),
     };
     distance.unwrap_or(f64::INFINITY)
@@ -173,7 +185,7 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
 
 /// The share of a column's rows as far from `center`, or from a value not known yet.
 pub fn restriction(
-    metric: &Metric,
+    metric: Metric,
     column: &Column,
     center: Option<Point>,
     distances: Distances,
@@ -198,18 +210,19 @@ pub fn restriction(
             }
             let kin = distances.kin(column.other_distinct());
             common
-                + column.other_fraction() * metric.others(&column.sample, &[center], distances, kin)
+                + column.other_fraction()
+                    * share_of_others(metric, &column.sample, &[center], distances, kin)
         }
         None => {
             let kin = distances.kin(column.distinct);
             (1.0 - column.null_fraction)
-                * metric.others(&column.sample, &column.sample, distances, kin)
+                * share_of_others(metric, &column.sample, &column.sample, distances, kin)
         }
     }
 }
 
 /// The share of all pairs of two columns' rows that lie that far apart.
-pub fn join(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
+pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
     }
@@ -217,7 +230,7 @@ pub fn join(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f6
         return (1.0 - a.null_fraction) * (1.0 - b.null_fraction);
     }
     let kin = distances.kin(a.other_distinct().max(b.other_distinct()));
-    let others = metric.others(&a.sample, &b.sample, distances, kin);
+    let others = share_of_others(metric, &a.sample, &b.sample, distances, kin);
     common_pairs(metric, a, b, distances)
         + common_with_others(metric, a, b, distances)
         + common_with_others(metric, b, a, distances)
@@ -225,9 +238,9 @@ pub fn join(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f6
 }
 
 /// The share of pairs of rows with one of the most common values on both sides.
-fn common_pairs(metric: &Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
+fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(metric, a, |value| {
-        let common = b.common.iter().take(metric.compared());
+        let common = b.common.iter().take(max_compared(metric));
         let near = common.filter(|(other, _)| near(value, other, distances));
         near.map(|(_, share)| share).sum()
     })
@@ -236,12 +249,12 @@ fn common_pairs(metric: &Metric, a: &Column, b: &Column, distances: Distances) -
 /// The share of pairs of rows with one of the most common values on one side, and one that is none
 /// of them on the other.
 fn common_with_others(
-    metric: &Metric,
+    metric: Metric,
     common: &Column,
     others: &Column,
     distances: Distances,
 ) -> f64 {
-    let volume = metric.volume(distances);
+    let volume = volume(metric, distances);
     let share = over_common(metric, common, |value| {
         volume.max(kin_of_common(metric, value, others, distances))
     });
@@ -250,8 +263,8 @@ fn common_with_others(
 
 /// The share of a column's other rows that are kin of a value: none if its kin is among the most
 /// common values.
-fn kin_of_common(metric: &Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
-    let mut common = column.common.iter().take(metric.compared());
+fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
+    let mut common = column.common.iter().take(max_compared(metric));
     if common.any(|(other, _)| near(value, other, distances)) {
         0.0
     } else {
@@ -261,10 +274,10 @@ fn kin_of_common(metric: &Metric, value: &Point, column: &Column, distances: Dis
 
 /// The sum over the most common values of a column of their shares, each times what `each` says.
 /// Of many, some stand for the others.
-fn over_common(metric: &Metric, column: &Column, each: impl Fn(&Point) -> f64) -> f64 {
+fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
-    for (value, share) in thin(metric.sample(), &column.common) {
+    for (value, share) in thin(sample_size(metric), &column.common) {
         sum += share * each(&value);
         seen += share;
     }
@@ -273,7 +286,7 @@ fn over_common(metric: &Metric, column: &Column, each: impl Fn(&Point) -> f64) -
 
 /// The share of an outer column's rows for which some row of the inner column lies that far from
 /// it. Of a common value all rows have a match or none has.
-pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Distances) -> f64 {
+pub fn matched(metric: Metric, outer: &Column, inner: &Column, distances: Distances) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
     }
@@ -284,7 +297,13 @@ pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Dista
     }
     let common = over_common(metric, outer, |value| {
         let kin = kin_of_common(metric, value, inner.column, distances);
-        let others = metric.others(&[*value], &inner.column.sample, distances, kin);
+        let others = share_of_others(
+            metric,
+            slice::from_ref(value),
+            &inner.column.sample,
+            distances,
+            kin,
+        );
         1.0 - inner.without_common(value) * (-inner.other_rows() * others).exp()
     });
     common + outer.other_fraction() * inner.matches_others(outer)
@@ -292,8 +311,8 @@ pub fn matched(metric: &Metric, outer: &Column, inner: &Column, distances: Dista
 
 /// The inner column of a semi-join or anti-join.
 struct Inner<'a> {
-    metric: &'a Metric,
-    column: &'a Column<'a>,
+    metric: Metric,
+    column: &'a Column,
     distances: Distances,
     /// Rows, after conditions on their table.
     rows: f64,
@@ -302,7 +321,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    fn new(metric: &'a Metric, column: &'a Column<'a>, distances: Distances) -> Self {
+    fn new(metric: Metric, column: &'a Column, distances: Distances) -> Self {
         let rows = column.rows.unwrap_or(column.distinct);
         let tuples = column.tuples.max(rows).max(1.0);
         Inner {
@@ -326,7 +345,7 @@ impl<'a> Inner<'a> {
     /// The chance that no row with one of the most common values lies as far from this one.
     fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
-        let common = self.column.common.iter().take(self.metric.compared());
+        let common = self.column.common.iter().take(max_compared(self.metric));
         common
             .filter(|(other, _)| near(value, other, self.distances))
             .map(|(_, share)| self.chance_of_none(share * tuples))
@@ -335,7 +354,7 @@ impl<'a> Inner<'a> {
 
     /// The chance that a value of `outer` which is none of its most common ones has a match.
     fn matches_others(&self, outer: &Column) -> f64 {
-        let sample = thin(self.metric.sample(), &outer.sample);
+        let sample = thin(sample_size(self.metric), &outer.sample);
         let without_common = match sample.len() {
             0 => 1.0,
             count => {
@@ -349,7 +368,7 @@ impl<'a> Inner<'a> {
                 let distinct = outer.other_distinct().max(column.other_distinct());
                 let kin = self.distances.kin(distinct);
                 let (a, b) = (&outer.sample, &column.sample);
-                let share = self.metric.others(a, b, self.distances, kin);
+                let share = share_of_others(self.metric, a, b, self.distances, kin);
                 -(-self.other_rows() * share).exp_m1()
             });
         1.0 - without_common * without_others
@@ -358,7 +377,7 @@ impl<'a> Inner<'a> {
     /// The chance that one of some values has a match among those that are not the most common
     /// ones, as far as samples that cover enough of them tell.
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
-        let inner = thin(self.metric.compared(), &self.column.sample);
+        let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);
         let expected = outer.len() as f64 * covered;
         if expected < EVIDENCE {

@@ -1,32 +1,32 @@
 //! Statistics of a column of fingerprints or signatures (pg_statistic).
 use pgrx::pg_sys::{self, Oid};
 
-use super::catalog::Metric;
+use super::catalog::SearchedType;
 use super::point::Point;
 use super::signature_sample::{COMMON_KIND, SAMPLE_KIND};
-use crate::pg::column_statistics::Statistics;
+use neardup_pg::column_statistics::Statistics;
 
 /// The statistics of one column or expression, as the estimates need them.
-pub struct Column<'a> {
+pub struct Column {
     /// The share of NULLs.
     pub null_fraction: f64,
     /// Number of different values, at least 1. Without statistics, as many as rows:
     /// fingerprints of different documents differ.
     pub distinct: f64,
     /// The most common values with their shares of all rows.
-    pub common: Vec<(Point<'a>, f64)>,
+    pub common: Vec<(Point, f64)>,
     /// Values drawn evenly from the others: the bounds of the histogram.
-    pub sample: Vec<Point<'a>>,
+    pub sample: Vec<Point>,
     /// Rows expected from the relation; `None` if it is unknown.
     pub rows: Option<f64>,
     /// Rows in the relation, before conditions; 0 if it is unknown.
     pub tuples: f64,
 }
 
-impl<'a> Column<'a> {
+impl Column {
     /// Reads statistics. `function` is what will be applied to the values: the server says whether
     /// the user may learn of them through it.
-    pub fn read(metric: &Metric, statistics: &'a Statistics, function: Oid) -> Self {
+    pub fn read(searched: &SearchedType, statistics: &Statistics, function: Oid) -> Self {
         let tuples = statistics.rows.map(|(_, tuples)| tuples);
         let guess = tuples.filter(|_| statistics.is_guess);
         let mut column = Column {
@@ -46,13 +46,13 @@ impl<'a> Column<'a> {
         };
         if let Some((values, shares)) = first([pg_sys::STATISTIC_KIND_MCV, COMMON_KIND], true) {
             column.common = (values.into_iter().zip(shares))
-                .filter_map(|(value, share)| Some((metric.point(value)?, share)))
+                .filter_map(|(value, share)| Some((searched.point(value)?, share)))
                 .collect();
         }
         let kinds = [pg_sys::STATISTIC_KIND_HISTOGRAM, SAMPLE_KIND];
         if let Some((values, _)) = first(kinds, false) {
             let values = values.into_iter();
-            column.sample = values.filter_map(|value| metric.point(value)).collect();
+            column.sample = values.filter_map(|value| searched.point(value)).collect();
         }
         column
     }

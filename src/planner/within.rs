@@ -7,70 +7,58 @@
 //! and the planner asks its support function about each index that one of the arguments matches.
 use pgrx::pg_sys::Datum;
 
-use super::catalog::{Catalog, Hamming, Metric, catalog};
+use super::catalog::{Catalog, SearchedType, catalog};
 use super::estimators;
 use super::planned_ball::bound_kind;
 use super::selectivity::Distances;
 use super::within_arguments::read_arguments;
-use crate::pg::catalog::strategy_in_family;
-use crate::pg::expr::{Expr, Form, List};
-use crate::pg::fmgr::{Call, export};
-use crate::pg::planner::Planner;
-use crate::pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 use crate::settings;
 use crate::types::signature::Bound;
+use neardup_pg::catalog::strategy_in_family;
+use neardup_pg::expr::{Expr, Form, List};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::planner::Planner;
+use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 
 /// `left` and `right` lie within a bound, in the form that serves the most indexes. `bound` is what
-/// follows the two in a call of the metric's `_neardup_within`.
+/// follows the two in a call of the type's `_neardup_within`.
 pub fn within<'a>(
     planner: Planner<'a>,
-    metric: &Metric,
+    searched: &SearchedType,
     [left, right]: [Expr<'a>; 2],
     bound: &[Expr<'a>],
 ) -> Expr<'a> {
     match (left.has_columns(), right.has_columns()) {
-        (true, false) => contained(planner, metric, left, right, bound),
-        (false, true) => contained(planner, metric, right, left, bound),
+        (true, false) => contained(planner, searched, left, right, bound),
+        (false, true) => contained(planner, searched, right, left, bound),
         // Either side may turn out to be the indexed one: `within_support` decides for each.
-        _ => planner.call(metric.within_function, &[&[left, right], bound].concat()),
+        _ => planner.call(searched.within_function, &[&[left, right], bound].concat()),
     }
 }
 
 /// `key <@ ball(center, bound)`.
 fn contained<'a>(
     planner: Planner<'a>,
-    metric: &Metric,
+    searched: &SearchedType,
     key: Expr<'a>,
     center: Expr<'a>,
     bound: &[Expr<'a>],
 ) -> Expr<'a> {
-    let (function, arguments) = match metric.minhash() {
-        Some(minhash) if bound_kind(bound[1]) != Some(Bound::Distance) => {
-            (minhash.bound_function, bound)
-        }
-        _ => (metric.ball_function, &bound[..1]),
+    let (function, arguments) = match searched.bound_function {
+        Some(function) if bound_kind(bound[1]) != Some(Bound::Distance) => (function, bound),
+        _ => (searched.ball_function, &bound[..1]),
     };
     let mut ball = planner.call(function, &[&[center], arguments].concat());
-    if let Some(minhash) = metric.minhash()
+    if let Some(function) = searched.approximate_function
         && settings::allow_approximate()
     {
         // In the condition, so that EXPLAIN shows it.
-        ball = planner.call(minhash.approximate_function, &[ball]);
+        ball = planner.call(function, &[ball]);
     }
     if center.is_constant() && bound[0].is_constant() {
         ball = planner.simplified(ball);
     }
-    planner.operator(metric.contained_operator, key, ball)
-}
-
-/// `left` and `right`, fingerprints of that type, differ in exactly `distance` bits.
-pub fn at_distance<'a>(
-    planner: Planner<'a>,
-    hamming: &Hamming,
-    [left, right]: [Expr<'a>; 2],
-    distance: Expr<'a>,
-) -> Expr<'a> {
-    planner.call(hamming.at_distance_function, &[left, right, distance])
+    planner.operator(searched.contained_operator, key, ball)
 }
 
 /// Behind `_neardup_at_distance(a, b, distance)`.
@@ -111,23 +99,23 @@ fn simplify_within<'a>(
     planner: Planner<'a>,
     arguments: List<'a>,
 ) -> Option<Expr<'a>> {
-    let (metric, values, bound) = read_arguments(catalog, arguments)?;
-    let replacement = within(planner, metric, values, &bound);
+    let (searched, values, bound) = read_arguments(catalog, arguments)?;
+    let replacement = within(planner, searched, values, &bound);
     matches!(replacement.form(), Form::Operator(..)).then_some(replacement)
 }
 
 /// `key <@ ball(other, bound)` for the side that is the index's key.
 fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> Datum {
     let condition = || {
-        let (metric, [left, right], bound) = read_arguments(catalog, request.arguments)?;
+        let (searched, [left, right], bound) = read_arguments(catalog, request.arguments)?;
         let (key, other) = match request.indexed {
             0 => (left, right),
             1 => (right, left),
             _ => return None,
         };
-        let serves = strategy_in_family(metric.contained_operator, request.family) != 0;
+        let serves = strategy_in_family(searched.contained_operator, request.family) != 0;
         (serves && request.is_known(other) && request.is_known(bound[0]))
-            .then(|| contained(request.planner, metric, key, other, &bound))
+            .then(|| contained(request.planner, searched, key, other, &bound))
     };
     match condition() {
         Some(condition) => request.answer(condition, lossy),

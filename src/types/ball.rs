@@ -5,9 +5,13 @@ use pgrx::pg_sys;
 
 use super::Fingerprint;
 use super::fingerprint::arg;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::Call;
-use crate::pg::varlena;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::value::Value;
+use neardup_pg::varlena;
+
+/// Words of the largest ball.
+const MAX_WORDS: usize = 5;
 
 /// A ball as it is stored: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.
 #[derive(Clone, Copy)]
@@ -37,14 +41,23 @@ impl<T: Fingerprint> Ball<T> {
         }
     }
 
-    /// Reads the value that the server passes as `datum`.
-    ///
-    /// # Safety
-    /// `datum` is a value of the ball type that belongs to `T`.
+    /// Reads a value of the ball type that belongs to `T`. Raises an internal error for values of
+    /// another length.
+    pub fn from_value(value: Value) -> Self {
+        let mut words = [0; MAX_WORDS];
+        value.copy_words(&mut words[..=T::WORDS]);
+        Self::from_words(words)
+    }
+
     #[inline(always)]
-    pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the SQL type has this size and alignment and is passed by reference.
-        unsafe { *datum.cast_mut_ptr::<Self>() }
+    fn from_words(words: [u64; MAX_WORDS]) -> Self {
+        // The radius takes half a word.
+        let [a, b, c, d, ..] = words[T::WORDS].to_ne_bytes();
+        Ball {
+            center: T::from_words(&words),
+            radius: i32::from_ne_bytes([a, b, c, d]),
+            padding: 0,
+        }
     }
 
     /// The value in the form that the server takes, in the current memory context.
@@ -52,10 +65,12 @@ impl<T: Fingerprint> Ball<T> {
         varlena::by_reference(self)
     }
 
-    /// Argument `n` of a function that the SQL script declares to take the ball type there.
+    /// Reads argument `n`. Raises an internal error for NULL and for values of another length.
     #[inline(always)]
     pub fn argument(call: &Call, n: usize) -> Self {
-        call.declared(n, Self::from_datum)
+        let mut words = [0; MAX_WORDS];
+        call.copy_words(n, &mut words[..=T::WORDS]);
+        Self::from_words(words)
     }
 
     /// Returns true if `value` lies in the ball.

@@ -9,7 +9,7 @@ use pgrx::pg_sys::Datum;
 use super::fingerprint::hash_of_bytes;
 use super::order::export_order;
 use super::{Ball, Fingerprint};
-use crate::pg::fmgr::{Call, export};
+use neardup_pg::fmgr::{Call, export};
 
 /// The order of the two arguments.
 #[inline(always)]

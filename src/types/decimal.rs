@@ -8,8 +8,9 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Fingerprint;
 use super::fingerprint::arg;
-use crate::pg::errors::{UserError, shown};
-use crate::pg::fmgr::Call;
+use neardup_pg::errors::{UserError, shown};
+use neardup_pg::fmgr::Call;
+use neardup_pg::varlena;
 
 /// Words of 64 bits of the widest fingerprint.
 const WORDS: usize = 4;
@@ -122,10 +123,5 @@ pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let mut words = [[0; 8]; WORDS];
     let spare = 8 * WORDS - value.as_ref().len();
     words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
-    let mut text = U256(words.map(u64::from_be_bytes)).write();
-    text.push('\0');
-    let (input, none) = (pg_sys::Oid::from(pg_sys::F_NUMERIC_IN), pg_sys::InvalidOid);
-    // SAFETY: numeric's input function takes a C string, the element type of nothing, and no type
-    // modifier.
-    unsafe { pg_sys::OidInputFunctionCall(input, text.as_mut_ptr().cast(), none, -1) }
+    varlena::numeric(&U256(words.map(u64::from_be_bytes)).write())
 }

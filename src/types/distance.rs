@@ -1,38 +1,15 @@
 //! The Hamming distance of two fingerprints, the similarity that it estimates, and conditions on
 //! them.
-use neardup_sketch::b_bit_minhash;
+use neardup_blocktree::metric::near_duplicate_bits;
+use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys;
 
 use super::Fingerprint;
 use super::fingerprint::arg;
-use crate::pg::fmgr::{Call, export};
+use neardup_pg::fmgr::{Call, export};
 
 /// Bits of the widest type.
 const WIDEST: i32 = 256;
-
-/// A fingerprint type that has a conventional threshold below which two are near-duplicates.
-pub trait Threshold: Fingerprint {
-    /// The greatest distance of near-duplicates, in bits, for the operator `~=`.
-    const NEAR_DUPLICATE: u32;
-}
-
-// 3 of 64 bits: Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007,
-// section 5.1.1, where it is the best trade between precision and recall on 8 billion pages.
-impl Threshold for super::Fingerprint64 {
-    const NEAR_DUPLICATE: u32 = 3;
-}
-impl Threshold for super::Bigint {
-    const NEAR_DUPLICATE: u32 = 3;
-}
-// The same share of 128 bits; and 31 of 256, the radius recommended for PDQ image hashes
-// (Facebook, "The TMK+PDQF video-hashing algorithm and the PDQ image-hashing algorithm", 2019).
-impl<const W: usize> Threshold for super::wide::Wide<W> {
-    const NEAR_DUPLICATE: u32 = match W {
-        2 => 6,
-        4 => 31,
-        _ => panic!("no SQL type has this width"),
-    };
-}
 
 #[inline(always)]
 fn bits<T: Fingerprint>(call: &Call) -> u32 {
@@ -45,10 +22,10 @@ pub fn distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32)
 }
 
-/// The operator `~=`: near-duplicates at the conventional threshold.
+/// The operator `~=`: near-duplicates by convention.
 #[inline(always)]
-pub fn similar<T: Threshold>(call: &mut Call) -> pg_sys::Datum {
-    pg_sys::Datum::from(bits::<T>(call) <= T::NEAR_DUPLICATE)
+pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    pg_sys::Datum::from(bits::<T>(call) <= const { near_duplicate_bits(T::BITS) })
 }
 
 /// `_neardup_within(a, b, radius)`: the planned form of `a <~> b <= radius` if both fingerprints
@@ -67,7 +44,7 @@ pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 /// `fingerprint_similarity(a, b)`: the Jaccard similarity that the distance estimates.
 #[inline(always)]
 pub fn similarity<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    float8(b_bit_minhash::similarity(bits::<T>(call), T::BITS))
+    float8(minhash_fingerprint::similarity(bits::<T>(call), T::BITS))
 }
 
 fn float8(value: f64) -> pg_sys::Datum {
@@ -100,9 +77,9 @@ fn clamped(radius: i64) -> pg_sys::Datum {
 
 export! {
     plain "_neardup_similarity_radius" =>
-        |call: &mut Call| similarity_radius(call, b_bit_minhash::radius);
+        |call: &mut Call| similarity_radius(call, minhash_fingerprint::radius);
     plain "_neardup_similarity_radius_above" =>
-        |call: &mut Call| similarity_radius(call, b_bit_minhash::radius_above);
+        |call: &mut Call| similarity_radius(call, minhash_fingerprint::radius_above);
     plain "_neardup_radius" => radius;
     plain "_neardup_radius_below" => radius_below;
 }

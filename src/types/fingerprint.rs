@@ -3,16 +3,10 @@ use core::cmp::Ordering;
 
 use pgrx::pg_sys;
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::Call;
-use crate::pg::varlena;
-
-unsafe extern "C-unwind" {
-    // The server's hash functions (common/hashfn.h). They cannot raise errors, so they are
-    // declared here without the wrapper that pgrx puts around C functions.
-    fn hash_bytes(key: *const u8, length: core::ffi::c_int) -> u32;
-    fn hash_bytes_extended(key: *const u8, length: core::ffi::c_int, seed: u64) -> u64;
-}
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::hashing;
+use neardup_pg::varlena;
 
 /// A bit vector of fixed width that SQL compares by Hamming distance.
 ///
@@ -27,11 +21,12 @@ pub trait Fingerprint: Copy + Ord + 'static {
     /// The binary form: an array of `BITS / 8` bytes, most significant first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
-    /// Reads the value that the server passes as `datum`.
-    ///
-    /// # Safety
-    /// `datum` is a value of the SQL type that this type stands for.
-    unsafe fn from_datum(datum: pg_sys::Datum) -> Self;
+    /// Number of words in which a value is stored.
+    const WORDS: usize = Self::BITS as usize / 64;
+    /// Reads argument `n`. Raises an internal error for NULL and for values of another length.
+    fn argument(call: &Call, n: usize) -> Self;
+    /// The value from the words in which it is stored, with more words behind it or without.
+    fn from_words(words: &[u64]) -> Self;
     /// The value in the form that the server takes.
     fn into_datum(self) -> pg_sys::Datum;
     /// The value from its binary form.
@@ -46,10 +41,10 @@ pub trait Fingerprint: Copy + Ord + 'static {
     fn write(self, text: &mut String);
 }
 
-/// Argument `n` of a function that the SQL script declares to take the fingerprint type there.
+/// Argument `n` as [`Fingerprint::argument`] reads it.
 #[inline(always)]
 pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
-    call.declared(n, T::from_datum)
+    T::argument(call, n)
 }
 
 /// Text to value: 22P02 if the text is invalid.
@@ -173,12 +168,8 @@ pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 /// bits, for partitioning by hash, if the function that is called takes a seed after the value.
 #[inline(always)]
 pub fn hash_of_bytes(call: &Call, bytes: &[u8]) -> pg_sys::Datum {
-    let (start, length) = (bytes.as_ptr(), bytes.len() as core::ffi::c_int);
-    // SAFETY: the pointer and the length are those of one slice.
-    unsafe {
-        match call.len() {
-            1 => hash_bytes(start, length).into(),
-            _ => hash_bytes_extended(start, length, call.int8(1) as u64).into(),
-        }
+    match call.arg_count() {
+        1 => hashing::hash_bytes(bytes).into(),
+        _ => hashing::hash_bytes_extended(bytes, call.int8(1) as u64).into(),
     }
 }

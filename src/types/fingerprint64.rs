@@ -4,8 +4,8 @@ use core::fmt::Write;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
-use crate::pg::datum_sort;
-use crate::pg::fmgr::{Call, export};
+use neardup_pg::datum_sort;
+use neardup_pg::fmgr::{Call, export};
 
 // The type is passed by value, as the SQL script declares it.
 const _: () = assert!(
@@ -35,8 +35,12 @@ macro_rules! passed_by_value {
         type Bytes = [u8; 8];
 
         #[inline(always)]
-        unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-            Self(datum.value() as u64)
+        fn argument(call: &Call, n: usize) -> Self {
+            Self(call.int8(n) as u64)
+        }
+        #[inline(always)]
+        fn from_words(words: &[u64]) -> Self {
+            Self(words[0])
         }
         #[inline(always)]
         fn into_datum(self) -> pg_sys::Datum {
@@ -99,5 +103,5 @@ fn sort_support(call: &mut Call) -> pg_sys::Datum {
 }
 
 export! {
-    plain "fingerprint_sortsupport" => sort_support;
+    guarded "fingerprint_sortsupport" => sort_support;
 }

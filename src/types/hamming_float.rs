@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 use pgrx::pg_sys::Datum;
 
 use super::order::export_order;
-use crate::pg::fmgr::{Call, export};
+use neardup_pg::fmgr::{Call, export};
 
 /// The order of two numbers of which only the second may be NaN. Both are exact: each int4 and
 /// each float4 is a float8.

@@ -2,13 +2,13 @@
 
 /// Exports the comparisons of an order, `fn(&Call) -> Ordering` of the two arguments, under the
 /// symbols `PREFIXeqSUFFIX` and so on. Without a suffix there is `PREFIXcmp` for btree as well: -1,
-/// 0 or 1. The first word is that of [`export!`](crate::pg::fmgr::export).
+/// 0 or 1. The first word is that of [`export!`](neardup_pg::fmgr::export).
 macro_rules! export_order {
     ($mode:ident $prefix:expr, $order:expr) => {
         $crate::types::order::export_order!($mode $prefix, $order, "");
-        $crate::pg::fmgr::export! {
+        ::neardup_pg::fmgr::export! {
             $mode concat!($prefix, "cmp") =>
-                |call: &mut $crate::pg::fmgr::Call|
+                |call: &mut ::neardup_pg::fmgr::Call|
                     ::pgrx::pg_sys::Datum::from($order(call) as i32);
         }
     };
@@ -19,9 +19,9 @@ macro_rules! export_order {
     };
     (@ $mode:ident $prefix:expr, $order:expr, $suffix:literal; $one:literal $test:ident
         $(, $others:literal $tests:ident)*) => {
-        $crate::pg::fmgr::export! {
+        ::neardup_pg::fmgr::export! {
             $mode concat!($prefix, $one, $suffix) =>
-                |call: &mut $crate::pg::fmgr::Call|
+                |call: &mut ::neardup_pg::fmgr::Call|
                     ::pgrx::pg_sys::Datum::from($order(call).$test());
         }
         $($crate::types::order::export_order! { @ $mode $prefix, $order, $suffix;

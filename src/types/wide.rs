@@ -1,15 +1,13 @@
 //! More than 64 bits: the types `fingerprint128` and `fingerprint256`, passed by reference.
-use core::cmp::Ordering;
-use core::ffi::c_int;
 use core::fmt::Write;
 
-use pgrx::pg_sys::{Datum, SortSupport};
+use pgrx::pg_sys::Datum;
 
 use super::Ball;
 use super::fingerprint::{Fingerprint, arg};
-use crate::pg::datum_sort;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
+use neardup_pg::datum_sort;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 /// `W` words of 64 bits, the most significant first, each in the machine's byte order: a value of
 /// the SQL type `fingerprint128` (two words) or `fingerprint256` (four), as it is stored.
@@ -77,9 +75,16 @@ impl<const W: usize> Fingerprint for Wide<W> {
     type Bytes = WordBytes<W>;
 
     #[inline(always)]
-    unsafe fn from_datum(datum: Datum) -> Self {
-        // SAFETY: the SQL type has this size and alignment and is passed by reference.
-        unsafe { *datum.cast_mut_ptr::<Self>() }
+    fn argument(call: &Call, n: usize) -> Self {
+        let mut words = [0; W];
+        call.copy_words(n, &mut words);
+        Wide(words)
+    }
+    #[inline(always)]
+    fn from_words(words: &[u64]) -> Self {
+        let mut first = [0; W];
+        first.copy_from_slice(&words[..W]);
+        Wide(first)
     }
     fn into_datum(self) -> Datum {
         varlena::by_reference(self)
@@ -119,42 +124,18 @@ impl<const W: usize> Fingerprint for Wide<W> {
 
 /// Gives the server a comparison without the cost of a function call through SQL, and the first
 /// word to sort by before it follows the pointers.
+#[allow(unsafe_code, reason = "values are passed by reference")]
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
-    let support = call.sort_support();
-    support.comparator = Some(compare::<W>);
-    if support.abbreviate {
-        support.comparator = Some(datum_sort::unsigned_datum_comparator());
-        support.abbrev_converter = Some(first_word::<W>);
-        support.abbrev_abort = Some(never);
-        support.abbrev_full_comparator = Some(compare::<W>);
-    }
+    // SAFETY: the operator class that names this function is for values of `W` words.
+    unsafe { datum_sort::sort_words::<W>(call.sort_support()) };
     Datum::from(0)
-}
-
-unsafe extern "C-unwind" fn compare<const W: usize>(a: Datum, b: Datum, _: SortSupport) -> c_int {
-    // SAFETY: the server sorts values of this type.
-    match unsafe { Wide::<W>::from_datum(a).cmp(&Wide::<W>::from_datum(b)) } {
-        Ordering::Less => -1,
-        Ordering::Equal => 0,
-        Ordering::Greater => 1,
-    }
-}
-
-unsafe extern "C-unwind" fn first_word<const W: usize>(value: Datum, _: SortSupport) -> Datum {
-    // SAFETY: the server sorts values of this type.
-    Datum::from(unsafe { Wide::<W>::from_datum(value) }.0[0])
-}
-
-/// Never gives up abbreviated keys, which cost one load for each row.
-unsafe extern "C-unwind" fn never(_rows: c_int, _: SortSupport) -> bool {
-    false
 }
 
 /// Cast from uuid, whose 16 bytes are in the order of its digits.
 fn from_uuid(call: &mut Call) -> Datum {
-    // SAFETY: the cast is declared to take uuid, which is 16 bytes, aligned to nothing.
-    let bytes = unsafe { *call.arg(0).cast_mut_ptr::<[[u8; 8]; 2]>() };
-    Fingerprint128::from_bytes(WordBytes(bytes)).into_datum()
+    let mut words = [0; 2];
+    call.copy_words(0, &mut words);
+    Fingerprint128::from_bytes(WordBytes(words.map(u64::to_ne_bytes))).into_datum()
 }
 
 /// Cast to uuid.
@@ -164,8 +145,8 @@ fn to_uuid(call: &mut Call) -> Datum {
 }
 
 export! {
-    plain "fingerprint128_sortsupport" => sort_support::<2>;
-    plain "fingerprint256_sortsupport" => sort_support::<4>;
+    guarded "fingerprint128_sortsupport" => sort_support::<2>;
+    guarded "fingerprint256_sortsupport" => sort_support::<4>;
     guarded "fingerprint128_from_uuid" => from_uuid;
     guarded "fingerprint128_to_uuid" => to_uuid;
 }

@@ -5,7 +5,8 @@ use crate::block_layout::{BlockLayout, PermutedTable};
 use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, LeafMut};
-use crate::meta::{Meta, MetaMut, Metric, Root};
+use crate::meta::{Meta, MetaMut, Root};
+use crate::metric::Metric;
 use crate::page::{PAGE_SIZE, Page};
 use crate::sets;
 use crate::shape::{Shape, is_narrow, separator_within};
@@ -63,8 +64,9 @@ pub fn build<H: BuildHost, const N: usize>(
         writer.write_table(host, number, rows, Some(&tables[number]));
     });
     let meta = Meta {
-        metric: Metric::Hamming,
-        bits: layout.bits() as u16,
+        metric: Metric::Hamming {
+            bits: layout.bits(),
+        },
         words: N as u8,
         scope_words: layout.scope_words() as u8,
         distance: layout.distance() as u8,
@@ -91,8 +93,7 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         rows[number] = ExternalSort::new(0);
     });
     let meta = Meta {
-        metric: Metric::MinHash,
-        bits: bands.hashes() as u16,
+        metric: Metric::Jaccard(bands.hashes()),
         words: N as u8,
         scope_words: (N - bands::WORDS) as u8,
         distance: 0,
@@ -117,7 +118,6 @@ pub fn build_sets<H: BuildHost, const N: usize>(
     });
     let meta = Meta {
         metric: Metric::Overlap,
-        bits: sets::BITS as u16,
         words: N as u8,
         scope_words: (N - sets::WORDS) as u8,
         distance: 0,

@@ -8,7 +8,7 @@ use crate::level_cursor::LevelCursor;
 use crate::meta::{FREE_LISTS, FreeList, MetaView};
 use crate::page::{Kind, PageView, Result, corrupt};
 use crate::sets;
-use crate::store::{PageGuard, PageStore};
+use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 
 /// Outcome of a check.
@@ -70,7 +70,7 @@ impl RowSum {
     }
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Checks that links, levels, separators and high keys agree, and that each entry lies in the
     /// range of its page. Nobody may change the index meanwhile. `row` is called with each entry,
     /// table by table.

@@ -1,95 +1,94 @@
 //! Clusters of near-duplicates, made from pairs, within a limit of memory.
 //!
-//! Nodes are fingerprints, or whatever else is near or far from one another. Each has a number, by
-//! which the arrays here are read, and a rank: of two nodes that of the lower rank is kept. Both
-//! methods depend on nothing but ranks and pairs, so that they are deterministic.
+//! Nodes are fingerprints or signatures. A node has a number, which is its index in the arrays
+//! here, and a rank: of two nodes, the one with the lower rank is kept. Both methods depend only on
+//! ranks and pairs, so they are deterministic.
 
 use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// No rank yet.
+/// Rank of a node without a rank.
 pub const UNRANKED: u32 = u32::MAX;
 
-/// Two numbers in one, ordered by the first.
+/// Joins two numbers to one, which is ordered by the first.
 pub fn join(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
 
-/// Reads what [`join`] gave.
+/// Returns the two numbers of [`join`].
 pub fn split(joined: u64) -> (u32, u32) {
     ((joined >> 32) as u32, joined as u32)
 }
 
-/// Representatives among dense nodes. A dense node is near so many others that not all of its pairs
-/// are known: one or several entries of it tell which other dense nodes it may be near. The first
-/// word of their keys is the rank and the node.
+/// Representatives among crowded nodes. A crowded node is near so many others that not all of its
+/// pairs are known. It has one or more entries, which tell what other crowded nodes it may be near.
+/// The first word of their keys is the rank and the node.
 pub trait Centers<F: TempFiles, const M: usize> {
     /// Returns the lowest rank of a representative near the node with the entries `own`, if that is
     /// less than `below`.
     fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32>;
 
-    /// Adds a representative, of a higher rank than those added before.
+    /// Adds a representative. Its rank is above the ranks of all before.
     fn push(&mut self, files: &mut F, own: &[Entry<M>]);
 }
 
-/// Groups around representatives. The first node that belongs to nobody represents all those near
-/// it that belong to nobody yet, and so on; so every member is near its representative, and no
-/// chain of neighbours draws in what is far from it. (The greedy choice of canopies: McCallum,
-/// Nigam, Ungar, KDD 2000, with one radius for both.)
+/// Clusters around representatives. In the order of ranks, each node without a representative
+/// represents itself and all nodes near it that have none. So every member is near its
+/// representative. (The greedy choice of canopies: McCallum, Nigam, Ungar, KDD 2000, with one
+/// radius for both.)
 ///
-/// Turned round, a node's representative is the lowest of those near it that represent; a node for
-/// which there is none represents itself. So nodes are taken from the lowest on, and each looks at
-/// those before it only (time-forward processing: Zeh, EEF Summer School 2002, has the same for
-/// maximal independent sets).
+/// In other words, the representative of a node is the lowest representative near it, or the node
+/// itself. So each node needs only the nodes before it (time-forward processing: Zeh, EEF Summer
+/// School 2002, has the same for maximal independent sets).
 pub struct Star<F: TempFiles, const M: usize> {
-    /// Pairs: the ranks, the higher in front, then the node of the higher.
-    near: ExternalSort<F, 2>,
-    /// Entries of dense nodes, behind rank and number.
-    dense: ExternalSort<F, M>,
+    /// Pairs: the higher and the lower rank, then the node with the higher rank.
+    pairs: ExternalSort<F, 2>,
+    /// Entries of crowded nodes: rank and node, then the rest of the entry.
+    crowded: ExternalSort<F, M>,
     /// Bytes for a list.
     memory: usize,
 }
 
-/// Of fingerprints: how near is near, and how many words in front are a scope.
+/// Definition of near fingerprints.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearness {
     /// The radius in bits.
     pub radius: u32,
-    /// Words of a fingerprint in front that must be equal.
+    /// Number of words in front of a fingerprint that must be equal.
     pub scope_words: usize,
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// No pairs yet. `memory` is for each of four lists.
+    /// Creates empty lists. `memory` is the number of bytes for each of four lists.
     pub fn new(memory: usize) -> Self {
         Star {
-            near: ExternalSort::new(memory),
-            dense: ExternalSort::new(memory),
+            pairs: ExternalSort::new(memory),
+            crowded: ExternalSort::new(memory),
             memory,
         }
     }
 
-    /// Two nodes are near each other: their numbers, with their ranks behind. Pairs may come in any
-    /// order, and again. Those of two dense nodes may be left out.
-    pub fn near(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
+    /// Adds a pair of nodes: number and rank of each. Pairs may come in any order and repeatedly.
+    /// Pairs of two crowded nodes may be missing.
+    pub fn add_pair(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
         let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
         if low.1 != high.1 {
             let key = [join(high.1, low.1), u64::from(high.0)];
-            self.near.push(files, key, Tid::MIN);
+            self.pairs.push(files, key, Tid::MIN);
         }
     }
 
-    /// Adds an entry of a dense node, whose number is the first word of the key.
-    pub fn dense(&mut self, files: &mut F, rank: u32, entry: Entry<M>) {
+    /// Adds an entry of a crowded node. The first word of its key is the number of the node.
+    pub fn add_crowded(&mut self, files: &mut F, rank: u32, entry: Entry<M>) {
         let mut key = entry.key;
         key[0] = join(rank, key[0] as u32);
-        self.dense.push(files, key, Tid::from_packed(entry.tid));
+        self.crowded.push(files, key, Tid::from_packed(entry.tid));
     }
 
-    /// Number of pairs and of entries of dense nodes.
+    /// Number of pairs and of entries of crowded nodes.
     pub fn len(&self) -> u64 {
-        self.near.len() + self.dense.len()
+        self.pairs.len() + self.crowded.len()
     }
 
     /// Returns whether there are none.
@@ -98,10 +97,11 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     }
 
     /// Replaces the rank of each node that does not represent itself by that of its representative.
-    /// Calls `done` once for each pair and each entry of a dense node.
+    /// Calls `done` once for each pair and each entry of a crowded node.
     ///
-    /// Nodes come by rank, so that their numbers lie anywhere: what is asked of those before is one
-    /// bit each, by rank, and `ranks` is written at the end, by number.
+    /// Nodes come in the order of ranks, in which their numbers are random. So one bit for each
+    /// rank tells whether the node has a representative. `ranks` is written at the end, in the
+    /// order of numbers.
     pub fn finish(
         mut self,
         files: &mut F,
@@ -109,16 +109,16 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         centers: &mut impl Centers<F, M>,
         done: &mut impl FnMut(),
     ) {
-        let mut pairs = self.near.sorted(files, None);
-        let mut dense = self.dense.sorted(files, None);
+        let mut pairs = self.pairs.sorted(files, None);
+        let mut crowded = self.crowded.sorted(files, None);
         let mut own = Vec::new();
         let mut represented = RankSet::new(files, self.memory);
         let mut found = ExternalSort::<F, 1>::new(self.memory);
-        let (mut pair, mut other) = (pairs.next(files), dense.next(files));
+        let (mut pair, mut other) = (pairs.next(files), crowded.next(files));
         loop {
             let of_pair = pair.map(|pair| (split(pair.key[0]).0, pair.key[1] as u32));
-            let of_dense = other.map(|other| split(other.key[0]));
-            let (rank, node) = match (of_pair, of_dense) {
+            let of_crowded = other.map(|other| split(other.key[0]));
+            let (rank, node) = match (of_pair, of_crowded) {
                 (Some(a), Some(b)) => a.min(b),
                 (Some(one), None) | (None, Some(one)) => one,
                 (None, None) => break,
@@ -128,7 +128,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 && split(next.key[0]).0 == rank
             {
                 let (_, lower) = split(next.key[0]);
-                // The lowest come first.
+                // The lowest rank comes first.
                 if representative.is_none() && !represented.contains(files, lower) {
                     representative = Some(lower);
                 }
@@ -140,7 +140,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 && split(entry.key[0]).0 == rank
             {
                 own.push(entry);
-                other = dense.next(files);
+                other = crowded.next(files);
                 done();
             }
             if !own.is_empty() {
@@ -163,7 +163,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     }
 }
 
-/// Ranks, a bit each.
+/// Set of ranks, with a bit for each rank.
 struct RankSet<F: TempFiles> {
     words: Paged<F>,
 }
@@ -175,33 +175,33 @@ impl<F: TempFiles> RankSet<F> {
         }
     }
 
-    /// The word of a rank, and its bit there.
-    fn place(&mut self, files: &mut F, rank: u32) -> (u32, u32) {
+    /// Returns the word of a rank, and the rank's bit.
+    fn locate(&mut self, files: &mut F, rank: u32) -> (u32, u32) {
         let (word, bit) = (rank / u32::BITS, 1 << (rank % u32::BITS));
         self.words.grow(files, word as usize + 1);
         (word, bit)
     }
 
     fn insert(&mut self, files: &mut F, rank: u32) {
-        let (word, bit) = self.place(files, rank);
+        let (word, bit) = self.locate(files, rank);
         let bits = self.words.get(files, word) | bit;
         self.words.set(files, word, bits);
     }
 
     fn contains(&mut self, files: &mut F, rank: u32) -> bool {
-        let (word, bit) = self.place(files, rank);
+        let (word, bit) = self.locate(files, rank);
         self.words.get(files, word) & bit != 0
     }
 }
 
-/// Components: whatever a chain of neighbours connects, each represented by its lowest rank.
+/// Components: nodes that a chain of pairs connects. The lowest rank represents a component.
 pub struct Connected<F: TempFiles> {
     parents: Paged<F>,
     nodes: u32,
 }
 
 impl<F: TempFiles> Connected<F> {
-    /// A forest of `nodes` nodes, none of which is connected with another.
+    /// Creates a forest of `nodes` unconnected nodes.
     pub fn new(files: &mut F, nodes: u32, memory: usize) -> Self {
         Connected {
             parents: Paged::new(files, nodes as usize, memory, |node| node),
@@ -223,8 +223,8 @@ impl<F: TempFiles> Connected<F> {
         }
     }
 
-    /// Two nodes are near each other, in any order.
-    pub fn near(&mut self, files: &mut F, a: u32, b: u32) {
+    /// Joins the components of two nodes.
+    pub fn connect(&mut self, files: &mut F, a: u32, b: u32) {
         let (a, b) = (self.root(files, a), self.root(files, b));
         self.join(files, a, b);
     }
@@ -239,7 +239,7 @@ impl<F: TempFiles> Connected<F> {
 
     /// Replaces the rank of each node by the lowest of its component.
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
-        // A root has the lowest number of its component, so that it comes before the others.
+        // A root has the lowest number of its component, so it comes before the other nodes.
         for node in 0..self.nodes {
             let root = self.root(files, node);
             let rank = ranks.get(files, node);

@@ -4,7 +4,7 @@ use crate::inner::InnerMut;
 use crate::key::{Block, EntryKey};
 use crate::meta::{FREE_LISTS, FreeList, MetaMut, Root};
 use crate::page::{PAGE_SIZE, Page, PageMut, PageRef, Result, corrupt};
-use crate::store::PageStore;
+use crate::store::WritePages;
 use crate::tree::Tree;
 
 /// One bit for each block.
@@ -36,7 +36,7 @@ pub struct Compacted {
     pub is_complete: bool,
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// The number of pages in use, the meta page among them. Those that others add meanwhile may be
     /// counted or not.
     pub fn used_pages(&self) -> Result<u64> {

@@ -12,7 +12,7 @@ use crate::leaf;
 use crate::level_cursor::LevelCursor;
 use crate::page::Result;
 use crate::plan::probed_bits;
-use crate::store::PageStore;
+use crate::store::ReadPages;
 use crate::tree::Tree;
 
 /// Statistics of a tree.
@@ -101,7 +101,7 @@ impl BucketCounter {
     }
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
     /// Each entry that existed when it began is counted once, whatever is split meanwhile.
     pub fn measure(&self, layout: &BlockLayout<N>) -> Result<Info<N>> {

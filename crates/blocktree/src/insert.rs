@@ -7,7 +7,7 @@ use crate::leaf::{Append, Leaf, LeafMut, LeafRef};
 use crate::leaf_cache::{self, LeafCache};
 use crate::meta::{FreeList, MetaMut, MetaRef, Root};
 use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
-use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
+use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, WritePages};
 use crate::tree::Tree;
 
 /// Entries whose leaves are found and changed together: as many as an index has tables by default.
@@ -16,7 +16,7 @@ const GROUP: usize = PAGES_PER_RECORD;
 /// Leaf that is locked, and what is to be added to it.
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
-impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     /// Adds the entries of a row, one for each of some tables. Those of several tables are added
     /// by one log record where nobody else holds their leaves and these have room; after a crash
     /// some tables may have the row and others not.

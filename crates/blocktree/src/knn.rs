@@ -11,7 +11,7 @@ use crate::leaf;
 use crate::page::Result;
 use crate::plan::{Plan, expected_nearest};
 use crate::scan::{Match, Scan};
-use crate::store::PageStore;
+use crate::store::{PrefetchPages, ReadPages};
 use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
@@ -106,7 +106,7 @@ impl<const N: usize> KnnScan<N> {
     /// The next row that is admitted; `None` when all with a fingerprint, within the limit, have
     /// been given. Its distance is that by which rows come first. `plan_of` makes plans by radius,
     /// in bits.
-    pub fn next<S: PageStore>(
+    pub fn next<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         mut plan_of: impl FnMut(u32) -> Rc<Plan<N>>,
@@ -215,7 +215,7 @@ impl<const N: usize> KnnScan<N> {
     }
 
     /// Reads the rest of the current scan.
-    fn read<S: PageStore>(
+    fn read<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         admits: &impl Fn(&Match<N>) -> bool,

@@ -9,7 +9,7 @@ use crate::key::{Block, Key};
 use crate::leaf;
 use crate::page::HEADER;
 use crate::shape::Shape;
-use crate::store::{Glance, PageStore};
+use crate::store::{Glance, PrefetchPages};
 use std::ops::Range;
 
 /// Words of the longest keys whose leaves are fetched by parts, or ahead of their neighbours:
@@ -18,7 +18,7 @@ pub(crate) const MOST_WORDS: usize = 2;
 
 /// Fetches what [`prefetch_between`] has to know of a leaf, or all of one with long keys.
 #[inline]
-pub(crate) fn prefetch_first<S: PageStore, const N: usize>(store: &S, leaf: Block) {
+pub(crate) fn prefetch_first<S: PrefetchPages, const N: usize>(store: &S, leaf: Block) {
     match N <= MOST_WORDS {
         true => store.prefetch_ends(leaf),
         false => store.prefetch(leaf),
@@ -27,7 +27,7 @@ pub(crate) fn prefetch_first<S: PageStore, const N: usize>(store: &S, leaf: Bloc
 
 /// Fetches the entries of a leaf between two keys, and those that are in no order. Of a leaf with
 /// long keys all has been fetched.
-pub(crate) fn prefetch_between<S: PageStore, const N: usize>(
+pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     store: &S,
     block: Block,
     first: &Key<N>,

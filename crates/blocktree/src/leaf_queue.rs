@@ -7,7 +7,7 @@
 use crate::inner::Inner;
 use crate::key::{Block, EntryKey};
 use crate::page::Result;
-use crate::store::PageStore;
+use crate::store::ReadPages;
 use crate::tree::Tree;
 
 /// Leaves that are found together.
@@ -55,7 +55,7 @@ impl<const N: usize> LeafQueue<N> {
     }
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Finds leaves for a queue, as far as one inner page leads to them: that of `wanted`, and then
     /// those of what `next` returns, which is given the entry key at which a leaf ends and returns
     /// the first one from there on that is wanted.

@@ -5,7 +5,7 @@ use crate::inner::Inner;
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::Leaf;
 use crate::page::{Entries, PageView, Result};
-use crate::store::{PageGuard, PageStore};
+use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ impl<const N: usize> LevelCursor<N> {
     }
 
     /// The next page, locked by `take`, and the entry key from which it has not been read.
-    fn advance<S: PageStore, P: PageGuard, E: Entries>(
+    fn advance<S: ReadPages, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
         take: impl Fn(Block) -> P,
@@ -54,7 +54,7 @@ impl<const N: usize> LevelCursor<N> {
 
     /// The next leaf, locked by `take`, and the entry key from which it has not been read: entries
     /// before it were on a leaf that has been merged into this one since. `None` after the last.
-    pub fn step<S: PageStore, P: PageGuard>(
+    pub fn step<S: ReadPages, P: PageGuard>(
         &mut self,
         tree: &Tree<'_, S, N>,
         take: impl Fn(Block) -> P,
@@ -67,7 +67,7 @@ impl<const N: usize> LevelCursor<N> {
     }
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Calls a function with each inner page of a level, locked for reading, from left to right.
     pub(crate) fn each_inner_page(
         &self,
@@ -137,7 +137,7 @@ impl<const N: usize> FullScan<N> {
     }
 
     /// Reads one more leaf and appends its rows. False: there was none left.
-    pub fn step<S: PageStore>(
+    pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         rows: &mut Vec<Row<N>>,

@@ -14,7 +14,9 @@
 //! use neardup_blocktree::plan::Plan;
 //! use neardup_blocktree::scan::Scan;
 //! use neardup_blocktree::sort::{ExternalSort, TempFiles};
-//! use neardup_blocktree::store::{PageChange, PageGuard, PageStore, Patch};
+//! use neardup_blocktree::store::{
+//!     PageChange, PageGuard, Patch, PrefetchPages, ReadPages, WritePages,
+//! };
 //! use neardup_blocktree::tree::Tree;
 //! use std::cell::RefCell;
 //! use std::io::{Cursor, Read, Write};
@@ -30,12 +32,16 @@
 //! impl PageGuard for Locked {
 //!     fn block(&self) -> Block { self.0 }
 //! }
-//! impl PageStore for Memory {
+//! impl ReadPages for Memory {
 //!     type Read<'a> = Locked;
-//!     type Write<'a> = Locked;
 //!     fn read(&self, block: Block) -> Locked {
 //!         Locked(block, self.0.borrow()[block as usize].clone())
 //!     }
+//!     fn check_interrupts(&self) {}
+//! }
+//! impl PrefetchPages for Memory {}
+//! impl WritePages for Memory {
+//!     type Write<'a> = Locked;
 //!     fn write(&self, block: Block) -> Locked { self.read(block) }
 //!     fn try_write(&self, block: Block) -> Option<Locked> { Some(self.read(block)) }
 //!     fn write_new(&self, block: Block) -> Locked { self.read(block) }
@@ -62,7 +68,6 @@
 //!             });
 //!         }
 //!     }
-//!     fn check_interrupts(&self) {}
 //! }
 //!
 //! // A build writes pages one after the other, the first one last.
@@ -120,6 +125,8 @@
 //! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutation of each table;
 //! * [`bands`]: the same for MinHash signatures: their keys, and their search;
 //! * [`sets`]: the same for sets of numbers that overlap;
+//! * [`metric`]: which of these an index uses, and the threshold of near-duplicates;
+//!   [`index_metric`]: the tables of each;
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
 //! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
 //! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
@@ -130,7 +137,7 @@
 //! * [`tree`], [`insert`], [`level_cursor`], [`scan`], [`knn`], [`vacuum`], [`merge`], [`compact`],
 //!   [`check`], [`info`]: the algorithms over a store;
 //! * [`pairs`]: all pairs within a radius, a table at a time;
-//! * [`clusters`], [`centers`]: clusters made of such pairs;
+//! * [`clusters`], [`crowded_centers`]: clusters made of such pairs;
 //! * [`sort`], [`paged`]: external sort, and arrays within a limit of memory;
 //! * [`build`]: a new tree from sorted rows.
 //!
@@ -139,12 +146,13 @@
 pub mod bands;
 pub mod block_layout;
 pub mod build;
-pub mod centers;
 pub mod check;
 pub mod clusters;
 pub mod compact;
+pub mod crowded_centers;
 pub mod empty_search;
 pub mod filter;
+pub mod index_metric;
 pub mod info;
 pub mod inner;
 mod inner_cache;
@@ -156,12 +164,15 @@ pub mod leaf_cache;
 mod leaf_prefetch;
 mod leaf_queue;
 pub mod level_cursor;
+mod look_ahead;
 pub mod merge;
 pub mod meta;
+pub mod metric;
 pub mod page;
 pub mod paged;
 pub mod pairs;
 pub mod plan;
+mod probes;
 pub mod scan;
 pub mod sets;
 pub mod shape;

@@ -11,7 +11,7 @@ use crate::leaf::{Leaf, LeafEntries, LeafMut, LeafRef};
 use crate::meta::{FREE_LISTS, MetaMut, MetaView};
 use crate::page::{Entries, Kind, Page, PageView, Result};
 use crate::shape::Shape;
-use crate::store::PageStore;
+use crate::store::WritePages;
 use crate::tree::Tree;
 use std::ops::Deref;
 
@@ -66,7 +66,7 @@ impl Mergeable for InnerEntries {
     }
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,
     /// and frees the right one. Returns how many entries the left one has then; `None` if that
     /// cannot be done now: if they have different parents, or a scan has a pin on the right one.
@@ -182,7 +182,7 @@ impl<const N: usize> MergeCandidate<N> {
     }
 
     /// Passes a page, with nothing locked. Returns whether it was merged into the page before it.
-    pub fn pass<S: PageStore>(&mut self, tree: &Tree<'_, S, N>, page: Passed<N>) -> Result<bool> {
+    pub fn pass<S: WritePages>(&mut self, tree: &Tree<'_, S, N>, page: Passed<N>) -> Result<bool> {
         if let Some(left) = &mut self.before {
             // A leaf of both may have to hold more of each key. That shows when they are locked.
             let most = match left.shape.zip(page.shape) {

@@ -1,6 +1,7 @@
 //! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
-use crate::key::{BAND_KEY_WORDS, Block, EntryKey, SET_KEY_WORDS};
+use crate::key::{Block, EntryKey};
+use crate::metric::Metric;
 use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
 use std::ops::{Deref, DerefMut};
 
@@ -20,26 +21,11 @@ pub struct Root {
     pub level: u16,
 }
 
-/// Metric of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Metric {
-    /// Bits, cut into blocks ([`crate::block_layout`]).
-    Hamming = 0,
-    /// Symbols, cut into bands ([`crate::bands`]).
-    MinHash = 1,
-    /// Sets of numbers, which overlap or do not ([`crate::sets`]).
-    Overlap = 2,
-}
-
 /// Content of the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Meta {
-    /// The metric of the index.
-    pub metric: Metric,
-    /// Bits of a fingerprint or an element, or symbols of a signature.
-    pub bits: u16,
+    /// The metric of the index, with the number of hashes in a signature.
+    pub metric: Metric<usize>,
     /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
     pub words: u8,
     /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
@@ -64,7 +50,7 @@ pub enum MetaError {
 }
 
 const VERSION_AT: usize = HEADER + 4;
-const BITS: usize = HEADER + 6;
+const SIZE: usize = HEADER + 6;
 const WORDS: usize = HEADER + 8;
 const SCOPE_WORDS: usize = HEADER + 9;
 const DISTANCE: usize = HEADER + 10;
@@ -119,15 +105,12 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         if version != VERSION {
             return Err(MetaError::Version(version));
         }
-        let metric = match page[METRIC] {
-            0 => Metric::Hamming,
-            1 => Metric::MinHash,
-            2 => Metric::Overlap,
-            _ => return wrong("meta page of an index over something unknown"),
+        let size = page::u16_at(page, SIZE);
+        let Some(metric) = Metric::from_code(page[METRIC], size) else {
+            return wrong("meta page of an index over something unknown");
         };
         let meta = Meta {
             metric,
-            bits: page::u16_at(page, BITS),
             words: page[WORDS],
             scope_words: page[SCOPE_WORDS],
             distance: page[DISTANCE],
@@ -138,13 +121,8 @@ impl<P: Deref<Target = Page>> MetaView<P> {
                 level: page::u16_at(page, ROOT_LEVEL),
             },
         };
-        let own = match metric {
-            Metric::Hamming => u32::from(meta.bits).div_ceil(64),
-            Metric::MinHash => BAND_KEY_WORDS as u32,
-            Metric::Overlap => SET_KEY_WORDS as u32,
-        };
-        let words = own + u32::from(meta.scope_words);
-        if meta.bits == 0 || u32::from(meta.words) != words || meta.root.block == 0 {
+        let words = metric.words() + usize::from(meta.scope_words);
+        if size == 0 || usize::from(meta.words) != words || meta.root.block == 0 {
             return wrong("meta page with impossible values");
         }
         Ok(meta)
@@ -184,10 +162,10 @@ impl<P: DerefMut<Target = Page>> MetaView<P> {
         view.set_hole(END..end);
         page::put_u32(&mut page, HEADER, MAGIC);
         page::put_u16(&mut page, VERSION_AT, VERSION);
-        page::put_u16(&mut page, BITS, meta.bits);
+        page::put_u16(&mut page, SIZE, meta.metric.size() as u16);
         page[WORDS] = meta.words;
         page[SCOPE_WORDS] = meta.scope_words;
-        page[METRIC] = meta.metric as u8;
+        page[METRIC] = meta.metric.code();
         page[DISTANCE] = meta.distance;
         page[BLOCKS] = meta.blocks;
         page::put_u16(&mut page, TABLES, meta.tables);

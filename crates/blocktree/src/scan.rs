@@ -5,15 +5,15 @@ use crate::empty_search::EmptySearch;
 use crate::filter;
 use crate::key::{Block, EntryKey, Key, Tid, difference};
 use crate::leaf::Leaf;
-use crate::leaf_prefetch::{self, prefetch_between, prefetch_first};
-use crate::leaf_queue::LeafQueue;
+use crate::leaf_cache::LeafCache;
 use crate::level_cursor::{NextPage, Row};
+use crate::look_ahead::LookAhead;
 use crate::page::{Page, Result};
-use crate::plan::{Plan, Probe, last_finds, next_within};
-use crate::store::PageStore;
+use crate::plan::{Plan, last_finds};
+use crate::probes::Probes;
+use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
-use std::cmp::Ordering;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::rc::Rc;
 
 /// A row within the radius.
@@ -35,61 +35,22 @@ impl<const N: usize> Match<N> {
     }
 }
 
-/// Probes whose leaves are found together, before the first is read, so that the machine
-/// fetches all of them from memory at the same time. Four is what an index has by default; of long
-/// keys, whose leaves are fetched whole, more would push each other out of a cache of 32 kB.
-const PREFETCH_DEPTH: usize = 4;
-
-/// Leaves of neighbouring prefixes that are fetched from memory ahead of the one that is read.
-const LEAVES_AHEAD: usize = 2;
-
-/// The least and the greatest key with the prefix that a probe searches for.
-#[inline]
-fn ends_of<const N: usize>(
-    probe: &Probe<N>,
-    permuted: &Key<N>,
-    scope_words: usize,
-) -> (Key<N>, Key<N>) {
-    let (mut first, mut last) = (*permuted, *permuted);
-    let rest = u64::MAX.checked_shr(probe.bits).unwrap_or(0);
-    first[scope_words] &= !rest;
-    last[scope_words] |= rest;
-    first[scope_words + 1..].fill(0);
-    last[scope_words + 1..].fill(u64::MAX);
-    (first, last)
-}
-
 /// Search by distance in progress. Between its steps it holds no page.
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
-    layout: Rc<BlockLayout<N>>,
-    plan: Rc<Plan<N>>,
-    query: Key<N>,
+    probes: Probes<N>,
     /// Wanted distances: above the first, if any, and up to the second, which is the
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
-    /// Only rows of the query's scope are wanted, where keys have one.
-    in_scope: bool,
-    /// The current probe, and the query as permuted for its table.
+    /// Number of the current probe, and the query as permuted for its table.
     probe: usize,
     permuted: Key<N>,
     next: NextPage<N>,
-    /// The probes whose first leaves have been found ahead of their turn, each with that leaf and
-    /// its first position, at its number modulo the length.
-    ahead: Range<usize>,
-    leaves_ahead: [(Block, (EntryKey<N>, Key<N>)); PREFETCH_DEPTH],
-    /// The next leaves of the current probe, if it is about neighbouring prefixes.
-    queue: LeafQueue<N>,
+    ahead: LookAhead<N>,
     found: Vec<u16>,
     /// Leaves read so far, while nothing was found, if that is of interest.
     empty: Option<Box<EmptySearch>>,
-}
-
-/// The first bits of a word, as a number.
-#[inline]
-pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
-    if bits == 0 { 0 } else { word >> (64 - bits) }
 }
 
 impl<const N: usize> Scan<N> {
@@ -97,18 +58,18 @@ impl<const N: usize> Scan<N> {
     /// have one.
     pub fn new(layout: Rc<BlockLayout<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
-            layout,
             radius: plan.radius,
-            plan,
-            query,
+            probes: Probes {
+                layout,
+                plan,
+                query,
+                in_scope: true,
+            },
             beyond: None,
-            in_scope: true,
             probe: 0,
             permuted: query,
             next: None,
-            ahead: 0..0,
-            leaves_ahead: [(0, (EntryKey::start_of(0), query)); PREFETCH_DEPTH],
-            queue: LeafQueue::default(),
+            ahead: LookAhead::default(),
             found: Vec::new(),
             empty: None,
         };
@@ -119,154 +80,86 @@ impl<const N: usize> Scan<N> {
     /// Restarts with another query and keeps the allocated memory.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
         self.radius = plan.radius;
-        self.plan = plan;
-        self.query = query;
+        self.probes.plan = plan;
+        self.probes.query = query;
         self.beyond = None;
         self.begin();
     }
 
     /// Searches all scopes. The plan must be one that reads a table whole.
     pub fn in_all_scopes(mut self) -> Self {
-        debug_assert!(self.plan.is_whole());
-        self.in_scope = false;
+        debug_assert!(self.probes.plan.is_whole());
+        self.probes.in_scope = false;
         self.begin();
         self
     }
 
     /// Returns whether rows of all scopes are found.
     pub fn is_in_all_scopes(&self) -> bool {
-        !self.in_scope
+        !self.probes.in_scope
     }
 
     /// Restarts with the same query, for rows beyond a distance, if one is given.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
-        self.restart(plan, self.query);
+        self.restart(plan, self.probes.query);
         self.beyond = beyond;
     }
 
     /// Limits the search to a radius from here on, which must not exceed the plan's.
     pub fn narrow(&mut self, radius: u32) {
-        debug_assert!(radius <= self.plan.radius);
+        debug_assert!(radius <= self.probes.plan.radius);
         self.radius = radius;
     }
 
     /// The block layout of the index.
     pub fn layout(&self) -> &BlockLayout<N> {
-        &self.layout
+        &self.probes.layout
     }
 
     /// The plan followed.
     pub fn plan(&self) -> &Rc<Plan<N>> {
-        &self.plan
+        &self.probes.plan
     }
 
     fn begin(&mut self) {
-        self.ahead = 0..0;
+        self.ahead.clear();
         self.empty = None;
-        self.start(0);
+        self.turn_to(0);
     }
 
     /// Turns to a probe.
-    fn start(&mut self, probe: usize) {
+    fn turn_to(&mut self, probe: usize) {
         self.probe = probe;
         self.next = None;
-        self.queue.clear();
-        if self.ahead.contains(&probe) {
-            let (leaf, (first, permuted)) = self.leaves_ahead[probe % PREFETCH_DEPTH];
+        if let Some((leaf, (first, permuted))) = self.ahead.turn_to(probe) {
             self.permuted = permuted;
             self.next = Some((first, Some(leaf)));
-        } else if let Some((first, permuted)) = self.first_position(probe) {
+        } else if let Some((first, permuted)) = self.probes.start(probe) {
             self.permuted = permuted;
             self.next = Some((first, None));
         }
     }
 
-    /// The first entry key of a probe, and the query as permuted for its table.
-    fn first_position(&self, probe: usize) -> Option<(EntryKey<N>, Key<N>)> {
-        let probe = self.plan.probes.get(probe)?;
-        let permuted = self.layout.tables()[usize::from(probe.table)].permute(&self.query);
-        let first = self.first_key(probe, &permuted, 0)?;
-        Some((EntryKey::before_key(probe.table, first), permuted))
-    }
-
-    /// Finds and prefetches the leaves of the current probe and of those after it, up to the first
-    /// that is about more than one prefix. They may be split before they are read: then what has
-    /// moved is found by right links.
-    fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
-        let first = self.probe;
-        let with_one_prefix = (self.plan.probes[first..].iter().take(PREFETCH_DEPTH))
-            .take_while(|probe| probe.threshold == 0 && probe.bits > 0);
-        let probes = first..first + with_one_prefix.count();
-        if probes.len() < 2 {
-            return Ok(());
-        }
-        let mut wanted = [None; PREFETCH_DEPTH];
-        for probe in probes.clone() {
-            wanted[probe % PREFETCH_DEPTH] = self.first_position(probe);
-        }
-        let leaves = tree.leaves_of(&wanted, |leaf| {
-            tree.store.read_ahead(leaf);
-            prefetch_first::<_, N>(tree.store, leaf);
-        })?;
-        for probe in probes.clone() {
-            let place = probe % PREFETCH_DEPTH;
-            if let (Some(leaf), Some((_, permuted))) = (leaves[place], &wanted[place]) {
-                let scope_words = self.layout.scope_words();
-                let (first, last) = ends_of(&self.plan.probes[probe], permuted, scope_words);
-                prefetch_between(tree.store, leaf, &first, &last);
-            }
-        }
-        for (place, found) in leaves.into_iter().zip(wanted).enumerate() {
-            if let (Some(leaf), Some(first)) = found {
-                self.leaves_ahead[place] = (leaf, first);
-            }
-        }
-        self.ahead = probes;
-        self.start(first);
-        Ok(())
-    }
-
-    /// The scope that is searched; `None` if there are none, or all of them are.
-    fn scope(&self) -> Option<u64> {
-        (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
-    }
-
-    /// The lowest key whose prefix a probe searches for, from a prefix on.
-    fn first_key(&self, probe: &Probe<N>, permuted: &Key<N>, from: u64) -> Option<Key<N>> {
-        let word = self.layout.scope_words();
-        let center = prefix(permuted[word], probe.bits);
-        let found = next_within(center, probe.bits, probe.threshold, from)?;
-        let mut key = [0; N];
-        if probe.bits > 0 {
-            key[word] = found << (64 - probe.bits);
-        }
-        if let Some(scope) = self.scope() {
-            key[0] = scope;
-        }
-        Some(key)
-    }
-
     /// Reads one more leaf and appends the rows found there. False: there was nothing left to
     /// read. Each row is returned once, in no particular order.
-    pub fn step<S: PageStore>(
+    pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         matches: &mut Vec<Match<N>>,
     ) -> Result<bool> {
-        if matches!(self.next, Some((_, None))) && !self.ahead.contains(&self.probe) {
-            self.look_ahead(tree)?;
+        if matches!(self.next, Some((_, None))) && !self.ahead.has_found(self.probe) {
+            self.ahead.find_probes(tree, &self.probes, self.probe)?;
+            if self.ahead.has_found(self.probe) {
+                self.turn_to(self.probe);
+            }
         }
-        let Some((entry_key, mut hint)) = self.next else {
+        let Some((entry_key, hint)) = self.next else {
             return Ok(false);
         };
-        if self.queue.is_empty() && self.plan.probes[self.probe].threshold > 0 {
-            hint = self.fill_queue(tree, entry_key)?.or(hint);
-        }
-        let Probe { bits, .. } = self.plan.probes[self.probe];
-        let is_whole = bits == 0;
-        let was_prefetched = N <= leaf_prefetch::MOST_WORDS
-            && hint.is_some()
-            && (is_whole || self.ahead.contains(&self.probe));
+        let start = (entry_key, self.permuted);
+        let neighbour = (self.ahead).find_neighbours(tree, &self.probes, self.probe, &start)?;
+        let hint = neighbour.or(hint);
+        let was_prefetched = self.ahead.has_prefetched(&self.probes, self.probe, hint);
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| match was_prefetched {
             true => tree.store.read_prefetched(block),
             false => tree.store.read(block),
@@ -274,41 +167,36 @@ impl<const N: usize> Scan<N> {
         // The way on is read under the same lock as the entries: what a later split moves right of
         // this page has been seen, and lies before the high key read here.
         let next = self.next_page(entry_key.table, leaf.right_sibling());
-        if self.plan.probes[self.probe].threshold > 0 {
-            if let Some(queued) = self.queue.rest().nth(LEAVES_AHEAD - 1) {
-                tree.store.prefetch(queued);
-            }
-        } else if N <= leaf_prefetch::MOST_WORDS
-            && let Some((_, Some(next))) = next
-        {
-            let leaves_of_prefix = self.plan.table_leaves / 2f64.powi(bits as i32);
-            match is_whole || leaves_of_prefix < 1.0 {
-                true => tree.store.prefetch_next(next),
-                false => tree.store.prefetch(next),
-            }
-        }
+        (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &next);
         self.collect(&leaf, &entry_key, matches);
-        let leaves = tree.leaves.filter(|leaves| leaves.validates());
-        if leaves.is_some() {
+        let keeps_empty = tree.leaves.is_some_and(LeafCache::validates);
+        if keeps_empty {
             self.note(tree, &leaf, next.is_none());
         }
         tree.store.unlock_keep_pin(leaf.page);
         match next {
             Some(_) => self.next = next,
-            None => self.start(self.probe + 1),
+            None => self.turn_to(self.probe + 1),
         }
-        if let Some(leaves) = leaves
-            && self.probe == self.plan.probes.len()
-            && let Some(search) = self.empty.take()
-            && let Some(search) = search.of(&self.query, self.radius)
-        {
-            leaves.remember_empty(search);
+        if keeps_empty {
+            self.remember_empty(tree.leaves);
         }
         Ok(true)
     }
 
+    /// Remembers the search after its last probe, if it has found nothing.
+    fn remember_empty(&mut self, leaves: Option<&LeafCache>) {
+        if self.probe == self.probes.plan.probes.len()
+            && let Some(search) = self.empty.take()
+            && let Some(search) = search.of(&self.probes.query, self.radius)
+            && let Some(leaves) = leaves
+        {
+            leaves.remember_empty(search);
+        }
+    }
+
     /// Notes that a leaf has been read, the last one or not of the current probe.
-    fn note<S: PageStore>(
+    fn note<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         leaf: &Leaf<S::Read<'_>, N>,
@@ -323,28 +211,6 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Finds the next leaves of the current probe, the first of which is that of an entry key, and
-    /// returns this one, if it was found.
-    fn fill_queue<S: PageStore>(
-        &mut self,
-        tree: &Tree<'_, S, N>,
-        entry_key: EntryKey<N>,
-    ) -> Result<Option<Block>> {
-        let mut queue = core::mem::take(&mut self.queue);
-        tree.find_ahead(&mut queue, entry_key, |end| {
-            self.next_position(entry_key.table, end)
-        })?;
-        self.queue = queue;
-        let first = self.queue.take(&entry_key);
-        for (place, leaf) in self.queue.rest().enumerate() {
-            tree.store.read_ahead(leaf);
-            if place < LEAVES_AHEAD {
-                tree.store.prefetch(leaf);
-            }
-        }
-        Ok(first)
-    }
-
     /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
     /// a leaf that has been merged into this one since. A row is returned by the first probe that
     /// finds it.
@@ -354,15 +220,15 @@ impl<const N: usize> Scan<N> {
         from: &EntryKey<N>,
         matches: &mut Vec<Match<N>>,
     ) {
-        let probes = &self.plan.probes[..=self.probe];
-        let table = &self.layout.tables()[usize::from(leaf.table())];
-        let skipped = self.layout.scope_words();
+        let probes = &self.probes.plan.probes[..=self.probe];
+        let table = &self.probes.layout.tables()[usize::from(leaf.table())];
+        let skipped = self.probes.layout.scope_words();
         self.found.clear();
         let keys = leaf.keys();
         let probe = &probes[self.probe];
         let places = match probe.threshold == 0 && probe.bits > 0 {
             true => {
-                let (first, last) = ends_of(probe, &self.permuted, skipped);
+                let (first, last) = self.probes.ends(probe, &self.permuted);
                 leaf.places_between(&first, &last)
             }
             false => [0..0, 0..keys.len()],
@@ -379,10 +245,14 @@ impl<const N: usize> Scan<N> {
                 continue;
             }
             let fingerprint = table.restore(&entry_key.key);
-            if self.scope().is_some_and(|scope| scope != fingerprint[0]) {
+            if self
+                .probes
+                .scope()
+                .is_some_and(|scope| scope != fingerprint[0])
+            {
                 continue;
             }
-            let (difference, distance) = difference(&fingerprint, &self.query, skipped);
+            let (difference, distance) = difference(&fingerprint, &self.probes.query, skipped);
             if self.beyond.is_none_or(|beyond| distance > beyond) && last_finds(probes, &difference)
             {
                 matches.push(Match {
@@ -394,42 +264,23 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// The first entry key of the current probe, in a table, from one on; `None` if there is none.
-    fn next_position(&self, table: u16, from: &EntryKey<N>) -> Option<EntryKey<N>> {
-        if from.table != table {
-            return None;
-        }
-        let probe = &self.plan.probes[self.probe];
-        let word = self.layout.scope_words();
-        let first_prefix = match self
-            .scope()
-            .map_or(Ordering::Equal, |scope| from.key[0].cmp(&scope))
-        {
-            Ordering::Less => 0,
-            Ordering::Equal if self.in_scope => prefix(from.key[word], probe.bits),
-            Ordering::Equal => 0,
-            Ordering::Greater => return None,
-        };
-        let first = self.first_key(probe, &self.permuted, first_prefix)?;
-        Some(EntryKey::before_key(table, first).max(*from))
-    }
-
     /// The page to read after a leaf of a table with this right sibling; `None` if the current
     /// probe ends there.
     fn next_page(&mut self, table: u16, sibling: Option<(EntryKey<N>, Block)>) -> NextPage<N> {
         let (high, right) = sibling?;
-        if self.plan.probes[self.probe].bits == 0 && self.scope().is_none() {
+        let probes = &self.probes;
+        if probes.plan.probes[self.probe].bits == 0 && probes.scope().is_none() {
             // The table is read whole, leaf after leaf.
             return (high.table == table).then_some((high, Some(right)));
         }
-        let position = self.next_position(table, &high)?;
-        if let Some(leaf) = self.queue.take(&position) {
+        let position = probes.next_position(self.probe, &self.permuted, &high)?;
+        if let Some(leaf) = self.ahead.take(&position) {
             return Some((position, Some(leaf)));
         }
-        let word = self.layout.scope_words();
+        let word = probes.layout.scope_words();
         // A leaf or two on: nearer by right links than from the root.
         let is_near = position == high
-            || (position.key[word].wrapping_sub(high.key[word]) as f64) * self.plan.table_leaves
+            || (position.key[word].wrapping_sub(high.key[word]) as f64) * probes.plan.table_leaves
                 < 2.0 * 2f64.powi(64);
         Some((position, is_near.then_some(right)))
     }

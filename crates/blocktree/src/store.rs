@@ -1,7 +1,10 @@
 //! Page store: the interface between the tree and the buffer manager below it.
 //!
+//! A store reads pages ([`ReadPages`]), changes them ([`WritePages`]) and takes hints about the
+//! pages that will be needed ([`PrefetchPages`]). Functions ask for what they use.
+//!
 //! # Locks
-//! A guard from [`PageStore::read`] is a shared lock on its page, one from [`PageStore::write`] an
+//! A guard from [`ReadPages::read`] is a shared lock on its page, one from [`WritePages::write`] an
 //! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
 //! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
 //! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
@@ -69,105 +72,38 @@ impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
     }
 }
 
-/// Store of the pages. Its own failures (input and output, memory) are not returned but unwind;
-/// then no change is half done.
-pub trait PageStore {
+/// Store whose pages can be read. Its own failures (input and output, memory) are not returned but
+/// unwind.
+pub trait ReadPages {
     /// A page that others may read at the same time.
     type Read<'a>: PageGuard
     where
         Self: 'a;
-    /// A page that nobody else holds.
-    type Write<'a>: PageGuard
-    where
-        Self: 'a;
-
-    /// Version of a page that is locked: each change of a leaf gives it another one, which it has
-    /// never had. `None` where changes leave no trace.
-    fn version(&self, _page: &Page) -> Option<u64> {
-        None
-    }
 
     /// Locks a page for reading.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
-    /// Locks an inner page for reading. Inner pages are few and are read again and again, so that a
-    /// store may have a quicker way to them.
+    /// Locks an inner page for reading. Searches read the few inner pages again and again, so a
+    /// store may have a faster way to them.
     fn read_inner(&self, block: Block) -> Self::Read<'_> {
         self.read(block)
     }
 
-    /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
-    fn prefetch(&self, _leaf: Block) {}
-
-    /// A glance at a leaf without a lock, if that costs little.
-    fn glance(&self, _leaf: Block) -> Option<Glance> {
-        None
-    }
-
-    /// Hint that a leaf will be looked at soon with [`PageStore::glance`].
-    fn prefetch_ends(&self, _leaf: Block) {}
-
-    /// Hint that some bytes of a leaf will be read soon. They may lie beyond its end.
-    fn prefetch_part(&self, _leaf: Block, _bytes: Range<usize>) {}
-
-    /// Hint that a leaf will be read next, when those of a table are read one after the other.
-    fn prefetch_next(&self, leaf: Block) {
-        self.prefetch(leaf);
-    }
-
-    /// Locks a leaf for reading that the store has been told of by a hint to prefetch it.
+    /// Locks a leaf for reading after a hint of [`PrefetchPages`] about this leaf.
     fn read_prefetched(&self, leaf: Block) -> Self::Read<'_> {
         self.read(leaf)
     }
 
-    /// Hint that a leaf will be read after some others: a store may have it fetched from a disk.
-    fn read_ahead(&self, _leaf: Block) {}
-
-    /// Hint that an entry will be added to a leaf soon.
-    fn prefetch_for_write(&self, _leaf: Block) {}
-
-    /// Unlocks a leaf whose rows are about to be used. A store may keep a pin, which holds
-    /// [`PageStore::cleanup_lock`] off, until the next such call.
+    /// Unlocks a leaf whose rows are about to be used. A store may keep a pin, which delays
+    /// [`WritePages::cleanup_lock`], until the next such call.
     fn unlock_keep_pin(&self, page: Self::Read<'_>) {
         drop(page);
     }
 
-    /// Locks a page for a change.
-    fn write(&self, block: Block) -> Self::Write<'_>;
-
-    /// [`PageStore::write`] without waiting; `None` if the page is locked.
-    fn try_write(&self, block: Block) -> Option<Self::Write<'_>>;
-
-    /// Locks a page to overwrite it: its next change is logged as a full page, so that its old
-    /// content does not matter.
-    fn write_new(&self, block: Block) -> Self::Write<'_>;
-
-    /// Locks a page for the removal of entries: waits until no scan has a pin on it.
-    fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
-
-    /// [`PageStore::cleanup_lock`] without waiting; `None` if the page is locked or pinned.
-    fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
-
-    /// A new page, all zero, that nobody else can reach yet.
-    fn allocate(&self) -> Self::Write<'_>;
-
-    /// Writes a few bytes of up to [`PAGES_PER_RECORD`] pages, durably logged as just those and as
-    /// one: after a crash all are there or none. The hole between the two arrays of each page is
-    /// zero afterwards.
-    fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, Self::Write<'b>>]);
-
-    /// Changes pages together, durably logged as one: after a crash all changes are there or none.
-    /// `P` is at most [`PAGES_PER_RECORD`].
-    fn change<const P: usize>(
-        &self,
-        pages: [&mut Self::Write<'_>; P],
-        edit: impl FnOnce([&mut Page; P]),
-    );
-
-    /// Returns whether the next change of a page costs the log the same however much of the page it
-    /// changes: all of the page, or nothing.
-    fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
-        false
+    /// Version of a locked page. Each change of a leaf gives the leaf a version that it has never
+    /// had. `None` if changes leave no trace.
+    fn version(&self, _page: &Page) -> Option<u64> {
+        None
     }
 
     /// Ends the operation, out of memory, by unwinding.
@@ -178,9 +114,85 @@ pub trait PageStore {
     /// Checks for a cancel request, by unwinding. Long operations call it between pages, while
     /// pages further down may be locked.
     fn check_interrupts(&self);
+}
 
-    /// Checks for a cancel request and may sleep, to limit the load of a vacuum. Nothing is locked.
+/// Store whose pages can be changed. A failure leaves no change half done.
+pub trait WritePages: ReadPages {
+    /// A page that no other operation holds.
+    type Write<'a>: PageGuard
+    where
+        Self: 'a;
+
+    /// Locks a page for a change.
+    fn write(&self, block: Block) -> Self::Write<'_>;
+
+    /// [`WritePages::write`] without waiting; `None` if the page is locked.
+    fn try_write(&self, block: Block) -> Option<Self::Write<'_>>;
+
+    /// Locks a page to overwrite it. The log stores the next change as a full page, so the old
+    /// content does not matter.
+    fn write_new(&self, block: Block) -> Self::Write<'_>;
+
+    /// Locks a page for the removal of entries: waits until no scan has a pin on it.
+    fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
+
+    /// [`WritePages::cleanup_lock`] without waiting; `None` if the page is locked or pinned.
+    fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
+
+    /// Returns a new page, all zero, that no other operation can reach yet.
+    fn allocate(&self) -> Self::Write<'_>;
+
+    /// Writes a few bytes of up to [`PAGES_PER_RECORD`] pages and logs just these bytes as one
+    /// record: after a crash all are there or none. The hole between the two arrays of each page is
+    /// zero afterwards.
+    fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, Self::Write<'b>>]);
+
+    /// Changes pages together and logs the changes as one record: after a crash all are there or
+    /// none. `P` is at most [`PAGES_PER_RECORD`].
+    fn change<const P: usize>(
+        &self,
+        pages: [&mut Self::Write<'_>; P],
+        edit: impl FnOnce([&mut Page; P]),
+    );
+
+    /// Returns whether the size of the log record of the next change does not depend on how much of
+    /// the page changes: the record has the full page, or there is no log.
+    fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
+        false
+    }
+
+    /// Checks for a cancel request and may sleep, to limit the load of a vacuum. Callers hold no
+    /// lock.
     fn vacuum_delay(&self) {
         self.check_interrupts();
     }
+}
+
+/// Store that takes hints about pages that will be needed. A store may ignore each of them.
+pub trait PrefetchPages {
+    /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
+    fn prefetch(&self, _leaf: Block) {}
+
+    /// Hint that a leaf will be read next in a scan of neighbouring leaves.
+    fn prefetch_next(&self, leaf: Block) {
+        self.prefetch(leaf);
+    }
+
+    /// Hint that [`PrefetchPages::glance`] will be called for a leaf soon.
+    fn prefetch_ends(&self, _leaf: Block) {}
+
+    /// Copies fields of a leaf without a lock, if that costs little. The bytes may be outdated or
+    /// torn.
+    fn glance(&self, _leaf: Block) -> Option<Glance> {
+        None
+    }
+
+    /// Hint that some bytes of a leaf will be read soon. They may lie beyond its end.
+    fn prefetch_part(&self, _leaf: Block, _bytes: Range<usize>) {}
+
+    /// Hint that an entry will be added to a leaf soon.
+    fn prefetch_for_write(&self, _leaf: Block) {}
+
+    /// Hint that a leaf will be read after some others: a store may read it from disk.
+    fn read_ahead(&self, _leaf: Block) {}
 }

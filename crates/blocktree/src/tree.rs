@@ -8,7 +8,7 @@ use crate::leaf::Leaf;
 use crate::leaf_cache::LeafCache;
 use crate::meta::{MetaView, Root};
 use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
-use crate::store::{PageGuard, PageStore};
+use crate::store::{PageGuard, ReadPages, WritePages};
 use std::cell::Cell;
 
 /// The most levels a sound tree can have, by far; beyond it links go in circles.
@@ -20,13 +20,13 @@ const MAX_LEVEL: u16 = 16;
 const MOST_STEPS: u32 = 4;
 
 /// A tree over the pages of a store.
-pub struct Tree<'s, S: PageStore, const N: usize> {
+pub struct Tree<'s, S: ReadPages, const N: usize> {
     pub(crate) store: &'s S,
     root: Cell<Root>,
     pub(crate) leaves: Option<&'s LeafCache>,
 }
 
-impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
+impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     /// The tree whose root once stood, or stands, where `root` says. An old root still leads
     /// everywhere, by right links.
     pub fn new(store: &'s S, root: Root) -> Self {
@@ -328,18 +328,7 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks the inner page on a level where an entry key belongs, for a change.
-    pub(crate) fn lock_inner(
-        &self,
-        entry_key: &EntryKey<N>,
-        level: u16,
-    ) -> Result<Inner<S::Write<'s>, N>> {
-        let root = self.root.get();
-        let hint = (root.level == level).then_some(root.block);
-        self.find(entry_key, level, hint, |block| self.store.write(block))
-    }
-
-    /// Returns whether an entry exists. Its leaf is released with [`PageStore::unlock_keep_pin`].
+    /// Returns whether an entry exists. Its leaf is released with [`ReadPages::unlock_keep_pin`].
     pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
         let leaf: Leaf<_, N> = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
@@ -391,6 +380,19 @@ impl<'s, S: PageStore, const N: usize> Tree<'s, S, N> {
     /// Reads an inner page that must be on a level.
     pub(crate) fn read_inner(&self, block: Block, level: u16) -> Result<Inner<S::Read<'s>, N>> {
         PageView::open_on(self.store.read(block), level)
+    }
+}
+
+impl<'s, S: WritePages, const N: usize> Tree<'s, S, N> {
+    /// Locks the inner page on a level where an entry key belongs, for a change.
+    pub(crate) fn lock_inner(
+        &self,
+        entry_key: &EntryKey<N>,
+        level: u16,
+    ) -> Result<Inner<S::Write<'s>, N>> {
+        let root = self.root.get();
+        let hint = (root.level == level).then_some(root.block);
+        self.find(entry_key, level, hint, |block| self.store.write(block))
     }
 }
 

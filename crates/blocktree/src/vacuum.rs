@@ -6,7 +6,7 @@ use crate::leaf::LeafMut;
 use crate::level_cursor::LevelCursor;
 use crate::merge::{MergeCandidate, Passed};
 use crate::page::Result;
-use crate::store::PageStore;
+use crate::store::WritePages;
 use crate::tree::Tree;
 
 /// Share of a leaf's entries, as its inverse, with which so many go that the others are written in
@@ -27,7 +27,7 @@ pub struct VacuumStats {
     pub freed_pages: u64,
 }
 
-impl<S: PageStore, const N: usize> Tree<'_, S, N> {
+impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// Takes away the entries of all dead rows, in all tables up to `null_table`.
     ///
     /// It walks the leaves along their right links: others move entries to the right only, so that

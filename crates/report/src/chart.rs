@@ -4,15 +4,15 @@ use std::fmt::Write;
 use crate::data::{Bar, Measure, Report};
 use crate::numbers::{count, counted, distance};
 
-// The drawing, in its own units.
+// Units of the drawing.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 8.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 44.0;
-/// The most labels below the bars.
-const MOST_LABELS: usize = 17;
+const PLOT_RIGHT: f64 = WIDTH - 8.0;
+const PLOT_BASE: f64 = HEIGHT - 44.0;
+/// Maximum number of labels below the bars.
+const MAX_LABELS: usize = 17;
 
 /// Appends the chart and its table.
 pub fn push(html: &mut String, report: &Report) {
@@ -24,9 +24,9 @@ pub fn push(html: &mut String, report: &Report) {
     html.push_str("</div>\n");
 }
 
-/// Vertical place of a count: counts grow from one distance to the next as powers do.
+/// Vertical scale. It is logarithmic, because counts grow exponentially with the distance.
 struct Scale {
-    /// Tens in the highest line.
+    /// Power of ten of the highest line.
     tens: u32,
 }
 
@@ -46,13 +46,12 @@ impl Scale {
             // Half a step of the scale for a single pair.
             pairs => (0.5 + (pairs as f64).log10()) / (0.5 + f64::from(self.tens)),
         };
-        HEIGHT - BOTTOM - share.min(1.0) * (HEIGHT - BOTTOM - TOP)
+        PLOT_BASE - share.min(1.0) * (PLOT_BASE - TOP)
     }
 }
 
 fn push_svg(html: &mut String, report: &Report) {
-    let bars = &report.histogram.bars;
-    let scale = Scale::new(bars);
+    let scale = Scale::new(&report.histogram.bars);
     let _ = writeln!(
         html,
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
@@ -61,23 +60,40 @@ fn push_svg(html: &mut String, report: &Report) {
          <desc id=\"chart-desc\">{}</desc>",
         description(report)
     );
-    let right = WIDTH - RIGHT;
+    push_grid(html, &scale);
+    push_bars(html, report, &scale);
+    let _ = writeln!(
+        html,
+        "<path class=\"axis\" d=\"M{LEFT} {PLOT_BASE}H{PLOT_RIGHT}\"/>\n\
+         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n</svg>",
+        (LEFT + PLOT_RIGHT) / 2.0,
+        HEIGHT - 6.0,
+        unit(report.measure)
+    );
+}
+
+/// Appends a line and a label for each power of ten, or for some of them.
+fn push_grid(html: &mut String, scale: &Scale) {
     let step = scale.tens.div_ceil(6);
     for tens in (0..=scale.tens).step_by(step as usize) {
         let y = scale.y(10u64.pow(tens));
         let _ = writeln!(
             html,
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\"/>\
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{PLOT_RIGHT}\"/>\
              <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 8.0,
             y + 4.0,
             short(10u64.pow(tens))
         );
     }
-    let base = HEIGHT - BOTTOM;
-    let room = (right - LEFT) / bars.len().max(1) as f64;
+}
+
+/// Appends the bars, and labels for some of them.
+fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
+    let bars = &report.histogram.bars;
+    let room = (PLOT_RIGHT - LEFT) / bars.len().max(1) as f64;
     let gap = (room * 0.2).min(6.0);
-    let labels = bars.len().div_ceil(MOST_LABELS).max(1);
+    let labels = bars.len().div_ceil(MAX_LABELS).max(1);
     for (place, bar) in bars.iter().enumerate() {
         let (x, y) = (LEFT + room * place as f64, scale.y(bar.pairs));
         if bar.pairs > 0 {
@@ -88,7 +104,7 @@ fn push_svg(html: &mut String, report: &Report) {
                 within(report, bar),
                 x + gap / 2.0,
                 room - gap,
-                base - y
+                PLOT_BASE - y
             );
         }
         if place % labels == 0 {
@@ -97,19 +113,11 @@ fn push_svg(html: &mut String, report: &Report) {
                 "<text class=\"tick{}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 if place / labels % 2 == 1 { " odd" } else { "" },
                 x + room / 2.0,
-                base + 16.0,
+                PLOT_BASE + 16.0,
                 distance(report.measure, bar.distance)
             );
         }
     }
-    let _ = writeln!(
-        html,
-        "<path class=\"axis\" d=\"M{LEFT} {base}H{right}\"/>\n\
-         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n</svg>",
-        (LEFT + right) / 2.0,
-        HEIGHT - 6.0,
-        unit(report.measure)
-    );
 }
 
 /// Classes of a bar: the radii that it is within.

@@ -1,12 +1,11 @@
 //! The largest groups, with marked differences.
 use std::fmt::Write;
-use std::ops::Range;
 
-use neardup_textdiff::{Diff, Host, Kind};
+use neardup_textdiff::{Diff, Host, Kind, Span};
 
 use crate::data::{Group, Measure, Member, Report, Text};
 use crate::escape::{push_text, text};
-use crate::hunks::{self, Piece, Row, Span};
+use crate::hunks::{self, Part, Row};
 use crate::numbers::{count, counted, distance_with_unit, size};
 
 /// Groups whose rows are unfolded at first.
@@ -256,80 +255,61 @@ fn push_difference(html: &mut String, old: &str, new: &str, host: &mut dyn Host)
             return;
         }
     };
-    if diff.spans().iter().all(|span| span.kind == Kind::Equal) {
+    if old == new {
         html.push_str("<p class=\"note\">Nothing, as far as they are shown here.</p>\n");
         return;
     }
-    let changes = |span: &&_| diff.texts(span)[0] != diff.texts(span)[1];
-    if (diff.spans().iter().filter(changes)).all(|span| diff.is_white_space(span)) {
+    let is_unseen = |span: &Span| span.kind == Kind::Equal || diff.is_white_space(span);
+    if diff.spans().iter().all(is_unseen) {
         html.push_str("<p class=\"note\">White space only.</p>\n");
         return;
     }
-    let spans = spans(&diff);
     html.push_str(
         "<table class=\"sides\"><thead><tr><th scope=\"col\">Kept</th>\
          <th scope=\"col\">This row</th></tr></thead>\n<tbody>\n",
     );
-    for row in hunks::rows(&spans) {
-        match row {
-            Row::Texts { old, new } => {
-                let is_same = |piece: &Piece| matches!(piece, Piece::Equal(_));
-                html.push_str(match old.iter().chain(&new).all(is_same) {
-                    true => "<tr class=\"same\">",
-                    false => "<tr>",
-                });
-                push_cell(html, "old", "del", &old);
-                push_cell(html, "new", "ins", &new);
-                html.push_str("</tr>\n");
-            }
-            Row::LeftOut(characters) => {
-                let _ = writeln!(
-                    html,
-                    "<tr class=\"skip\"><td colspan=\"2\">{} alike</td></tr>",
-                    counted(characters as u64, "character", "characters")
-                );
-            }
-            Row::End => html.push_str(
-                "<tr class=\"skip\"><td colspan=\"2\">More differs than is shown.</td></tr>\n",
-            ),
-        }
+    for row in hunks::rows(&diff) {
+        push_row(html, &row);
     }
     html.push_str("</tbody></table>\n");
 }
 
-/// The spans, those that differ in white space only as equal text.
-fn spans<'a>(diff: &Diff<'a>) -> Vec<Span<'a>> {
-    let originals = diff.originals();
-    let mut merged: Vec<(bool, Range<usize>, Range<usize>)> = Vec::new();
-    for span in diff.spans() {
-        let is_equal = span.kind == Kind::Equal || diff.is_white_space(span);
-        match merged.last_mut() {
-            Some((true, a, b)) if is_equal => {
-                a.end = span.a.bytes.end;
-                b.end = span.b.bytes.end;
-            }
-            _ => merged.push((is_equal, span.a.bytes.clone(), span.b.bytes.clone())),
+fn push_row(html: &mut String, row: &Row) {
+    match row {
+        Row::Texts { old, new } => {
+            let is_equal = |part: &Part| matches!(part, Part::Equal(_));
+            html.push_str(match old.iter().chain(new).all(is_equal) {
+                true => "<tr class=\"same\">",
+                false => "<tr>",
+            });
+            push_cell(html, "old", "del", old);
+            push_cell(html, "new", "ins", new);
+            html.push_str("</tr>\n");
         }
+        Row::LeftOut(characters) => {
+            let _ = writeln!(
+                html,
+                "<tr class=\"skip\"><td colspan=\"2\">{} alike</td></tr>",
+                counted(*characters as u64, "character", "characters")
+            );
+        }
+        Row::End => html.push_str(
+            "<tr class=\"skip\"><td colspan=\"2\">More differs than is shown.</td></tr>\n",
+        ),
     }
-    let span = |(is_equal, a, b): (bool, Range<usize>, Range<usize>)| Span {
-        is_equal,
-        old: &originals[0][a],
-        new: &originals[1][b],
-    };
-    merged.into_iter().map(span).collect()
 }
 
-fn push_cell(html: &mut String, class: &str, mark: &str, pieces: &[Piece]) {
+fn push_cell(html: &mut String, class: &str, mark: &str, parts: &[Part]) {
     let _ = write!(html, "<td class=\"{class}\"><div dir=\"auto\">");
-    for piece in pieces {
-        match piece {
-            Piece::Equal(text) => push_text(html, text),
-            Piece::Marked(text) => {
+    for part in parts {
+        match part {
+            Part::Equal(text) => push_text(html, text),
+            Part::Marked(text) => {
                 let _ = write!(html, "<{mark}>");
                 push_text(html, text);
                 let _ = write!(html, "</{mark}>");
             }
-            Piece::More(characters) => {
+            Part::More(characters) => {
                 let _ = write!(
                     html,
                     "<span class=\"more\">… and {} more</span>",

@@ -1,108 +1,83 @@
-//! Rows of two texts side by side: places that differ, with what stands around them.
+//! Rows of two texts side by side: the changes of a comparison with the text around them.
 
-/// Letters of equal text that are shown on each side of a difference.
-const CONTEXT: usize = 140;
-/// Equal text is left out only where that saves at least as many letters.
-const WORTH_LEAVING_OUT: usize = 60;
-/// The most characters that are shown of a run that only one text has.
-const LONGEST_RUN: usize = 1200;
-/// Letters among which the end of a word is looked for where a text is cut.
-const NEAR: usize = 40;
-/// The most rows of one comparison.
-const MOST_ROWS: usize = 400;
+use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
-/// Stretch of two texts: what each has there. Where they are equal both are.
-#[derive(Clone, Copy, Debug)]
-pub struct Span<'a> {
-    /// True if both texts say the same there.
-    pub is_equal: bool,
-    /// Part of the first text.
-    pub old: &'a str,
-    /// Part of the second text.
-    pub new: &'a str,
-}
+/// Letters of equal text that are shown on each side of a change.
+const CONTEXT_LETTERS: usize = 140;
+/// Maximum number of characters that are shown of a change.
+const MAX_CHANGE_CHARACTERS: usize = 1200;
+/// Maximum number of rows of one comparison.
+const MAX_ROWS: usize = 400;
 
 /// Part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
-    /// Text that is not marked.
+pub enum Part<'a> {
+    /// Text without a mark.
     Equal(&'a str),
-    /// Text that only this one has.
+    /// Text that only this side has.
     Marked(&'a str),
-    /// Characters that are left out of a marked text.
+    /// Number of characters of a change that are not shown.
     More(usize),
 }
 
 /// Row of the comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// Parts of both texts that stand for each other.
+    /// Parts of both texts that correspond to each other.
     Texts {
-        /// Pieces of the first text.
-        old: Vec<Piece<'a>>,
-        /// Pieces of the second text.
-        new: Vec<Piece<'a>>,
+        /// Parts of the first text.
+        old: Vec<Part<'a>>,
+        /// Parts of the second text.
+        new: Vec<Part<'a>>,
     },
-    /// Equal characters that are left out.
+    /// Number of equal characters that are not shown.
     LeftOut(usize),
-    /// The comparison ends here, though more differs.
+    /// End of the comparison, though more differs.
     End,
 }
 
-/// Puts spans into rows that begin where both texts are equal.
-pub fn rows<'a>(spans: &[Span<'a>]) -> Vec<Row<'a>> {
+/// Divides a comparison into rows that begin where both texts are equal. Changes of white space
+/// alone are not marked.
+pub fn rows<'a>(diff: &'a Diff<'a>) -> Vec<Row<'a>> {
+    let view = View {
+        context: Some(Context::Letters(CONTEXT_LETTERS)),
+        ignores_white_space: true,
+    };
     let mut rows = Rows::default();
-    for (place, span) in spans.iter().enumerate() {
-        if rows.done.len() >= MOST_ROWS {
+    for piece in diff.pieces(view) {
+        if rows.done.len() >= MAX_ROWS {
             rows.done.push(Row::End);
             return rows.done;
         }
-        match span.is_equal {
-            true => rows.equal(span, place == 0, place + 1 == spans.len()),
-            false => rows.change(span),
+        match piece {
+            Piece::Text {
+                kind: Kind::Equal,
+                a,
+                b,
+            } => rows.equal(a, b),
+            Piece::Text { a, b, .. } => rows.change(a, b),
+            Piece::Folded { a, .. } => {
+                rows.close();
+                rows.done.push(Row::LeftOut(a.chars().count()));
+            }
         }
     }
     rows.close();
     rows.done
 }
 
+/// Rows so far, and the parts of the current row.
 #[derive(Default)]
 struct Rows<'a> {
     done: Vec<Row<'a>>,
-    old: Vec<Piece<'a>>,
-    new: Vec<Piece<'a>>,
+    old: Vec<Part<'a>>,
+    new: Vec<Part<'a>>,
 }
 
 impl<'a> Rows<'a> {
-    /// Adds equal text: its ends where differences are near, and lines of their own between them.
-    fn equal(&mut self, span: &Span<'a>, is_first: bool, is_last: bool) {
-        let ink = span.old.chars().filter(|c| !c.is_whitespace()).count();
-        let before = if is_first { 0 } else { CONTEXT };
-        let after = if is_last { 0 } else { CONTEXT };
-        if ink < before + after + WORTH_LEAVING_OUT {
-            self.push_lines(span.old, span.new);
-            return;
-        }
-        // Both are cut at the same letters, whatever their white space is.
-        let head = word_end(span.old, before);
-        let tail = match after {
-            0 => ink,
-            after => word_end(span.old, ink - after).max(head),
-        };
-        let [old, new] = [span.old, span.new].map(|text| {
-            let (head, rest) = text.split_at(end_of(text, head));
-            let (left_out, tail) = rest.split_at(end_of(text, tail) - head.len());
-            (head, left_out, tail)
-        });
-        self.push_lines(old.0, new.0);
-        self.close();
-        self.done.push(Row::LeftOut(old.1.chars().count()));
-        self.push_lines(old.2, new.2);
-    }
-
-    /// Adds equal text. Where both have the same lines, each but the last ends a row, so that both
-    /// sides stay level.
-    fn push_lines(&mut self, old: &'a str, new: &'a str) {
+    /// Adds equal text. If both sides have the same lines, each line but the last ends a row, so
+    /// that both sides stay level.
+    fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);
             return;
@@ -116,81 +91,49 @@ impl<'a> Rows<'a> {
     }
 
     fn push(&mut self, old: &'a str, new: &'a str) {
-        for (pieces, text) in [(&mut self.old, old), (&mut self.new, new)] {
+        for (parts, text) in [(&mut self.old, old), (&mut self.new, new)] {
             if !text.is_empty() {
-                pieces.push(Piece::Equal(text));
+                parts.push(Part::Equal(text));
             }
         }
     }
 
-    /// Adds a change. Lines of their own that only one text has are a row of their own.
-    fn change(&mut self, span: &Span<'a>) {
-        mark(&mut self.old, span.old);
-        mark(&mut self.new, span.new);
+    /// Adds a change. Whole lines of one text only are a separate row.
+    fn change(&mut self, old: &'a str, new: &'a str) {
+        mark(&mut self.old, old);
+        mark(&mut self.new, new);
         let ends_a_line = |text: &str| text.trim_end_matches([' ', '\t']).ends_with('\n');
-        if (span.old.is_empty() && ends_a_line(span.new))
-            || (span.new.is_empty() && ends_a_line(span.old))
-        {
+        if (old.is_empty() && ends_a_line(new)) || (new.is_empty() && ends_a_line(old)) {
             self.close();
         }
     }
 
+    /// Ends the current row, unless it is blank.
     fn close(&mut self) {
         let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
-        let is_blank =
-            |piece: &Piece| matches!(piece, Piece::Equal(text) if text.trim().is_empty());
+        let is_blank = |part: &Part| matches!(part, Part::Equal(text) if text.trim().is_empty());
         if !old.iter().chain(&new).all(is_blank) {
             self.done.push(Row::Texts { old, new });
         }
     }
 }
 
-fn mark<'a>(pieces: &mut Vec<Piece<'a>>, text: &'a str) {
+fn mark<'a>(parts: &mut Vec<Part<'a>>, text: &'a str) {
     if text.is_empty() {
         return;
     }
-    let (shown, rest) = split_at_character(text, LONGEST_RUN);
-    // A mark of nothing but line ends would be an empty line.
+    let end = text.char_indices().nth(MAX_CHANGE_CHARACTERS);
+    let (shown, rest) = text.split_at(end.map_or(text.len(), |(offset, _)| offset));
+    // A marked part of line ends alone would be an empty line.
     let (words, line_ends) = shown.split_at(shown.trim_end_matches('\n').len());
     if !words.is_empty() {
-        pieces.push(Piece::Marked(words));
+        parts.push(Part::Marked(words));
     }
     if !line_ends.is_empty() {
-        pieces.push(Piece::Equal(line_ends));
+        parts.push(Part::Equal(line_ends));
     }
     if !rest.is_empty() {
-        pieces.push(Piece::More(rest.chars().count()));
-    }
-}
-
-/// Splits a text behind this number of characters.
-fn split_at_character(text: &str, characters: usize) -> (&str, &str) {
-    let end = text.char_indices().nth(characters);
-    text.split_at(end.map_or(text.len(), |(place, _)| place))
-}
-
-/// The number of letters, white space not counted, up to the next end of a word behind `letters`;
-/// that number itself if none is near, or if it is 0.
-fn word_end(text: &str, letters: usize) -> usize {
-    if letters == 0 {
-        return 0;
-    }
-    let rest = &text[end_of(text, letters)..];
-    let more = rest.chars().take(NEAR).take_while(|c| !c.is_whitespace());
-    match more.count() {
-        NEAR => letters,
-        more => letters + more,
-    }
-}
-
-/// Place in a text behind this number of letters, white space not counted.
-fn end_of(text: &str, letters: usize) -> usize {
-    let mut inked = text.char_indices().filter(|(_, c)| !c.is_whitespace());
-    match letters.checked_sub(1) {
-        None => 0,
-        Some(last) => inked
-            .nth(last)
-            .map_or(text.len(), |(place, c)| place + c.len_utf8()),
+        parts.push(Part::More(rest.chars().count()));
     }
 }
 
@@ -198,47 +141,33 @@ fn end_of(text: &str, letters: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn equal(text: &str) -> Span<'_> {
-        Span {
-            is_equal: true,
-            old: text,
-            new: text,
-        }
-    }
-
-    fn replaced<'a>(old: &'a str, new: &'a str) -> Span<'a> {
-        Span {
-            is_equal: false,
-            old,
-            new,
-        }
+    fn compare<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
+        Diff::new(old, new, &mut ()).unwrap()
     }
 
     #[test]
     fn lines_keep_both_sides_level() {
-        let spans = [equal("one\ntwo "), replaced("old", "new"), equal("\nlast")];
-        let pieces = |marked| {
-            vec![
-                Piece::Equal("two "),
-                Piece::Marked(marked),
-                Piece::Equal("\n"),
-            ]
-        };
+        let parts = |marked| vec![Part::Equal("two "), Part::Marked(marked), Part::Equal("\n")];
         let same = |text| Row::Texts {
-            old: vec![Piece::Equal(text)],
-            new: vec![Piece::Equal(text)],
+            old: vec![Part::Equal(text)],
+            new: vec![Part::Equal(text)],
         };
         let changed = Row::Texts {
-            old: pieces("old"),
-            new: pieces("new"),
+            old: parts("old"),
+            new: parts("new"),
         };
-        assert_eq!(rows(&spans), [same("one\n"), changed, same("last")]);
+        assert_eq!(
+            rows(&compare("one\ntwo old\nlast", "one\ntwo new\nlast")),
+            [same("one\n"), changed, same("last")]
+        );
     }
 
     #[test]
-    fn long_equal_text_is_left_out_at_spaces() {
+    fn long_equal_text_is_folded_at_spaces() {
         let long = "word ".repeat(200);
-        let found = rows(&[replaced("a", "b"), equal(&long), replaced("", "c")]);
+        let (old, new) = (format!("a {long}"), format!("b {long} c"));
+        let diff = compare(&old, &new);
+        let found = rows(&diff);
         let left_out = found.iter().find_map(|row| match row {
             Row::LeftOut(characters) => Some(*characters),
             _ => None,
@@ -250,25 +179,21 @@ mod tests {
         let Row::Texts { old, .. } = &found[0] else {
             panic!("{found:?}");
         };
-        assert!(matches!(old[1], Piece::Equal(text) if text.ends_with("word")));
+        assert!(matches!(old[1], Part::Equal(text) if text.ends_with("word")));
     }
 
     #[test]
     fn both_sides_are_cut_at_the_same_word() {
-        let old = (0..400).map(|n| format!("w{n} ")).collect::<String>();
-        let new = old.replace(' ', "\n  ");
-        let equal = Span {
-            is_equal: true,
-            old: &old,
-            new: &new,
-        };
-        let found = rows(&[replaced("a", "b"), equal, replaced("c", "d")]);
+        let words = (0..400).map(|n| format!("w{n} ")).collect::<String>();
+        let old = format!("a {words}c");
+        let new = format!("b {}d", words.replace(' ', "\n  "));
+        let diff = compare(&old, &new);
         let (mut olds, mut news) = (String::new(), String::new());
-        for row in &found {
+        for row in &rows(&diff) {
             if let Row::Texts { old, new } = row {
-                for (all, pieces) in [(&mut olds, old), (&mut news, new)] {
-                    for piece in pieces {
-                        if let Piece::Equal(text) = piece {
+                for (all, parts) in [(&mut olds, old), (&mut news, new)] {
+                    for part in parts {
+                        if let Part::Equal(text) = part {
                             all.extend(text.split_whitespace());
                         }
                     }
@@ -280,9 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn what_both_begin_and_end_with_is_left_out() {
+    fn equal_text_at_both_ends_is_folded() {
         let long = "\u{5b57}".repeat(500);
-        let found = rows(&[equal(&long), replaced("a", "b"), equal(&long)]);
+        let (old, new) = (format!("{long}a{long}"), format!("{long}b{long}"));
+        let diff = compare(&old, &new);
+        let found = rows(&diff);
         assert_eq!(found[0], Row::LeftOut(360));
         assert_eq!(found.last(), Some(&Row::LeftOut(360)));
     }
@@ -290,41 +217,43 @@ mod tests {
     #[test]
     fn no_character_is_lost_or_doubled() {
         let long = "some words here\n".repeat(60);
-        let spans = [
-            equal(&long),
-            replaced("x", ""),
-            equal("z"),
-            replaced("", "y"),
-        ];
+        let (old, new) = (format!("{long}x z"), format!("{long}z y"));
         let (mut shown, mut left) = (String::new(), 0);
-        for row in rows(&spans) {
+        for row in rows(&compare(&old, &new)) {
             match row {
-                Row::Texts { old, .. } => old.iter().for_each(|piece| match piece {
-                    Piece::Equal(text) | Piece::Marked(text) => shown.push_str(text),
-                    Piece::More(more) => left += more,
+                Row::Texts { old, .. } => old.iter().for_each(|part| match part {
+                    Part::Equal(text) | Part::Marked(text) => shown.push_str(text),
+                    Part::More(more) => left += more,
                 }),
                 Row::LeftOut(more) => left += more,
                 Row::End => panic!("too many rows"),
             }
         }
-        assert_eq!(shown.chars().count() + left, long.chars().count() + 2);
+        assert_eq!(shown.chars().count() + left, old.chars().count());
     }
 
     #[test]
-    fn long_runs_are_cut() {
-        let run = "a".repeat(LONGEST_RUN + 7);
-        let found = rows(&[replaced(&run, "")]);
+    fn long_changes_are_cut() {
+        let old = "a".repeat(MAX_CHANGE_CHARACTERS + 7);
+        let diff = compare(&old, "");
+        let found = rows(&diff);
         let Row::Texts { old, new } = &found[0] else {
             panic!("{found:?}");
         };
-        assert_eq!((old[1], new.len()), (Piece::More(7), 0));
+        assert_eq!((old[1], new.len()), (Part::More(7), 0));
     }
 
     #[test]
     fn a_comparison_ends_after_many_rows() {
-        let spans = [equal("x\n"), replaced("a", "b")].repeat(MOST_ROWS);
-        let found = rows(&spans);
-        assert_eq!(found.len(), MOST_ROWS + 1);
+        let lines = |word: &str| -> String {
+            let line = |n| format!("the same first words {n}\n{word} {n}\n");
+            (0..MAX_ROWS).map(line).collect()
+        };
+        let (old, new) = (lines("a"), lines("b"));
+        let diff = compare(&old, &new);
+        let found = rows(&diff);
+        // One piece adds several rows.
+        assert!((MAX_ROWS..MAX_ROWS + 5).contains(&found.len()));
         assert_eq!(found.last(), Some(&Row::End));
     }
 }

@@ -15,71 +15,62 @@ use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::{Sketcher, TextOptions, simhash64_features};
 use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
+/// Measures `compute` for each document.
+fn measure_each(
+    c: &mut Criterion,
+    [group, name]: [&str; 2],
+    documents: &[&str],
+    mut compute: impl FnMut(&str) -> u64,
+) {
+    let bytes: usize = documents.iter().map(|text| text.len()).sum();
+    let mut group = c.benchmark_group(group);
+    group
+        .throughput(Throughput::BytesDecimal(bytes as u64))
+        .sample_size(20);
+    group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
+        b.iter(|| (documents.iter()).fold(0, |all, text| all ^ compute(black_box(text))));
+    });
+    group.finish();
+}
+
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     measure_options(c, name, documents, &TextOptions::SIMHASH);
 }
 
 fn measure_options(c: &mut Criterion, name: &str, documents: &[&str], options: &TextOptions) {
-    let bytes: usize = documents.iter().map(|d| d.len()).sum();
-    let mut group = c.benchmark_group("simhash64_text");
-    group
-        .throughput(Throughput::BytesDecimal(bytes as u64))
-        .sample_size(20);
     let mut sketcher = Sketcher::new(*options);
-    group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
-        b.iter(|| {
-            documents.iter().fold(0, |all, text| {
-                all ^ sketcher.simhash64(black_box(text), &mut || ()).unwrap_or(0)
-            })
-        });
+    measure_each(c, ["simhash64_text", name], documents, |text| {
+        sketcher.simhash64(text, &mut || ()).unwrap_or(0)
     });
-    group.finish();
 }
 
 /// The same features, hashed and counted in 128 bits.
 fn wide(c: &mut Criterion) {
     let text = spaced("etaoinshrdlu", 4_000_000);
-    let documents = documents(&text, 4_000);
-    let mut group = c.benchmark_group("simhash128_text");
-    group
-        .throughput(Throughput::BytesDecimal(text.len() as u64))
-        .sample_size(20);
     let mut sketcher = Sketcher::new(TextOptions::SIMHASH);
-    group.bench_function(BenchmarkId::new("english", 4_000), |b| {
-        b.iter(|| {
-            documents.iter().fold(0, |all, text| {
-                all ^ sketcher
-                    .simhash128(black_box(text), &mut || ())
-                    .unwrap_or(0)
-            })
-        });
-    });
-    group.finish();
+    measure_each(
+        c,
+        ["simhash128_text", "english"],
+        &documents(&text, 4_000),
+        |text| sketcher.simhash128(text, &mut || ()).unwrap_or(0) as u64,
+    );
 }
 
 /// Hashes of passages of 24 tokens.
 fn passages(c: &mut Criterion) {
     let (english, chinese) = (spaced(LATIN, 4_000_000), chinese(4_000_000));
+    let (english, chinese) = (documents(&english, 4_000), documents(&chinese, 4_000));
+    let (word, char) = (Tokens::Word, Tokens::Char);
     let mut texts = vec![
-        ("english", documents(&english, 4_000), Tokens::Word, 8),
-        (
-            "english, shingles of 5 words",
-            documents(&english, 4_000),
-            Tokens::Word,
-            5,
-        ),
-        (
-            "english, 24 characters",
-            documents(&english, 4_000),
-            Tokens::Char,
-            8,
-        ),
-        ("chinese", documents(&chinese, 4_000), Tokens::Word, 8),
+        ("english", english.clone(), word, 8),
+        ("english, shingles of 5 words", english.clone(), word, 5),
+        ("english, 24 characters", english, char, 8),
+        ("chinese", chinese, word, 8),
     ];
     let file = std::env::var("SKETCH_BENCH_TEXT");
     let file = file.map(|path| std::fs::read_to_string(path).expect("a UTF-8 file"));
     if let Ok(file) = &file {
-        texts.push(("file", file.lines().collect(), Tokens::Word, 8));
+        texts.push(("file", file.lines().collect(), word, 8));
     }
     for (name, documents, tokens, shingle) in texts {
         let options = TextOptions {
@@ -88,23 +79,10 @@ fn passages(c: &mut Criterion) {
             ..TextOptions::PASSAGES
         };
         let length = PassageLength::new(24, &options).expect("longer than a shingle");
-        let bytes: usize = documents.iter().map(|text| text.len()).sum();
-        let mut group = c.benchmark_group("passages");
-        group
-            .throughput(Throughput::BytesDecimal(bytes as u64))
-            .sample_size(20);
         let mut sketcher = Sketcher::new(options);
-        group.bench_function(BenchmarkId::new(name, bytes / documents.len()), |b| {
-            b.iter(|| {
-                let hashes = documents.iter().map(|text| {
-                    sketcher
-                        .passages(black_box(text), length, None, &mut || ())
-                        .len()
-                });
-                hashes.sum::<usize>()
-            });
+        measure_each(c, ["passages", name], &documents, |text| {
+            sketcher.passages(text, length, None, &mut || ()).len() as u64
         });
-        group.finish();
     }
 }
 
@@ -176,12 +154,15 @@ fn words(c: &mut Criterion) {
         });
     });
     group.finish();
-    for tokens in [Tokens::Jieba, Tokens::JiebaSearch, Tokens::JiebaTfidf] {
+    for &(name, tokens) in Tokens::NAMES {
+        if !tokens.need_dictionary() {
+            continue;
+        }
         let options = TextOptions {
             tokens,
             ..TextOptions::SIMHASH
         };
-        measure_options(c, tokens.name(), &documents, &options);
+        measure_options(c, name, &documents, &options);
     }
 }
 

@@ -11,7 +11,7 @@
 #[path = "../benches/minhash/constructions.rs"]
 mod constructions;
 
-use constructions::all;
+use constructions::{Construction, all};
 use neardup_sketch::minhash::matches;
 
 const HASHES: usize = 128;
@@ -41,6 +41,42 @@ fn binomial_deviation(n: usize, p: f64) -> f64 {
     sum
 }
 
+type Pair = [Vec<u64>; 2];
+
+/// Pairs of sets of `size` random features with `common` shared ones.
+fn random_pairs(random: &mut Random, number: usize, size: usize, common: usize) -> Vec<Pair> {
+    let pair = |_| {
+        let shared: Vec<u64> = (0..common).map(|_| random.next()).collect();
+        [(); 2].map(|()| {
+            let own = (common..size).map(|_| random.next());
+            shared.iter().copied().chain(own).collect()
+        })
+    };
+    (0..number).map(pair).collect()
+}
+
+/// Prints the errors of a construction for pairs of a known similarity.
+fn print_errors(construction: &mut dyn Construction, pairs: &[Pair], similarity: f64) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let (mut squares, mut absolute, mut sum) = (0.0, 0.0, 0.0);
+    for [left, right] in pairs {
+        construction.signature(left, &mut a);
+        construction.signature(right, &mut b);
+        let error = matches(&a, &b) as f64 / HASHES as f64 - similarity;
+        squares += error * error;
+        absolute += error.abs();
+        sum += error;
+    }
+    let n = pairs.len() as f64;
+    let theory = (similarity * (1.0 - similarity) / HASHES as f64).sqrt();
+    print!(
+        "  {:>7.3} {:>7.3} {:>8.4}",
+        (squares / n).sqrt() / theory,
+        absolute / n / binomial_deviation(HASHES, similarity),
+        sum / n
+    );
+}
+
 fn main() {
     println!(
         "K = {HASHES}; root mean square error / sqrt(J(1-J)/K), mean absolute error / binomial, \
@@ -52,7 +88,7 @@ fn main() {
     }
     println!();
     let mut random = Random(2022);
-    for (set, trials) in [
+    for (size, trials) in [
         (5, 40_000),
         (10, 40_000),
         (20, 40_000),
@@ -61,46 +97,20 @@ fn main() {
         (2_000, 2_000),
     ] {
         for target in [0.3, 0.5, 0.8, 0.95] {
-            // Two sets of equal size with `common` shared features.
-            let common = (2.0 * set as f64 * target / (1.0 + target)).round() as usize;
-            if common == 0 || common == set {
+            let common = (2.0 * size as f64 * target / (1.0 + target)).round() as usize;
+            if common == 0 || common == size {
                 continue;
             }
-            let similarity = common as f64 / (2 * set - common) as f64;
-            print!("{set:>9} {similarity:>5.3}");
-            let pairs: Vec<[Vec<u64>; 2]> = (0..trials)
-                .map(|_| {
-                    let shared: Vec<u64> = (0..common).map(|_| random.next()).collect();
-                    [(); 2].map(|()| {
-                        let own = (common..set).map(|_| random.next());
-                        shared.iter().copied().chain(own).collect()
-                    })
-                })
-                .collect();
+            let similarity = common as f64 / (2 * size - common) as f64;
+            print!("{size:>9} {similarity:>5.3}");
+            let pairs = random_pairs(&mut random, trials, size, common);
             for mut construction in all(HASHES) {
-                let trials = if construction.name().contains("independent") {
-                    trials / 8
-                } else {
-                    trials
+                // This one takes long.
+                let trials = match construction.name().contains("independent") {
+                    true => trials / 8,
+                    false => trials,
                 };
-                let (mut a, mut b) = (Vec::new(), Vec::new());
-                let (mut squares, mut absolute, mut sum) = (0.0, 0.0, 0.0);
-                for [left, right] in &pairs[..trials] {
-                    construction.signature(left, &mut a);
-                    construction.signature(right, &mut b);
-                    let error = matches(&a, &b) as f64 / HASHES as f64 - similarity;
-                    squares += error * error;
-                    absolute += error.abs();
-                    sum += error;
-                }
-                let n = trials as f64;
-                let theory = (similarity * (1.0 - similarity) / HASHES as f64).sqrt();
-                print!(
-                    "  {:>7.3} {:>7.3} {:>8.4}",
-                    (squares / n).sqrt() / theory,
-                    absolute / n / binomial_deviation(HASHES, similarity),
-                    sum / n
-                );
+                print_errors(construction.as_mut(), &pairs[..trials], similarity);
             }
             println!();
         }

@@ -1,9 +1,9 @@
 //! Bits of two fingerprints' distance that a change in the text costs.
 
-use crate::b_bit_minhash::{BBitMinHash, OwnFeature, owned_bits};
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::hash::FeatureHash;
 use crate::memory::GrowVec;
+use crate::minhash_fingerprint::{FingerprintBuilder, OwnFeature, owned_bits};
 use crate::simhash::Accumulator;
 
 /// Function whose fingerprints differ.
@@ -57,7 +57,7 @@ fn minhash_bits<const W: usize>(
 ) -> Vec<u32> {
     let mut fingerprints = [None; 2];
     for (side, fingerprint) in sides.iter().zip(&mut fingerprints) {
-        let mut minima = BBitMinHash::<W>::default();
+        let mut minima = FingerprintBuilder::<W>::default();
         for (n, entry) in side.list.entries().iter().enumerate() {
             if n.is_multiple_of(CHECK_EVERY) {
                 check();

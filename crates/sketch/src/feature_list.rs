@@ -10,7 +10,7 @@ use crate::check::SharedCheck;
 use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{self, GrowVec, copied};
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::tokens::{FeatureExtractor, jieba};
 
 /// Feature of a text with its number of occurrences and its weight.
@@ -91,7 +91,7 @@ impl FeatureList {
             tokens,
             entries,
             weight: options.weight.function(),
-            keywords: options.tokens == Tokens::JiebaTfidf,
+            keywords: options.tokens.are_keywords(),
         }
     }
 
@@ -282,7 +282,8 @@ impl FeatureSink for FeatureGatherer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_texts::any_text;
+    use crate::options::Tokens;
+    use crate::test_texts::{any_text, any_tokens};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -301,7 +302,7 @@ mod tests {
         #[test]
         fn equals_the_occurrences(
             text in any_text(),
-            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            tokens in any_tokens(),
             shingle in prop_oneof![8 => 1_usize..7, 1 => 1_usize..100],
             repeat in prop_oneof![9 => Just(1_usize), 1 => 1_usize..3000],
         ) {

@@ -14,8 +14,8 @@
 //! | fingerprint | [`simhash`] | 64- or 128-bit simhash, ties to 0 |
 //! | distance | [`hamming`] | number of differing bits |
 //!
-//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints ([`b_bit_minhash`]); runs
-//! of tokens that texts share are found by hashes ([`passages`]).
+//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints
+//! ([`minhash_fingerprint`]). Hashes find the runs of tokens that texts share ([`passages`]).
 //!
 //! # Stability
 //!
@@ -29,7 +29,6 @@
 #![deny(unsafe_code)]
 
 mod algorithms_digest;
-pub mod b_bit_minhash;
 mod change_bits;
 mod check;
 pub mod common_features;
@@ -43,6 +42,8 @@ pub mod hash;
 pub mod html;
 pub mod memory;
 pub mod minhash;
+pub mod minhash_fingerprint;
+mod named_option;
 pub mod normalize;
 pub mod options;
 pub mod passages;

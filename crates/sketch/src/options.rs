@@ -1,12 +1,11 @@
 //! Options for turning a text into features, and their names in SQL.
 
-use std::fmt;
+pub use crate::named_option::{NamedOption, UnknownName};
+pub use crate::tokens::kinds::{MAX_KEYWORDS, Tokens, TokensError};
+pub use crate::weight::Weight;
 
 /// Longest shingle.
 pub const MAX_SHINGLE: usize = 100;
-
-/// Most keywords.
-pub const MAX_KEYWORDS: usize = 10_000;
 
 /// Options for turning a text into features.
 ///
@@ -63,51 +62,22 @@ impl TextOptions {
         shingle: 8,
         ..Self::SET
     };
+
+    /// Name of the tokens, with the number of keywords if one is given, as in `jieba_tfidf:50`.
+    #[must_use]
+    pub fn tokens_name(&self) -> String {
+        let tokens = self.tokens.name();
+        match self.keywords {
+            0 => tokens.to_owned(),
+            number => format!("{tokens}:{number}"),
+        }
+    }
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
         Self::SIMHASH
     }
-}
-
-/// Kind of tokens ([`crate::tokens`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tokens {
-    /// Words by UAX 29.
-    Word,
-    /// Characters.
-    Char,
-    /// Lines.
-    Line,
-    /// Chinese words by jieba.
-    Jieba,
-    /// Chinese words by jieba, and the shorter words within each.
-    JiebaSearch,
-    /// Keywords: the words by jieba of the highest TF-IDF, each a feature of its own without
-    /// shingles. Weights are multiplied by the inverse document frequency.
-    JiebaTfidf,
-}
-
-impl Tokens {
-    /// Returns true for tokens by jieba, whose dictionary has to be loaded.
-    #[must_use]
-    pub const fn need_dictionary(self) -> bool {
-        matches!(self, Self::Jieba | Self::JiebaSearch | Self::JiebaTfidf)
-    }
-}
-
-/// Weight of a feature as a function of its number of occurrences ([`crate::weight`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Weight {
-    /// The number of occurrences.
-    Tf,
-    /// Its square root.
-    Sqrt,
-    /// 1 and its natural logarithm.
-    Log,
-    /// 1.
-    Set,
 }
 
 /// Differences of spelling to ignore beyond the normal form ([`crate::normalize`]).
@@ -145,82 +115,6 @@ pub enum Digits {
     Keep,
     /// Each becomes `0`: `2024` is `1999`.
     Zero,
-}
-
-/// Option whose values have names in SQL.
-pub trait NamedOption: Copy + PartialEq + 'static {
-    /// Name of the parameter.
-    const PARAMETER: &str;
-    /// Names of all values.
-    const NAMES: &[(&str, Self)];
-
-    /// The value of this name.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    fn from_name(name: &[u8]) -> Result<Self, UnknownName> {
-        Self::NAMES
-            .iter()
-            .find(|(known, _)| known.as_bytes() == name)
-            .map(|(_, value)| *value)
-            .ok_or_else(|| UnknownName {
-                parameter: Self::PARAMETER,
-                known: Self::NAMES.iter().map(|(name, _)| *name).collect(),
-            })
-    }
-
-    /// The name of this value.
-    fn name(self) -> &'static str {
-        Self::NAMES
-            .iter()
-            .find(|(_, value)| *value == self)
-            .map_or("", |(name, _)| name)
-    }
-}
-
-/// Error: a parameter does not take a value of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    /// Name of the parameter.
-    pub parameter: &'static str,
-    /// Names of its values.
-    pub known: Vec<&'static str>,
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} must be one of: {}",
-            self.parameter,
-            self.known.join(", ")
-        )
-    }
-}
-
-impl std::error::Error for UnknownName {}
-
-impl NamedOption for Tokens {
-    const PARAMETER: &str = "tokens";
-    const NAMES: &[(&str, Self)] = &[
-        ("word", Self::Word),
-        ("char", Self::Char),
-        ("line", Self::Line),
-        ("jieba", Self::Jieba),
-        ("jieba_search", Self::JiebaSearch),
-        ("jieba_tfidf", Self::JiebaTfidf),
-    ];
-}
-
-impl NamedOption for Weight {
-    const PARAMETER: &str = "weight";
-    const NAMES: &[(&str, Self)] = &[
-        ("tf", Self::Tf),
-        ("sqrt", Self::Sqrt),
-        ("log", Self::Log),
-        ("set", Self::Set),
-    ];
 }
 
 impl NamedOption for Accents {

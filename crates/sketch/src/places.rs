@@ -7,9 +7,10 @@ use crate::feature_list::{FeatureEntry, FeatureList};
 use crate::html::html_text;
 use crate::memory::GrowVec;
 use crate::normalize::traced::TracedText;
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::shingle::SEPARATOR;
 use crate::tokens::is_space;
+use crate::tokens::kinds::Placement;
 
 /// Tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
@@ -64,12 +65,12 @@ pub(crate) fn find_places(
     let traced = TracedText::new(&visible, options.normalize, check);
     let mut parts = Parts::new(features);
     let normal = traced.normal.as_str();
-    match options.tokens {
-        Tokens::Char | Tokens::Line => parts.follow_chars(tokens, normal, check),
-        Tokens::Word | Tokens::Jieba => parts.follow_words(tokens, normal, check),
-        Tokens::JiebaSearch => {
+    match options.tokens.placement() {
+        Placement::Characters => parts.follow_chars(tokens, normal, check),
+        Placement::Words => parts.follow_words(tokens, normal, check),
+        Placement::PartsOf(longer) => {
             let words = TextOptions {
-                tokens: Tokens::Jieba,
+                tokens: longer,
                 shingle: 1,
                 html: false,
                 ..*options
@@ -77,7 +78,7 @@ pub(crate) fn find_places(
             let words = FeatureList::by_hash(&visible, &words, check);
             parts.follow_shorter_words(tokens, words.tokens(), normal, check);
         }
-        Tokens::JiebaTfidf => parts.search(tokens, features, normal, check),
+        Placement::Keywords => parts.search(tokens, features, normal, check),
     }
     let mut places = Vec::new();
     places.grow_all(parts.found.iter().map(|tokens| {
@@ -284,7 +285,8 @@ fn words(tokens: &[u8]) -> impl Iterator<Item = (Range<usize>, &str)> {
 mod tests {
     use super::*;
     use crate::normalize::normalized;
-    use crate::test_texts::{any_text, set_options};
+    use crate::options::Tokens;
+    use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
 
     /// The features of a text with what stands at their places.
@@ -318,7 +320,7 @@ mod tests {
         #[test]
         fn features_stand_at_their_places(
             text in any_text(),
-            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            tokens in any_tokens(),
             shingle in 1_usize..4,
         ) {
             let plain = |text: &str| -> String {

@@ -168,7 +168,7 @@ fn words(sentence: &str) -> String {
 /// Upper bound of the number of characters of the words of a sentence, without normalising it: a
 /// character becomes at most three.
 fn most_characters(sentence: &str) -> usize {
-    let characters = |c| match Class::of(c) {
+    let characters = |c| match Class::from_char(c) {
         Class::AsciiBreak | Class::Separator => 0,
         Class::Other => 3,
         _ => 1,
@@ -178,7 +178,7 @@ fn most_characters(sentence: &str) -> usize {
 
 /// Returns true for characters that make a segment a word: Alphabetic, or of general category N.
 pub(crate) fn is_letter_or_digit(c: char) -> bool {
-    match Class::of(c) {
+    match Class::from_char(c) {
         Class::AsciiWord => c.is_ascii_alphanumeric(),
         Class::Letter | Class::OtherLetter | Class::SingleCharWord => true,
         Class::AsciiBreak | Class::Separator | Class::Mid => false,

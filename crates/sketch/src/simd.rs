@@ -30,7 +30,7 @@ static USED: AtomicU8 = AtomicU8::new(0);
 /// Lets this process use instructions up to a set only, so that tests see on one machine what all
 /// machines compute. Returns the set that is used from now on: less, if the processor has less.
 pub fn use_at_most(most: Simd) -> Simd {
-    let used = of_processor().min(most);
+    let used = processor_set().min(most);
     USED.store(used as u8, Ordering::Relaxed);
     used
 }
@@ -78,7 +78,7 @@ fn first_question() -> u8 {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn of_processor() -> Simd {
+fn processor_set() -> Simd {
     use std::arch::is_x86_feature_detected as has;
     if !(has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")) {
         return Simd::Portable;
@@ -94,11 +94,11 @@ fn of_processor() -> Simd {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn of_processor() -> Simd {
+fn processor_set() -> Simd {
     Simd::Avx2OrNeon
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn of_processor() -> Simd {
+fn processor_set() -> Simd {
     Simd::Portable
 }

@@ -1,17 +1,17 @@
 //! The [`Sketcher`]: options, and the memory that is reused from one text to the next.
 //!
 //! Its methods are in the files of what they compute: `simhash64` and `simhash128` in
-//! `simhash/text.rs`, `minhash64` and `minhash128` in `b_bit_minhash/text.rs`, `signature` in
+//! `simhash/text.rs`, `minhash64` and `minhash128` in `minhash_fingerprint/text.rs`, `signature` in
 //! `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity` in
 //! `similarity.rs`.
 
 use std::cell::Cell;
 
-use crate::b_bit_minhash::BBitMinHash;
 use crate::feature_counts::{Counted, FeatureCounter};
 use crate::hash::windows::WindowHash;
 use crate::memory::GrowVec;
 use crate::minhash::SignatureBuilder;
+use crate::minhash_fingerprint::FingerprintBuilder;
 use crate::options::TextOptions;
 use crate::passages::WindowMinima;
 use crate::simhash::GroupedAccumulator;
@@ -48,7 +48,7 @@ pub struct Sketcher {
 pub(crate) struct Scratch<const W: usize> {
     pub counter: FeatureCounter<W>,
     pub accumulator: GroupedAccumulator<W>,
-    pub b_bit: BBitMinHash<W>,
+    pub minhash_fingerprint: FingerprintBuilder<W>,
 }
 
 impl<const W: usize> Default for Scratch<W>
@@ -59,7 +59,7 @@ where
         Self {
             counter: FeatureCounter::default(),
             accumulator: GroupedAccumulator::default(),
-            b_bit: BBitMinHash::default(),
+            minhash_fingerprint: FingerprintBuilder::default(),
         }
     }
 }
@@ -78,10 +78,10 @@ impl Sketcher {
         }
     }
 
-    /// Runs `compute` with the sketcher of this thread, set to these options: with the memory that
-    /// the thread's texts before have left. If `compute` unwinds, the sketcher is dropped, and the
-    /// next call makes a new one; within `compute` a further call has one of its own.
-    pub fn of_thread<R>(options: TextOptions, compute: impl FnOnce(&mut Self) -> R) -> R {
+    /// Runs `compute` with the sketcher of this thread, which reuses the memory of the thread's
+    /// earlier texts. If `compute` unwinds, the sketcher is dropped, and the next call makes a new
+    /// one. A call within `compute` has a separate sketcher.
+    pub fn with_thread_local<R>(options: TextOptions, compute: impl FnOnce(&mut Self) -> R) -> R {
         thread_local! {
             static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use crate::feature_sink::FeatureSink;
-use crate::options::{TextOptions, Tokens};
+use crate::options::{NamedOption, TextOptions, Tokens};
 
 /// Characters that the rules of words and normalisation treat differently from others.
 const TRICKY: &str = "aAzZ09__'.:,;\"- \t\r\n\u{B}\u{85}\u{A0}éÉßẞİıΣςσΑאبك한글ᄀ\u{1161}\u{11A8}\
@@ -21,6 +21,13 @@ pub(crate) fn set_options(tokens: Tokens, shingle: usize) -> TextOptions {
         shingle,
         ..TextOptions::SET
     }
+}
+
+/// Tokens that need no dictionary.
+pub(crate) fn any_tokens() -> impl Strategy<Value = Tokens> {
+    let all = Tokens::NAMES.iter().map(|(_, tokens)| *tokens);
+    let all: Vec<Tokens> = all.filter(|tokens| !tokens.need_dictionary()).collect();
+    prop::sample::select(all)
 }
 
 /// Texts that mix stretches of all kinds.

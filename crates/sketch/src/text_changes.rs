@@ -14,7 +14,7 @@ use crate::change_bits::{BitsOf, OwnFeatures};
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::places::{Place, find_places};
 
 /// Most characters of a passage that are shown.
@@ -95,7 +95,7 @@ pub(crate) fn text_changes(
     check: &mut dyn FnMut(),
 ) -> TextChanges {
     // Keywords stand apart from each other.
-    let are_joined = options.tokens != Tokens::JiebaTfidf;
+    let are_joined = !options.tokens.are_keywords();
     let a_runs = runs(a.own, shared_a, are_joined, check);
     let b_runs = runs(b.own, shared_b, are_joined, check);
     let start = |number: u32| shared_a[number as usize].range().start;

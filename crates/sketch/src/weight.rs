@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::options::Weight;
+use crate::named_option::described_option;
 
 /// Fraction bits of the fixed-point weights that are computed from frequencies.
 pub const FRACTION_BITS: u32 = 16;
@@ -57,23 +57,52 @@ pub const fn log_weight(count: u64) -> u64 {
     (1 << FRACTION_BITS) + ((log2 * LN_2) >> (PLACES + 64 - FRACTION_BITS)) as u64
 }
 
+/// Description of a weight.
+struct WeightKind {
+    /// Name in SQL.
+    name: &'static str,
+    /// See [`Weight::function`].
+    function: fn(u64) -> u64,
+}
+
+described_option! {
+    /// Weight of a feature as a function of its number of occurrences.
+    pub enum Weight ("weight", WeightKind) {
+        /// The number of occurrences.
+        Tf => WeightKind {
+            name: "tf",
+            function: |count| count << FRACTION_BITS,
+        },
+        /// Its square root.
+        Sqrt => WeightKind {
+            name: "sqrt",
+            function: |count| match SQRT.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => sqrt_weight(count),
+            },
+        },
+        /// 1 and its natural logarithm.
+        Log => WeightKind {
+            name: "log",
+            function: |count| match LOG.get(count as usize) {
+                Some(&weight) => weight.into(),
+                None => log_weight(count),
+            },
+        },
+        /// 1.
+        Set => WeightKind {
+            name: "set",
+            function: |_| 1 << FRACTION_BITS,
+        },
+    }
+}
+
 impl Weight {
     /// Function from a number of occurrences, 1 to 2^32 - 1, to the weight of a feature in units of
     /// 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add up to less than 2^46.
     #[must_use]
     pub fn function(self) -> fn(u64) -> u64 {
-        match self {
-            Self::Tf => |count| count << FRACTION_BITS,
-            Self::Sqrt => |count| match SQRT.get(count as usize) {
-                Some(&weight) => weight.into(),
-                None => sqrt_weight(count),
-            },
-            Self::Log => |count| match LOG.get(count as usize) {
-                Some(&weight) => weight.into(),
-                None => log_weight(count),
-            },
-            Self::Set => |_| 1 << FRACTION_BITS,
-        }
+        self.description().function
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use neardup_sketch::html::html_text;
 use neardup_sketch::normalize::normalized;
-use neardup_sketch::options::{Accents, Tokens};
+use neardup_sketch::options::{Accents, NamedOption, Tokens};
 use neardup_sketch::segments::{Segment, Unit, segment_hash, segments};
 use neardup_sketch::tokens::jieba::Dictionary;
 use neardup_sketch::{Sketcher, TextOptions, longest_sentences_hash};
@@ -110,14 +110,10 @@ impl Run {
 fn long_runs_take_bounded_memory() {
     drop(Dictionary::current());
     for run in runs::RUNS.map(Run::new) {
-        let tokenizers = [
-            ("word", Tokens::Word, Accents::Keep),
-            ("word without accents", Tokens::Word, Accents::Remove),
-            ("char", Tokens::Char, Accents::Keep),
-            ("line", Tokens::Line, Accents::Keep),
-            ("jieba", Tokens::Jieba, Accents::Keep),
-            ("jieba_tfidf", Tokens::JiebaTfidf, Accents::Keep),
-        ];
+        let without_accents = ("word without accents", Tokens::Word, Accents::Remove);
+        let tokenizers = (Tokens::NAMES.iter())
+            .map(|&(name, tokens)| (name, tokens, Accents::Keep))
+            .chain([without_accents]);
         for (name, tokens, accents) in tokenizers {
             let mut options = TextOptions {
                 tokens,

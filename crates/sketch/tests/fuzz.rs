@@ -7,10 +7,10 @@
 //! runs more cases from another seed. A failing case is shrunk and stored in
 //! `proptest-regressions/`; commit that file, so that every run tries the case first.
 
-use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::foreign_schemes::SimhashScheme;
 use neardup_sketch::html::html_text;
 use neardup_sketch::minhash::{HashFamily, Scheme};
+use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
 use neardup_sketch::normalize::normalized;
 use neardup_sketch::options::{Accents, Digits, NamedOption, Normalize, Tokens, Weight};
 use neardup_sketch::passages::{PassageLength, SharedPassages};
@@ -159,7 +159,7 @@ proptest! {
             let scale = 2f64.powi(FRACTION_BITS as i32);
             let weighted = || listed.iter().map(|f| (&f.text, f.weight as f64 / scale));
             let hashes: Vec<u64> = listed.iter().map(|feature| feature.hash).collect();
-            let mut minhash = BBitMinHash::<1>::default();
+            let mut minhash = FingerprintBuilder::<1>::default();
             minhash.add(&hashes);
             let expected = (
                 simhash64_features(weighted()).unwrap(),

@@ -21,7 +21,7 @@ use neardup_sketch::{
     BitsOf, FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
 };
 
-/// Bytes of the reserve in `src/pg/memory.rs`, less what the error itself takes.
+/// Bytes of the reserve in `crates/pg/src/memory.rs`, less what the error itself takes.
 const RESERVE: usize = (2 << 20) - (64 << 10);
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -297,18 +297,14 @@ fn every_function_unwinds() {
         accents: Accents::Remove,
         digits: Digits::Zero,
     };
-    let choices = [
-        options(Tokens::Word, 2),
-        options(Tokens::Char, 100),
-        options(Tokens::Line, 3),
-        options(Tokens::Jieba, 2),
-        options(Tokens::JiebaTfidf, 1),
-        TextOptions {
-            normalize,
-            html: true,
-            ..options(Tokens::Word, 100)
-        },
-    ];
+    let page = TextOptions {
+        normalize,
+        html: true,
+        ..options(Tokens::Word, 100)
+    };
+    let tokenizers = Tokens::NAMES.iter().map(|(_, tokens)| options(*tokens, 2));
+    let more = [options(Tokens::Char, 100), page];
+    let choices: Vec<TextOptions> = tokenizers.chain(more).collect();
     let mut failures = 0;
     for (about, text) in texts() {
         for options in &choices {

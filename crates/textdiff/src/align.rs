@@ -1,8 +1,8 @@
-//! The tokens that two texts share in one order, by the crate `similar`.
+//! The longest common sequence of tokens of two texts, by the crate `similar`.
 //!
-//! Its Myers search is bounded as Git's is: beyond a cost of the square root of the number of
-//! tokens it takes a good split for the best one. That depends on the tokens alone, so that a
-//! comparison is the same each time, which a deadline would not be.
+//! Its Myers search has Git's limit: beyond a cost of the square root of the number of tokens, it
+//! accepts a good split instead of the best one. This depends on the tokens alone, so a comparison
+//! always has the same result. With a deadline it would not.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -16,14 +16,14 @@ use crate::host::{Host, push};
 const CHECK_EVERY: u32 = 1 << 20;
 /// Bytes for each token of both texts in the vectors of the search.
 const SEARCH_BYTES: usize = 16;
-/// Bytes for each token of both texts in the lists of what is searched, while they grow.
+/// Bytes for each token of both texts in the lists of searched tokens, while the lists grow.
 const LIST_BYTES: usize = 20;
 /// Bytes for each token of the longer text, where the shorter one has up to 64.
 const TABLE_BYTES: usize = 65;
-/// Bytes of that table at most, and of what is small.
-const MOST_TABLE_BYTES: usize = 65 << 20;
+/// Maximum bytes of that table, and of smaller allocations.
+const MAX_TABLE_BYTES: usize = 65 << 20;
 
-/// Tokens of both texts that differ: ranges of their numbers, of which at most one is empty.
+/// Tokens of both texts that differ, as ranges of positions. At most one range is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub a: Range<usize>,
@@ -34,8 +34,8 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Old(u32);
 
-/// Token of the second text. It is a type of its own so that `similar` searches in what it is
-/// given: of two equal types it would make copies, and read them without a check.
+/// Token of the second text. It is a separate type because `similar` copies tokens of equal types,
+/// and reads the copies without a call of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct New(u32);
 
@@ -45,7 +45,7 @@ impl PartialEq<Old> for New {
     }
 }
 
-/// Counts what is read, and calls the host.
+/// Counts the tokens that are read, and calls the host.
 struct Counter<'a> {
     left: Cell<u32>,
     host: RefCell<&'a mut dyn Host>,
@@ -84,18 +84,18 @@ impl<T> Index<usize> for Counted<'_, T> {
     }
 }
 
-/// Notes what lies between the equal tokens.
+/// Collects the changes between the equal tokens.
 struct Changes<'a> {
     found: Vec<Change>,
     a: usize,
     b: usize,
-    /// Numbers of the tokens that are searched, of both texts.
+    /// Positions of the searched tokens of both texts.
     searched: [&'a [u32]; 2],
     counter: &'a Counter<'a>,
 }
 
 impl Changes<'_> {
-    /// Notes what is before two equal tokens, or before the ends.
+    /// Adds the change before two equal tokens, or before the ends.
     fn before(&mut self, a: usize, b: usize) {
         if self.a < a || self.b < b {
             let change = Change {
@@ -124,11 +124,10 @@ impl DiffHook for Changes<'_> {
 
 /// Finds the changes between the tokens of two texts, in their order.
 ///
-/// Tokens that the other text does not have are equal to none: they are left out of the search, so
-/// that unrelated texts cost little.
+/// The search skips tokens that the other text does not have, so unrelated texts take little time.
 pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> {
     let (n, m) = (a.len(), b.len());
-    let table = (TABLE_BYTES * n.max(m)).min(MOST_TABLE_BYTES);
+    let table = (TABLE_BYTES * n.max(m)).min(MAX_TABLE_BYTES);
     host.reserve((SEARCH_BYTES + LIST_BYTES) * (n + m) + table);
     let distinct = a.iter().chain(b).max().map_or(0, |most| *most as usize + 1);
     let searched = [shared(a, b, distinct), shared(b, a, distinct)];
@@ -162,7 +161,8 @@ pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> 
     changes.found
 }
 
-/// Numbers of the tokens of one text that the other has too. All tokens are below `distinct`.
+/// Positions of the tokens of one text that the other text has too. All tokens are less than
+/// `distinct`.
 fn shared(own: &[u32], other: &[u32], distinct: usize) -> Vec<u32> {
     let mut has = vec![false; distinct];
     for &token in other {
@@ -206,8 +206,8 @@ mod tests {
         (0..n).map(next).collect()
     }
 
-    /// Hopeless inputs end after a number of steps that grows as the power 1.5 of their length,
-    /// and the host is called meanwhile.
+    /// The number of steps for texts without order grows with the power 1.5 of their length, and
+    /// the host is called meanwhile.
     #[test]
     fn hopeless_texts_are_bounded_and_can_be_cancelled() {
         const N: u32 = 1 << 15;
@@ -251,7 +251,7 @@ mod tests {
         assert!(host.checks <= 2, "{}", host.checks);
     }
 
-    /// Number of tokens that stand in both lists in one order, at most.
+    /// Length of the longest common sequence.
     fn longest_common(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {

@@ -1,10 +1,10 @@
-//! Changes that read well.
+//! Changes that are easy to read.
 //!
-//! What is inserted or deleted may often stand at several places: of "the cat. [the dog.] the cow."
-//! the brackets may as well be around "cat. the". They are shifted to where a sentence or a line
-//! begins. And up to four equal tokens between two changes, both of which are longer, become part
-//! of them, much as in the semantic cleanup of Google's diff-match-patch: a comma that two
-//! different sentences share tells nothing.
+//! An insertion or a deletion often has several possible positions: in "the cat. [the dog.] the
+//! cow." the brackets could also be around "cat. the". Changes are shifted to the start of a
+//! sentence or a line. Up to four equal tokens between two longer changes become part of them, as
+//! in the semantic cleanup of Google's diff-match-patch: two different sentences may share a comma
+//! by chance.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::align::Change;
 use crate::host::{Host, push};
 use crate::tokens::Tokens;
 
-/// Most equal tokens that become part of the changes around them.
-const MOST_JOINED: usize = 4;
+/// Maximum number of equal tokens that become part of the changes around them.
+const MAX_JOINED_TOKENS: usize = 4;
 /// Steps between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 14;
 
-/// Two texts as tokens and as their numbers.
+/// Tokens of two texts, and the numbers of the tokens.
 pub(crate) struct Sides<'a> {
     pub a: &'a Tokens<'a>,
     pub b: &'a Tokens<'a>,
     pub numbers: &'a [Vec<u32>; 2],
 }
 
-/// Changes of the same texts that are shifted and joined.
+/// Shifts and joins changes.
 pub(crate) fn cleaned(sides: &Sides, mut changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     for n in 0..changes.len() {
         let (mut from, mut to) = ((0, 0), (sides.a.len(), sides.b.len()));
@@ -55,7 +55,7 @@ fn move_by(change: &mut Change, by: isize) {
     change.b = moved(change.b.start)..moved(change.b.end);
 }
 
-/// By how many tokens something that one text has alone is shifted, between `from` and `to`.
+/// Returns the number of tokens by which a change of one text moves, between `from` and `to`.
 fn shift(
     tokens: &Tokens,
     numbers: &[u32],
@@ -75,7 +75,7 @@ fn shift(
     let mut best = (merit(start, end), start);
     while end < to && numbers[start] == numbers[end] {
         (start, end) = (start + 1, end + 1);
-        // Of equal ones the last.
+        // The last one of equal merit.
         best = best.max((merit(start, end), start));
         if start.is_multiple_of(CHECK_EVERY) {
             host.check();
@@ -84,7 +84,7 @@ fn shift(
     best.1 as isize - own.start as isize
 }
 
-/// Merit of the place before a token as one to divide a text: greater at ends of lines.
+/// Merit of a boundary before a token. It is greatest at the end of a paragraph.
 fn boundary(tokens: &Tokens, n: usize) -> u32 {
     if n == 0 || n == tokens.len() {
         return 4;
@@ -103,7 +103,7 @@ fn boundary(tokens: &Tokens, n: usize) -> u32 {
     }
 }
 
-/// A change with the number of its characters: those of the longer side.
+/// Change with the number of characters of its longer side.
 struct Sized {
     change: Change,
     chars: usize,
@@ -125,7 +125,7 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
         };
         while let Some(before) = found.last() {
             let between = before.change.a.end..last.change.a.start;
-            let few = between.len() <= MOST_JOINED;
+            let few = between.len() <= MAX_JOINED_TOKENS;
             if !few || sides.a.chars(between.clone()) >= before.chars.min(last.chars) {
                 break;
             }
@@ -142,7 +142,7 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
     found.into_iter().map(trimmed).filter(is_left).collect()
 }
 
-/// A change without the tokens that both sides begin or end with, as one that was joined may.
+/// Removes the common first and last tokens of a change, which a joined change may have.
 fn trimmed(sides: &Sides, Change { mut a, mut b }: Change) -> Change {
     let [of_a, of_b] = sides.numbers;
     while !a.is_empty() && !b.is_empty() && of_a[a.end - 1] == of_b[b.end - 1] {
@@ -215,12 +215,12 @@ mod tests {
             cleaned_changes("on Monday the 3rd", "on Friday the fourth"),
             ["Monday the 3rd>Friday the fourth"]
         );
-        // What is as long as a change stays.
+        // Equal tokens as long as a change stay.
         assert_eq!(
             cleaned_changes("on Monday the 3rd", "on Friday the 4th"),
             ["Monday>Friday", "3rd>4th"]
         );
-        // What both sides end with is no part of the change.
+        // The common end of both sides is not part of the change.
         assert_eq!(
             cleaned_changes("four of them. Ferries run.", "four of them & others."),
             [". Ferries run>& others"]

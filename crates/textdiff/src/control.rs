@@ -1,14 +1,14 @@
-//! Characters that do something instead of being seen, and a form of them that is seen.
+//! Characters that control a terminal or the direction of text, and their visible names.
 
 use std::fmt;
 
-/// Character that would change a terminal, or the direction in which all that follows is read.
+/// Character that would control a terminal, or change the direction of the text behind it.
 pub(crate) struct Control(char);
 
 impl Control {
-    /// The character, if it is one of them: a control character other than tab and line feed, or a
-    /// bidirectional embedding, override or isolate.
-    pub fn of(c: char) -> Option<Self> {
+    /// Returns `None` unless the character is a control character other than tab and line feed, or
+    /// a bidirectional embedding, override or isolate.
+    pub fn from_char(c: char) -> Option<Self> {
         let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let control = c.is_control() && !matches!(c, '\t' | '\n');
         (bidi || control).then_some(Self(c))
@@ -39,10 +39,10 @@ mod tests {
             ('\u{9b}', "U+009B"),
             ('\u{202e}', "U+202E"),
         ] {
-            assert_eq!(Control::of(c).unwrap().to_string(), expected);
+            assert_eq!(Control::from_char(c).unwrap().to_string(), expected);
         }
         for c in ['\t', '\n', ' ', 'a', 'é', '\u{200f}', '\u{ad}', '一'] {
-            assert!(Control::of(c).is_none(), "{c:?}");
+            assert!(Control::from_char(c).is_none(), "{c:?}");
         }
     }
 }

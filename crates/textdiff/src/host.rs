@@ -1,12 +1,12 @@
-//! The program around a comparison: cancels it, and says if there is memory.
+//! The program around a comparison, which may cancel it or refuse memory.
 
-/// Program that a comparison runs in. Both methods may unwind.
+/// Program that runs a comparison. Both methods may unwind.
 pub trait Host {
     /// Called every few milliseconds.
     fn check(&mut self) {}
 
-    /// Called before memory of this number of bytes is allocated, which is done by code that aborts
-    /// if there is none.
+    /// Called before an allocation of this number of bytes. If the allocation itself fails, it
+    /// aborts the process.
     fn reserve(&mut self, bytes: usize) {
         let _ = bytes;
     }
@@ -15,13 +15,13 @@ pub trait Host {
 /// Never cancels.
 impl Host for () {}
 
-/// Fewest elements that a vector grows by.
-const LEAST: usize = 64;
+/// Minimum number of elements by which a vector grows.
+const MIN_GROWTH: usize = 64;
 
-/// Appends an element; growth is announced.
+/// Appends an element. Reports growth to the host.
 pub(crate) fn push<T>(host: &mut dyn Host, all: &mut Vec<T>, element: T) {
     if all.len() == all.capacity() {
-        let more = all.len().max(LEAST);
+        let more = all.len().max(MIN_GROWTH);
         host.reserve((all.len() + more) * size_of::<T>());
         all.reserve_exact(more);
     }

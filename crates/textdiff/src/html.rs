@@ -1,91 +1,63 @@
-//! A comparison as HTML.
+//! Printing a comparison as HTML.
 //!
-//! Deleted text is in `<del>`, inserted text in `<ins>`; what is replaced is in one behind the
-//! other. There is no other element than these and `<span>`, which has one of two classes:
+//! Deleted text is in `<del>`, and inserted text in `<ins>`. Replaced text is in one behind the
+//! other. Two classes of `<span>` are the only other elements:
 //!
-//! - `neardup-folded`: says how much equal text is left out here.
-//! - `neardup-control`: a character that would not be seen, or would change how the rest is read,
-//!   by its name ([`is_shown_by_name`]).
+//! - `neardup-folded`: the number of equal words that are folded here.
+//! - `neardup-control`: the name of a character that is invisible or changes how the rest is read
+//!   ([`is_shown_by_name`]).
 //!
-//! White space is that of the texts, so a page should say `white-space: pre-wrap`. Nothing that
-//! stands in a text is markup: `&`, `<`, `>` and both quotation marks are escaped everywhere.
+//! White space is that of the texts, so a page should say `white-space: pre-wrap`. `&`, `<`, `>`
+//! and both quotation marks are escaped everywhere, so no part of a text is markup.
 
 use std::fmt::{Result, Write};
 
+use crate::Notation;
 use crate::control::Control;
-use crate::{Diff, Kind, Piece};
 
-/// One of the two texts of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first.
-    A,
-    /// The second.
-    B,
-}
+/// Notation of a comparison as HTML.
+pub struct Html;
 
-/// Writes both texts as one, with the changes marked. Beyond `context` words beside a change, equal
-/// text is left out ([`Diff::pieces`]).
-///
-/// # Errors
-/// Those of `out`.
-pub fn html(diff: &Diff, context: Option<usize>, out: &mut dyn Write) -> Result {
-    for piece in diff.pieces(context) {
-        match piece {
-            Piece::Text {
-                kind: Kind::Equal,
-                a,
-                ..
-            } => escape(a, out)?,
-            Piece::Text { a, b, .. } => {
-                marked("del", a, out)?;
-                marked("ins", b, out)?;
-            }
-            Piece::Folded { words, .. } => folded(words, out)?,
-        }
+impl Notation for Html {
+    fn equal(&self, text: &str, out: &mut dyn Write) -> Result {
+        escape(text, out)
     }
-    Ok(())
-}
 
-/// Writes one of the texts with what the other one does not have marked, for two columns. What is
-/// left out is the same on both sides.
-///
-/// # Errors
-/// Those of `out`.
-pub fn html_side(diff: &Diff, side: Side, context: Option<usize>, out: &mut dyn Write) -> Result {
-    for piece in diff.pieces(context) {
-        match (piece, side) {
-            (
-                Piece::Text {
-                    kind: Kind::Equal,
-                    a,
-                    ..
-                },
-                _,
-            ) => escape(a, out)?,
-            (Piece::Text { a, .. }, Side::A) => marked("del", a, out)?,
-            (Piece::Text { b, .. }, Side::B) => marked("ins", b, out)?,
-            (Piece::Folded { words, .. }, _) => folded(words, out)?,
-        }
+    fn deleted(&self, text: &str, out: &mut dyn Write) -> Result {
+        out.write_str("<del>")?;
+        escape(text, out)?;
+        out.write_str("</del>")
     }
-    Ok(())
+
+    fn inserted(&self, text: &str, out: &mut dyn Write) -> Result {
+        out.write_str("<ins>")?;
+        escape(text, out)?;
+        out.write_str("</ins>")
+    }
+
+    fn folded(&self, words: usize, out: &mut dyn Write) -> Result {
+        write!(
+            out,
+            "<span class=\"neardup-folded\">[... {words} words ...]</span>"
+        )
+    }
 }
 
 /// Returns true for characters that are written by their name in a `<span>`: control characters
-/// other than tab, line feed and carriage return, and those that set the direction of what follows.
-/// A browser would change some, obey others, and show none.
+/// other than tab, line feed and carriage return, and characters that set the direction of text. A
+/// browser would replace some of them, obey others, and show none.
 #[must_use]
 pub fn is_shown_by_name(c: char) -> bool {
-    c != '\r' && Control::of(c).is_some()
+    c != '\r' && Control::from_char(c).is_some()
 }
 
-/// Writes a text so that it is text in HTML, within an element or an attribute with quotation
-/// marks.
+/// Writes a text as the content of an element or of a quoted attribute.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn escape(text: &str, out: &mut dyn Write) -> Result {
-    let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || Control::of(c).is_some();
+    let special =
+        |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || Control::from_char(c).is_some();
     let mut rest = text;
     while let Some(at) = rest.find(special) {
         let (before, after) = rest.split_at(at);
@@ -97,10 +69,10 @@ pub fn escape(text: &str, out: &mut dyn Write) -> Result {
             Some('>') => out.write_str("&gt;")?,
             Some('"') => out.write_str("&quot;")?,
             Some('\'') => out.write_str("&#39;")?,
-            // As itself it would become a line feed.
+            // A browser reads a plain carriage return as a line feed.
             Some('\r') => out.write_str("&#13;")?,
             Some(c) => {
-                if let Some(control) = Control::of(c) {
+                if let Some(control) = Control::from_char(c) {
                     write!(out, "<span class=\"neardup-control\">{control}</span>")?;
                 }
             }
@@ -111,29 +83,15 @@ pub fn escape(text: &str, out: &mut dyn Write) -> Result {
     out.write_str(rest)
 }
 
-fn marked(element: &str, text: &str, out: &mut dyn Write) -> Result {
-    if text.is_empty() {
-        return Ok(());
-    }
-    write!(out, "<{element}>")?;
-    escape(text, out)?;
-    write!(out, "</{element}>")
-}
-
-fn folded(words: usize, out: &mut dyn Write) -> Result {
-    write!(
-        out,
-        "<span class=\"neardup-folded\">[... {words} words ...]</span>"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Diff;
 
     fn page(a: &str, b: &str, context: Option<usize>) -> String {
         let mut page = String::new();
-        html(&Diff::new(a, b, &mut ()).unwrap(), context, &mut page).unwrap();
+        let diff = Diff::new(a, b, &mut ()).unwrap();
+        diff.print(&Html, context, &mut page).unwrap();
         page
     }
 
@@ -161,17 +119,5 @@ mod tests {
             page("x \u{202e}y", "x \u{202e}y", None),
             "x <span class=\"neardup-control\">U+202E</span>y"
         );
-    }
-
-    #[test]
-    fn sides() {
-        let diff = Diff::new("on Monday, at 3", "on Friday, at 3 pm", &mut ()).unwrap();
-        let side = |side| {
-            let mut out = String::new();
-            html_side(&diff, side, None, &mut out).unwrap();
-            out
-        };
-        assert_eq!(side(Side::A), "on <del>Monday</del>, at 3");
-        assert_eq!(side(Side::B), "on <ins>Friday</ins>, at 3<ins> pm</ins>");
     }
 }

@@ -1,15 +1,15 @@
 //! Differences of two texts, by words.
 //!
 //! [`Diff::new`] divides two texts into [`Span`]s that are equal, deleted, inserted or replaced, in
-//! the order of the texts; together they are both texts, to the last space. [`html`] and [`ansi`]
-//! write them for people.
+//! the order of the texts. The spans add up to both texts. [`Diff::pieces`] folds long equal spans,
+//! and [`Diff::print`] writes the pieces in a notation: [`html::Html`] or [`terminal::Terminal`].
 //!
 //! ```
-//! use neardup_textdiff::{Diff, html::html};
+//! use neardup_textdiff::{Diff, html::Html};
 //!
 //! let diff = Diff::new("Open on Monday.", "Open on Friday.", &mut ())?;
 //! let mut page = String::new();
-//! html(&diff, None, &mut page)?;
+//! diff.print(&Html, None, &mut page)?;
 //! assert_eq!(page, "Open on <del>Monday</del><ins>Friday</ins>.");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -17,35 +17,37 @@
 //! | step | module |
 //! |---|---|
 //! | words, punctuation and Chinese characters | `tokens` |
-//! | the tokens that both have, in one order (Myers) | `align` |
-//! | changes that read well | `cleanup` |
+//! | the longest common sequence of tokens (Myers) | `align` |
+//! | changes that are easy to read | `cleanup` |
 //! | white space, offsets | `spans` |
-//! | long equal stretches left out | `pieces` |
+//! | folding of long equal text | `pieces` |
+//! | output in a notation | `print`, [`html`], [`terminal`] |
 //!
 //! # Determinism, time and memory
 //!
-//! The result depends on the two texts alone. The search is Myers' in the form that Git uses: it
-//! gives up the shortest answer where that would take long. So at most some
-//! N · √N steps are made for N tokens, however different the texts are, and no clock is read.
-//! Memory is linear in the number of tokens. Longer texts than [`MAX_BYTES`] or [`MAX_TOKENS`] are
-//! refused.
+//! The result depends on the two texts alone. The search is Myers' algorithm with Git's cost limit:
+//! it accepts a longer list of changes where the shortest one would take long. So it takes about
+//! N · √N steps for N tokens, however different the texts are, and reads no clock. Memory is linear
+//! in the number of tokens. Texts longer than [`MAX_BYTES`] or [`MAX_TOKENS`] are refused.
 #![forbid(unsafe_code)]
 
 mod align;
-pub mod ansi;
 mod cleanup;
 mod control;
 mod host;
 pub mod html;
 mod pieces;
+mod print;
 mod spans;
+pub mod terminal;
 mod tokens;
 
 use std::fmt;
 use std::ops::Range;
 
 pub use host::Host;
-pub use pieces::{Piece, Pieces};
+pub use pieces::{Context, Piece, Pieces, View};
+pub use print::Notation;
 pub use tokens::{MAX_BYTES, MAX_TOKENS};
 
 /// Kind of a span.
@@ -57,7 +59,7 @@ pub enum Kind {
     Deleted,
     /// Only the second text has it.
     Inserted,
-    /// The second text has something else in its place.
+    /// The second text has other text instead.
     Replaced,
 }
 
@@ -77,13 +79,13 @@ impl Kind {
 /// Part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its bytes, which begin and end between characters.
+    /// Range of bytes, from a character boundary to another one.
     pub bytes: Range<usize>,
-    /// The same in characters (code points).
+    /// The same range in characters (code points).
     pub chars: Range<usize>,
 }
 
-/// Aligned parts of two texts, of which at most one is empty.
+/// Aligned parts of two texts. At most one of them is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Kind.
@@ -103,8 +105,8 @@ pub struct Diff<'a> {
 }
 
 impl<'a> Diff<'a> {
-    /// Compares two texts. `host` is asked now and then if to go on, and before memory is taken;
-    /// `&mut ()` is the host for programs that need neither.
+    /// Compares two texts. Calls `host` every few milliseconds, and before it allocates memory.
+    /// Programs that need neither pass `&mut ()`.
     ///
     /// # Errors
     /// If a text is too long.
@@ -113,7 +115,7 @@ impl<'a> Diff<'a> {
         Ok(Self { a, b, spans })
     }
 
-    /// The spans in the order of the texts. Two neighbours are never both equal or both changes.
+    /// The spans in the order of the texts. Equal spans and changes alternate.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
@@ -125,7 +127,7 @@ impl<'a> Diff<'a> {
         self.spans
     }
 
-    /// The text of a span of this comparison in both texts.
+    /// The parts of both texts in a span of this comparison.
     #[must_use]
     pub fn texts(&self, span: &Span) -> [&'a str; 2] {
         [&self.a[span.a.bytes.clone()], &self.b[span.b.bytes.clone()]]
@@ -144,20 +146,19 @@ impl<'a> Diff<'a> {
         [self.a, self.b]
     }
 
-    /// The spans to be shown. Of equal stretches the `context` words beside a change are kept, and
-    /// what is between is left out, if it is some words long; with `None` everything is kept.
+    /// The spans of a view, in which long equal text may be folded.
     #[must_use]
-    pub fn pieces(&self, context: Option<usize>) -> Pieces<'_> {
-        Pieces::new(self, context)
+    pub fn pieces(&self, view: View) -> Pieces<'_> {
+        Pieces::new(self, view)
     }
 }
 
-/// Error about a text that is not compared, since it is too long.
+/// Error: a text is too long to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLong {
-    /// It has this number of bytes, more than [`MAX_BYTES`].
+    /// The text has this number of bytes, more than [`MAX_BYTES`].
     Bytes(usize),
-    /// It has more tokens than [`MAX_TOKENS`].
+    /// The text has more tokens than [`MAX_TOKENS`].
     Tokens,
 }
 

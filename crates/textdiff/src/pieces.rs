@@ -1,87 +1,206 @@
-//! Spans to be shown, with long equal stretches left out.
+//! Pieces of a comparison that are shown, with long equal text folded.
+
+use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::tokens::is_blank;
 use crate::{Diff, Kind, Span};
 
-/// Fewest words that are left out. What says so is about as long.
-const FEWEST_FOLDED: usize = 5;
+/// Minimum number of words that are folded. The note about them is about as long.
+const MIN_FOLDED_WORDS: usize = 5;
+/// Minimum number of letters that are folded.
+const MIN_FOLDED_LETTERS: usize = 60;
+/// Number of letters within which the end of a word is searched, where a text is cut.
+const MAX_CUT_SHIFT: usize = 40;
 
-/// Part of a comparison as it is shown.
+/// Part of a comparison that is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Amount of equal text that is shown beside a change. `None` shows all equal text.
+    pub context: Option<Context>,
+    /// Shows changes of white space alone as equal text.
+    pub ignores_white_space: bool,
+}
+
+impl View {
+    /// View of all changes with this number of words beside them.
+    #[must_use]
+    pub fn with_words(context: Option<usize>) -> Self {
+        Self {
+            context: context.map(Context::Words),
+            ignores_white_space: false,
+        }
+    }
+}
+
+/// Amount of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Number of words. Each sign and each Chinese character is one.
+    Words(usize),
+    /// Number of characters other than white space. Text is cut at the end of a word if one is
+    /// near.
+    Letters(usize),
+}
+
+impl Context {
+    fn amount(self) -> usize {
+        match self {
+            Self::Words(amount) | Self::Letters(amount) => amount,
+        }
+    }
+
+    fn min_folded(self) -> usize {
+        match self {
+            Self::Words(_) => MIN_FOLDED_WORDS,
+            Self::Letters(_) => MIN_FOLDED_LETTERS,
+        }
+    }
+
+    /// Ranges of the words or letters in a text.
+    fn units<'t>(self, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
+        match self {
+            Self::Words(_) => {
+                let words = text.split_word_bound_indices();
+                let words = words.filter(|(_, word)| !is_blank(word));
+                Box::new(words.map(|(start, word)| start..start + word.len()))
+            }
+            Self::Letters(_) => {
+                let letters = text.char_indices().filter(|(_, c)| !c.is_whitespace());
+                Box::new(letters.map(|(start, c)| start..start + c.len_utf8()))
+            }
+        }
+    }
+
+    /// Offset behind the first `count` units.
+    fn end(self, text: &str, count: usize) -> usize {
+        match count.checked_sub(1) {
+            Some(last) => (self.units(text).nth(last)).map_or(text.len(), |unit| unit.end),
+            None => 0,
+        }
+    }
+
+    /// Offset where the text behind the first `count` units begins to be shown. Words begin without
+    /// the white space before them, and text cut at letters keeps its indentation.
+    fn tail_start(self, text: &str, count: usize) -> usize {
+        match self {
+            Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
+            Self::Letters(_) => self.end(text, count),
+        }
+    }
+
+    /// Moves a cut behind the first `count` units to the end of the word, if it is near.
+    fn word_end(self, text: &str, count: usize) -> usize {
+        match self {
+            Self::Letters(_) if count > 0 => {
+                let rest = text[self.end(text, count)..].chars().take(MAX_CUT_SHIFT);
+                match rest.take_while(|c| !c.is_whitespace()).count() {
+                    MAX_CUT_SHIFT => count,
+                    more => count + more,
+                }
+            }
+            _ => count,
+        }
+    }
+}
+
+/// Piece of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A span or a part of an equal one: its text in both originals, of which one may be empty.
+    /// Text that is shown. At most one side is empty.
     Text {
         /// Kind.
         kind: Kind,
-        /// Text of the first original.
+        /// Part of the first text.
         a: &'a str,
-        /// Text of the second original.
+        /// Part of the second text. If the piece is equal, they differ in white space at most.
         b: &'a str,
     },
-    /// Equal text that is left out.
+    /// Equal text that is not shown.
     Folded {
-        /// The text.
-        text: &'a str,
-        /// Number of its words, each sign and each Chinese character as one.
-        words: usize,
+        /// Part of the first text.
+        a: &'a str,
+        /// Part of the second text.
+        b: &'a str,
+        /// Number of words or letters, as the context counts.
+        amount: usize,
     },
 }
 
-/// Iterator over what is shown of a comparison, in the order of the texts.
+/// Iterator over the pieces of a comparison, in the order of the texts.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     diff: &'a Diff<'a>,
     spans: std::slice::Iter<'a, Span>,
-    context: Option<usize>,
+    view: View,
     is_first: bool,
-    /// The rest of the last span: what is left out, and what comes behind.
-    waiting: [Option<Piece<'a>>; 2],
+    /// Pieces behind the head of the last span: folded text and tail.
+    pending: [Option<Piece<'a>>; 2],
 }
 
 impl<'a> Pieces<'a> {
-    pub(crate) fn new(diff: &'a Diff<'a>, context: Option<usize>) -> Self {
+    pub(crate) fn new(diff: &'a Diff<'a>, view: View) -> Self {
         Self {
             diff,
             spans: diff.spans().iter(),
-            context,
+            view,
             is_first: true,
-            waiting: [None, None],
+            pending: [None, None],
         }
     }
 
-    /// Divides an equal text into what is shown before and what is shown behind; `None` if it is
-    /// shown as a whole. The first and the last text of a comparison have a change on one side.
-    fn folded(&self, text: &'a str, is_first: bool) -> Option<[Piece<'a>; 3]> {
-        let context = self.context?;
+    fn is_equal(&self, span: &Span) -> bool {
+        span.kind == Kind::Equal
+            || (self.view.ignores_white_space && self.diff.is_white_space(span))
+    }
+
+    /// Joins a span that is shown as equal with the equal spans behind it.
+    fn equal_texts(&mut self, span: &Span) -> [&'a str; 2] {
+        let mut last = span;
+        while let Some(next) = self.spans.as_slice().first()
+            && self.is_equal(next)
+        {
+            last = next;
+            self.spans.next();
+        }
+        let [a, b] = self.diff.originals();
+        [
+            &a[span.a.bytes.start..last.a.bytes.end],
+            &b[span.b.bytes.start..last.b.bytes.end],
+        ]
+    }
+
+    /// Divides equal texts into head, folded text and tail; `None` if all of it is shown. The first
+    /// and the last text of a comparison have a change on one side only.
+    fn folded(&self, texts: [&'a str; 2], is_first: bool) -> Option<[Piece<'a>; 3]> {
+        let context = self.view.context?;
         let is_last = self.spans.len() == 0;
-        let words = || (text.split_word_bound_indices()).filter(|(_, word)| !is_blank(word));
-        let total = words().count();
-        let before = if is_first { 0 } else { context };
-        let behind = if is_last { 0 } else { context };
+        let before = if is_first { 0 } else { context.amount() };
+        let behind = if is_last { 0 } else { context.amount() };
+        let total = context.units(texts[0]).count();
         let folded = total.checked_sub(before)?.checked_sub(behind)?;
-        if folded < FEWEST_FOLDED {
+        if folded < context.min_folded() {
             return None;
         }
-        let head = match before.checked_sub(1) {
-            Some(n) => words().nth(n).map_or(0, |(at, word)| at + word.len()),
-            None => 0,
-        };
-        let tail = match behind {
-            0 => text.len(),
-            _ => words().nth(total - behind).map_or(text.len(), |(at, _)| at),
-        };
-        let equal = |text| Piece::Text {
+        let head = context.word_end(texts[0], before);
+        let tail = context.word_end(texts[0], total - behind).max(head);
+        // White space may differ: both texts are cut at the same units, not at the same offsets.
+        let [a, b] = texts.map(|text| {
+            let (head, tail) = (context.end(text, head), context.tail_start(text, tail));
+            [&text[..head], &text[head..tail], &text[tail..]]
+        });
+        let equal = |n: usize| Piece::Text {
             kind: Kind::Equal,
-            a: text,
-            b: text,
+            a: a[n],
+            b: b[n],
         };
         let middle = Piece::Folded {
-            text: &text[head..tail],
-            words: folded,
+            a: a[1],
+            b: b[1],
+            amount: tail - head,
         };
-        Some([equal(&text[..head]), middle, equal(&text[tail..])])
+        Some([equal(0), middle, equal(2)])
     }
 }
 
@@ -89,30 +208,29 @@ impl<'a> Iterator for Pieces<'a> {
     type Item = Piece<'a>;
 
     fn next(&mut self) -> Option<Piece<'a>> {
-        for piece in &mut self.waiting {
+        for piece in &mut self.pending {
             if let Some(piece) = piece.take() {
                 return Some(piece);
             }
         }
         let span = self.spans.next()?;
         let is_first = std::mem::replace(&mut self.is_first, false);
-        let [a, b] = self.diff.texts(span);
-        if span.kind == Kind::Equal
-            && let Some([before, middle, behind]) = self.folded(a, is_first)
-        {
-            let shown = |piece: &Piece| !matches!(piece, Piece::Text { a: "", .. });
-            self.waiting[1] = Some(behind).filter(shown);
-            if !shown(&before) {
-                return Some(middle);
-            }
-            self.waiting[0] = Some(middle);
-            return Some(before);
+        if !self.is_equal(span) {
+            let ([a, b], kind) = (self.diff.texts(span), span.kind);
+            return Some(Piece::Text { kind, a, b });
         }
-        Some(Piece::Text {
-            kind: span.kind,
-            a,
-            b,
-        })
+        let texts = self.equal_texts(span);
+        let Some([head, middle, tail]) = self.folded(texts, is_first) else {
+            let ([a, b], kind) = (texts, Kind::Equal);
+            return Some(Piece::Text { kind, a, b });
+        };
+        let is_empty = |piece: &Piece| matches!(piece, Piece::Text { a: "", b: "", .. });
+        self.pending[1] = Some(tail).filter(|piece| !is_empty(piece));
+        if is_empty(&head) {
+            return Some(middle);
+        }
+        self.pending[0] = Some(middle);
+        Some(head)
     }
 }
 
@@ -123,7 +241,7 @@ mod tests {
 
     fn shown(a: &str, b: &str, context: Option<usize>) -> Vec<String> {
         let diff = Diff::new(a, b, &mut ()).unwrap();
-        (diff.pieces(context))
+        (diff.pieces(View::with_words(context)))
             .map(|piece| match piece {
                 Piece::Text {
                     kind: Kind::Equal,
@@ -134,13 +252,16 @@ mod tests {
                     a.to_owned()
                 }
                 Piece::Text { a, b, .. } => format!("{a}>{b}"),
-                Piece::Folded { text, words } => format!("[{words}:{}]", text.trim()),
+                Piece::Folded { a, b, amount } => {
+                    assert_eq!(a, b);
+                    format!("[{amount}:{}]", a.trim())
+                }
             })
             .collect()
     }
 
     #[test]
-    fn long_stretches_are_left_out() {
+    fn long_equal_text_is_folded() {
         let a = "1 2 3 4 5 6 7 old 1 2 3 4 5 6 7 8 9 gone 1 2 3 4 5 6";
         let b = "1 2 3 4 5 6 7 new 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6";
         assert_eq!(
@@ -173,28 +294,36 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost: what is shown and what is left out are both texts.
+        /// The pieces of any view add up to both texts.
         #[test]
         fn is_both_texts(
-            a in "([a-c]{1,2}[ ,\n]{0,2}){0,30}",
-            b in "([a-c]{1,2}[ ,\n]{0,2}){0,30}",
-            context in prop::option::of(0_usize..5),
+            a in "([a-c]{1,20}[ ,\n]{0,2}){0,30}",
+            b in "([a-c]{1,20}[ ,\n]{0,2}){0,30}",
+            context in prop::option::of((any::<bool>(), 0_usize..5)),
+            ignores_white_space in any::<bool>(),
         ) {
+            let context = context.map(|(is_words, amount)| match is_words {
+                true => Context::Words(amount),
+                false => Context::Letters(amount),
+            });
+            let letters = |text: &str| -> String { text.split_whitespace().collect() };
             let diff = Diff::new(&a, &b, &mut ()).unwrap();
             let mut rebuilt = [String::new(), String::new()];
-            for piece in diff.pieces(context) {
-                match piece {
-                    Piece::Text { a, b, .. } => {
-                        prop_assert!(!a.is_empty() || !b.is_empty());
-                        rebuilt[0] += a;
-                        rebuilt[1] += b;
+            for piece in diff.pieces(View { context, ignores_white_space }) {
+                let (kind, a, b) = match piece {
+                    Piece::Text { kind, a, b } => (kind, a, b),
+                    Piece::Folded { a, b, amount } => {
+                        prop_assert!(context.is_some() && amount > 0);
+                        (Kind::Equal, a, b)
                     }
-                    Piece::Folded { text, words } => {
-                        prop_assert!(context.is_some() && words >= FEWEST_FOLDED);
-                        rebuilt[0] += text;
-                        rebuilt[1] += text;
-                    }
+                };
+                prop_assert!(!a.is_empty() || !b.is_empty());
+                match kind {
+                    Kind::Equal if ignores_white_space => prop_assert_eq!(letters(a), letters(b)),
+                    kind => prop_assert_eq!(a == b, kind == Kind::Equal),
                 }
+                rebuilt[0] += a;
+                rebuilt[1] += b;
             }
             prop_assert_eq!(rebuilt, [a, b]);
         }

@@ -1,4 +1,4 @@
-//! Spans: the changes with the white space around them, and where they stand.
+//! Spans: the changes with the white space around them, and their offsets.
 
 use std::ops::Range;
 
@@ -33,16 +33,16 @@ pub(crate) fn spans(a: &str, b: &str, host: &mut dyn Host) -> Result<Vec<Span>, 
     Ok(builder.spans())
 }
 
-/// Bytes of both texts that are equal, or a change.
+/// Byte ranges of both texts that are equal, or a change.
 struct Pair {
     is_equal: bool,
     bytes: [Range<usize>; 2],
 }
 
-/// Puts spans together, from the start of the texts on.
+/// Builds spans from the start of the texts to the end.
 struct Builder<'a> {
     texts: [&'a str; 2],
-    /// Up to where both texts are divided, in bytes.
+    /// Offsets in bytes up to which both texts are divided.
     at: [usize; 2],
     parts: Vec<Pair>,
     host: &'a mut dyn Host,
@@ -83,14 +83,13 @@ impl Builder<'_> {
         }
     }
 
-    /// White space up to these bytes: equal, or a change.
+    /// White space up to these offsets: equal, or a change.
     fn gap(&mut self, ends: [usize; 2]) {
         let is_equal = self.rest(0, ends[0]) == self.rest(1, ends[1]);
         self.add(is_equal, ends);
     }
 
-    /// Tokens that text `own` has alone. Of the white space on both sides of them, one is that of
-    /// the other text.
+    /// Adds tokens of text `own` alone. The other text has the white space of one of their sides.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);
@@ -118,12 +117,12 @@ impl Builder<'_> {
         }
     }
 
-    /// The text that is not divided yet, up to a byte.
+    /// Text that is not divided yet, up to an offset.
     fn rest(&self, text: usize, end: usize) -> &str {
         &self.texts[text][self.at[text]..end]
     }
 
-    /// Adds all up to these bytes, to the last pair if that is of the same kind.
+    /// Adds both texts up to these offsets. A pair of the same kind as the last one extends it.
     fn add(&mut self, is_equal: bool, ends: [usize; 2]) {
         let starts = std::mem::replace(&mut self.at, ends);
         if starts == ends {
@@ -142,7 +141,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The pairs with their kinds, and their places in characters.
+    /// Adds kinds, and offsets in characters, to the pairs.
     fn spans(self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut chars = [0, 0];

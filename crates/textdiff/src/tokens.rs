@@ -1,8 +1,8 @@
-//! Tokens: what is compared as a whole.
+//! Tokens: units of comparison.
 //!
-//! They are the segments of [UAX 29] other than white space: words and numbers, each sign of
-//! punctuation, each Chinese character. White space is what lies between them (`spans`); so it does
-//! not draw words together that only stand beside equal spaces.
+//! Tokens are the segments of [UAX 29] other than white space: words and numbers, each sign of
+//! punctuation, each Chinese character. White space is not a token, because equal spaces would
+//! align words that do not correspond. `spans` compares the white space between tokens.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
 
@@ -14,14 +14,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::TooLong;
 use crate::host::{Host, push};
 
-/// Most bytes of a text that is compared.
+/// Maximum bytes of a text.
 pub const MAX_BYTES: usize = 1 << 24;
-/// Most tokens of a text that is compared: some 3 MB of English.
+/// Maximum number of tokens of a text: about 3 MB of English.
 pub const MAX_TOKENS: usize = 1 << 19;
 
 /// Segments between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 12;
-/// Bytes that a distinct token takes in the table of numbers, with the old table while it grows.
+/// Bytes of a distinct token in the table of numbers, and in the old table while it grows.
 const TABLE_BYTES: usize = 90;
 
 /// Tokens of a text.
@@ -90,7 +90,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
 
-/// A number for each token of two texts; equal ones have the same.
+/// Numbers the tokens of two texts. Equal tokens have equal numbers.
 pub(crate) fn numbers(a: &Tokens, b: &Tokens, host: &mut dyn Host) -> [Vec<u32>; 2] {
     host.reserve((a.len() + b.len()) * TABLE_BYTES);
     let mut table: HashMap<&str, u32> = HashMap::new();

@@ -2,10 +2,10 @@
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
-use crate::pg::catalog;
-use crate::pg::expr::{Expr, Form};
-use crate::pg::scan_path::{ScanPath, ScanQual};
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
+use neardup_pg::catalog;
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::scan_path::{ScanPath, ScanQual};
 
 /// The radius of a search as far as the planner can know it.
 #[derive(Clone, Copy)]

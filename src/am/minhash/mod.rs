@@ -5,10 +5,10 @@ pub mod search;
 use neardup_blocktree::bands::Bands;
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
-use crate::pg::value::Value;
 use crate::types::signature::{Signature, SignatureBall};
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Rel;
+use neardup_pg::value::Value;
 
 /// Hash of the scheme and the seed of a signature, for [`Bands::hash`]: equal for all that can be
 /// compared.

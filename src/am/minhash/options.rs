@@ -1,18 +1,16 @@
 //! The options of an index on signatures: how they become bands.
 use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_ROWS, MAX_BANDS};
+use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::errors::UserError;
 use crate::types::signature::{Bound, HASHES};
+use neardup_pg::errors::UserError;
 
 /// The most values in a band.
 pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 
 /// The length of signatures unless it is given, as that of `minhash()`.
 const DEFAULT_HASHES: usize = 128;
-
-/// Default of the option `similarity`, from which on all rows are found: the threshold of `~=`.
-const DEFAULT_SIMILARITY: f64 = 0.8;
 
 /// The options as they were given; 0 stands for those that were not.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -50,7 +48,7 @@ impl BandOptions {
             .raise();
         }
         let similarity = match self.similarity {
-            0.0 => DEFAULT_SIMILARITY,
+            0.0 => NEAR_DUPLICATE_SIMILARITY,
             given => given,
         };
         let mismatches = Bound::Similarity.mismatches(hashes, similarity) as usize;

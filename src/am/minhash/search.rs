@@ -8,6 +8,7 @@ use std::rc::Rc;
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::level_cursor::{FullScan, Row};
+use neardup_blocktree::metric::near_duplicate_mismatches;
 use neardup_blocktree::tree::Tree;
 
 use super::{scheme_hash, with_ball, with_signature};
@@ -15,10 +16,10 @@ use crate::am::index::Index;
 use crate::am::scan_keys::{ScanKey, ScanKeys, ScanQuals};
 use crate::am::search::{NearSearch, Step};
 use crate::am::strategies;
-use crate::pg::memory::work_mem;
 use crate::settings;
-use crate::storage::pages::IndexPages;
-use crate::types::signature::{Signature, near_duplicate};
+use crate::types::signature::Signature;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::pages::IndexPages;
 
 /// Condition of a scan key on the signature: at most some number of mismatches with a centre.
 struct SignatureQual<const N: usize> {
@@ -75,7 +76,11 @@ impl<const N: usize> BandSearch<N> {
             });
         }
         with_signature(key.value(), |center| match key.strategy() {
-            strategies::NEAR => qual(center, near_duplicate(center.values.len()), false),
+            strategies::NEAR => qual(
+                center,
+                near_duplicate_mismatches(center.values.len()),
+                false,
+            ),
             _ => qual(center, 0, false),
         })
     }

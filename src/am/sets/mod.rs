@@ -4,8 +4,8 @@ pub mod search;
 
 use neardup_sketch::memory::GrowVec;
 
-use crate::pg::arrays;
-use crate::pg::value::Value;
+use neardup_pg::arrays;
+use neardup_pg::value::Value;
 
 /// The set of an array's elements, in ascending order, each once. NULLs are in no set.
 pub fn elements(array: Value) -> Vec<u64> {

@@ -9,8 +9,8 @@ use crate::am::index::Index;
 use crate::am::scan_keys::{ScanKey, ScanKeys, ScanQuals};
 use crate::am::search::{NearSearch, Step};
 use crate::am::strategies;
-use crate::pg::memory::work_mem;
-use crate::storage::pages::IndexPages;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::pages::IndexPages;
 
 /// A search of an index on sets.
 pub struct SetSearch<const N: usize> {

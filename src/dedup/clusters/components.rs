@@ -11,13 +11,13 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::methods::{Links, Method};
 use crate::dedup::keys::KeyType;
 use crate::dedup::limits::{share, too_many};
-use crate::pg::caller_sql::Query;
-use crate::pg::cursor::Store;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::spi::{self, Connection};
-use crate::pg::value::{OwnedValue, Value};
-use crate::storage::temp::TempSpace;
+use neardup_pg::caller_sql::Query;
+use neardup_pg::cursor::Store;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::spi::{self, Connection};
+use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::value::{OwnedValue, Value};
 
 export! {
     guarded "neardup_components" => of_bigint;
@@ -150,8 +150,12 @@ fn read_pairs(
     if let Some((_, known)) = &last {
         keys.push(&[known.get()]);
     }
-    let dense = ExternalSort::new(share());
-    Links { nodes, ends, dense }
+    let crowded = ExternalSort::new(share());
+    Links {
+        nodes,
+        ends,
+        crowded,
+    }
 }
 
 /// Stores each key with the numbers of its representative and of itself.
@@ -180,7 +184,7 @@ fn group(
     });
 }
 
-/// Centers of a graph without dense nodes.
+/// Representatives of a graph without crowded nodes.
 struct NoCenters;
 
 impl Centers<TempSpace, 1> for NoCenters {

@@ -1,44 +1,45 @@
-//! The fingerprints, or signatures, and rows of a table that have near-duplicates, numbered.
+//! Graph of the fingerprints or signatures that have near-duplicates, and their rows.
 //!
-//! No list here is kept in memory beyond its share: they are sorted, in temporary files if they are
-//! long.
+//! Each list takes its share of memory. The rest is in temporary files.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
 
 use crate::dedup::limits::too_many;
-use crate::storage::temp::TempSpace;
+use neardup_pg::storage::temp::TempSpace;
 
-/// Nodes, what is near what, and the rows of each node. A node is a fingerprint in one scope, or
-/// rows with equal signatures. `M` is one more than the words of what is known of a row, `D` than
-/// those of what is known of a dense node.
+/// Nodes, pairs of near nodes, and the rows of each node. A node is a fingerprint in one scope, or
+/// rows with equal signatures. `M` is one more than the number of words that identify a node. `D`
+/// is the number of words of an entry of a crowded node.
 pub struct Graph<const M: usize, const D: usize> {
     /// Number of nodes.
     pub nodes: u32,
-    /// Their rows: the address, as the snapshot sees it, then what is known of the row; behind it
-    /// the node.
+    /// Rows of nodes: the address at which the snapshot sees the row, then the words that identify
+    /// the node. Behind them the number of the node.
     pub members: ExternalSort<TempSpace, M>,
-    /// Pairs, two entries each: the pair's number, then the scope's number and the node. Of a pair
-    /// that is in several scopes the two of each scope follow each other.
+    /// Two entries for each pair: the number of the pair, then the number of the scope and the
+    /// node. A pair that is in several scopes has two entries in each.
     pub ends: ExternalSort<TempSpace, 2>,
-    /// Nodes near so many others that not all of those pairs are known. Of fingerprints: the node,
-    /// then the fingerprint; behind it the scope's number. Of signatures, an entry for each crowded
-    /// bucket: the node, the bucket and the sketch; behind them the entry in the index.
-    pub dense: ExternalSort<TempSpace, D>,
+    /// Entries of crowded nodes, which are near so many others that not all of their pairs are
+    /// known. A crowded fingerprint has one: the node, then the fingerprint, and behind them the
+    /// number of the scope. A signature has one for each crowded bucket: the node, the bucket and
+    /// the sketch, and behind them the entry in the index.
+    pub crowded: ExternalSort<TempSpace, D>,
     /// Number of pairs of the graphs that were appended to this one.
     pairs: u64,
-    /// Reason why pairs may have been left out that no others connect.
+    /// Reason why a skipped pair may connect what no other pairs connect.
     pub gap: Gap,
 }
 
-/// Why the pairs that [`Thinning::Forest`] leaves do not connect all that is connected.
+/// Reason why the pairs of [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not
+/// connect everything that is connected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// No reason: the pairs connect all that is connected.
+    /// No reason: the pairs connect everything.
     None,
-    /// A fingerprint in a pair has no row that the snapshot sees, and is no node.
-    Unseen,
-    /// A fingerprint in a pair is of one of several scopes with the same hash.
+    /// A fingerprint in a pair has no visible row, so it is not a node.
+    Invisible,
+    /// A fingerprint in a pair is in one of several scopes with the same hash.
     Scopes,
 }
 
@@ -49,15 +50,15 @@ impl<const M: usize, const D: usize> Graph<M, D> {
             nodes: 0,
             members: ExternalSort::new(memory),
             ends: ExternalSort::new(memory),
-            dense: ExternalSort::new(memory),
+            crowded: ExternalSort::new(memory),
             pairs: 0,
             gap: Gap::None,
         }
     }
 
-    /// A new node.
-    pub fn node(&mut self) -> u32 {
-        // The last number stands for none.
+    /// Adds a node and returns its number.
+    pub fn add_node(&mut self) -> u32 {
+        // The last number means no node.
         if self.nodes == u32::MAX - 1 {
             too_many();
         }
@@ -65,7 +66,8 @@ impl<const M: usize, const D: usize> Graph<M, D> {
         self.nodes - 1
     }
 
-    /// Adds the nodes of another graph, none of which is near one of these. Neither has dense ones.
+    /// Adds another graph. No node of it is near a node of this graph, and both are without crowded
+    /// nodes.
     pub fn append(&mut self, files: &mut TempSpace, mut other: Self) {
         let (nodes, mut pairs) = (self.nodes, 0);
         if u64::from(nodes) + u64::from(other.nodes) >= u64::from(u32::MAX) {
@@ -88,19 +90,19 @@ impl<const M: usize, const D: usize> Graph<M, D> {
     }
 
     /// Adds a row of a node.
-    pub fn member<const N: usize>(
+    pub fn add_member<const N: usize>(
         &mut self,
         files: &mut TempSpace,
         row: Tid,
-        known: &Key<N>,
+        identity: &Key<N>,
         node: u32,
     ) {
         self.members
-            .push(files, in_front(row.packed(), known), number(node));
+            .push(files, in_front(row.packed(), identity), number(node));
     }
 }
 
-/// A key with a word in front.
+/// Returns a key with a word in front.
 pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<M> {
     const { assert!(M == N + 1) };
     let mut joined = [0; M];
@@ -109,7 +111,7 @@ pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<
     joined
 }
 
-/// A number where a list has a row.
+/// Returns a number as a row, for lists that have a row behind each key.
 pub fn number(number: u32) -> Tid {
     Tid::from_packed(u64::from(number))
 }

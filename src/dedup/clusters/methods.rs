@@ -6,8 +6,8 @@ use neardup_blocktree::sort::{Entry, ExternalSort};
 use super::graph::number;
 use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
-use crate::pg::errors::UserError;
-use crate::storage::temp::TempSpace;
+use neardup_pg::errors::UserError;
+use neardup_pg::storage::temp::TempSpace;
 
 /// Method of grouping rows that are near each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,20 +31,23 @@ impl Method {
     }
 }
 
-/// Entries of dense nodes.
-pub type Dense<const D: usize> = ExternalSort<TempSpace, D>;
+/// Callback for each entry that a method has handled.
+type Done<'a> = &'a mut dyn FnMut();
+
+/// Entries of crowded nodes.
+pub type Crowded<const D: usize> = ExternalSort<TempSpace, D>;
 
 /// The parts of a [`Graph`](super::graph::Graph) that grouping needs.
 pub struct Links<const D: usize> {
     pub nodes: u32,
     pub ends: ExternalSort<TempSpace, 2>,
-    pub dense: Dense<D>,
+    pub crowded: Crowded<D>,
 }
 
 impl<const D: usize> Links<D> {
-    /// A phase that comes once to each end of a pair, and to each entry of a dense node.
+    /// Begins a phase that handles each end of a pair and each entry of a crowded node once.
     fn progress(&self, phase: &'static str) -> Progress {
-        let total = self.ends.len() + self.dense.len();
+        let total = self.ends.len() + self.crowded.len();
         Progress::new(phase, "entries", total as f64)
     }
 
@@ -56,66 +59,66 @@ impl<const D: usize> Links<D> {
         centers: &mut impl Centers<TempSpace, D>,
     ) {
         let mut star = Star::<TempSpace, D>::new(share());
-        // The ends were added node after node, in which order the ranks stand. In that of the pairs
-        // each would ask for another page of them.
+        // The ends are in the order of nodes, and so are the ranks. In the order of pairs, each end
+        // would load another page of the ranks.
         let mut ends = ExternalSort::<TempSpace, 2>::new(share());
         self.ends.as_added(files, |files, end| {
             let (_, node) = split(end.key[1]);
             let rank = ranks.get(files, node);
             ends.push(files, end.key, number(rank));
         });
-        let mut pairs = Pairs::default();
+        let mut pairs = PairJoin::default();
         let mut progress = self.progress("reading pairs");
         drop(self.ends);
         ends.in_order(files, None, |files, end| {
             progress.advance(1);
-            pairs.add(end, |a, b| star.near(files, a, b));
+            pairs.add(end, |a, b| star.add_pair(files, a, b));
         });
         drop(ends);
-        self.dense.as_added(files, |files, entry| {
+        self.crowded.as_added(files, |files, entry| {
             progress.advance(1);
             let rank = ranks.get(files, entry.key[0] as u32);
-            star.dense(files, rank, entry);
+            star.add_crowded(files, rank, entry);
         });
-        drop(self.dense);
+        drop(self.crowded);
         let mut progress = Progress::new("making clusters", "entries", star.len() as f64);
         star.finish(files, ranks, centers, &mut || progress.advance(1));
     }
 
-    /// Replaces the rank of each node by the lowest of its component. `connect` joins dense nodes
+    /// Replaces the rank of each node by the lowest of its component. `connect` joins crowded nodes
     /// that are near each other.
     pub fn connected(
         mut self,
         files: &mut TempSpace,
         ranks: &mut Paged<TempSpace>,
-        connect: impl FnOnce(&mut TempSpace, Dense<D>, &mut Connected<TempSpace>, &mut dyn FnMut()),
+        connect: impl FnOnce(&mut TempSpace, Crowded<D>, &mut Connected<TempSpace>, Done),
     ) {
         let mut connected = Connected::new(files, self.nodes, share());
-        let mut pairs = Pairs::default();
+        let mut pairs = PairJoin::default();
         let mut progress = self.progress("making clusters");
         self.ends.in_order(files, None, |files, end| {
             progress.advance(1);
-            pairs.add(end, |(a, _), (b, _)| connected.near(files, a, b));
+            pairs.add(end, |(a, _), (b, _)| connected.connect(files, a, b));
         });
         drop(self.ends);
-        connect(files, self.dense, &mut connected, &mut || {
+        connect(files, self.crowded, &mut connected, &mut || {
             progress.advance(1)
         });
         connected.finish(files, ranks);
     }
 }
 
-/// Node, and what stands behind it in the list of ends: its rank, where a method needs that.
+/// Node, and its rank if the method needs it.
 type End = (u32, u32);
 
-/// Pairs of nodes, from their ends.
+/// Joins the ends of pairs of nodes.
 #[derive(Default)]
-struct Pairs {
-    /// An end whose other has not come yet, behind the pair and the scope.
+struct PairJoin {
+    /// Pair and scope of an end whose other end is missing, and this end.
     open: Option<([u64; 2], End)>,
 }
 
-impl Pairs {
+impl PairJoin {
     fn add(&mut self, end: Entry<2>, near: impl FnOnce(End, End)) {
         let [pair, rest] = end.key;
         let (scope, node) = split(rest);

@@ -12,9 +12,9 @@ use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers};
 use crate::dedup::tid_set::{TidSet, highest};
-use crate::pg::locked_index::LockedIndex;
-use crate::storage::heap_fetch::HeapFetch;
-use crate::storage::temp::TempSpace;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::storage::temp::TempSpace;
 
 /// Most scopes of one hash whose rows are searched apart: each part reads the whole index.
 const MOST_PARTS: u32 = 64;

@@ -7,9 +7,9 @@
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
-use crate::pg::memory::work_mem;
-use crate::storage::heap_fetch::HeapFetch;
-use crate::storage::temp::TempSpace;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::storage::temp::TempSpace;
 
 /// Pairs of the first batch. Each batch is twice the one before, up to a limit.
 const FIRST_BATCH: u64 = 1024;

@@ -1,31 +1,31 @@
-//! `neardup_pairs`: all pairs of a table's rows within a distance.
+//! `neardup_pairs`: all pairs of a table's rows within a bound.
 //!
-//! The searches keep within `work_mem`: that of fingerprints in [`neardup_blocktree::pairs`], whose
-//! rows `in_table_order` looks up, with `workers` where there are some; that of signatures in
-//! `super::signatures` and, beyond what the index guarantees, in `exhaustive`.
-mod bands;
-mod exhaustive;
-mod fingerprints;
+//! [`neardup_blocktree::pairs`] searches the index, within `work_mem`. The index knows the distance
+//! of two fingerprints, so only the rows are looked up (`in_table_order`), by several processes if
+//! there are workers. The index knows a lower bound for the mismatches of two signatures, so
+//! `signature_edges` compares the signatures in the table.
+mod fingerprint_pairs;
 mod in_table_order;
-mod search;
-mod signatures;
+mod planned_search;
+mod signature_edges;
+mod signature_pairs;
 mod workers;
 
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::{Bound, SearchBound};
-use super::signatures::groups::{Groups, Side};
+use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_index;
-use crate::pg::caller_sql::Condition;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::srf::SetReturning;
-use crate::pg::tid::item_pointer;
-use crate::storage::heap_fetch::note_read;
-pub use fingerprints::FingerprintPairs;
-pub use signatures::SignaturePairs;
+pub use fingerprint_pairs::FingerprintPairs;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::srf::SetReturning;
+use neardup_pg::storage::heap_fetch::note_read;
+use neardup_pg::tid::item_pointer;
+pub use signature_pairs::SignaturePairs;
 
 export! {
     guarded "neardup_pairs" => pairs;
@@ -64,13 +64,13 @@ pub trait PairSearch {
     }
 }
 
-/// Source of the pairs of different signatures. Each signature stands for its group.
+/// Source of the pairs of different signatures, for any number of words in a key.
 trait EdgeSource {
-    /// The sides of the next pair and their mismatches. `relations` opens the index, which is not
-    /// open between two calls.
+    /// Returns the sides of the next pair and their mismatches. `relations` opens the index, which
+    /// is closed between two calls.
     fn next_edge(
         &mut self,
-        groups: &mut Groups,
+        equal_rows: &mut EqualRows,
         relations: &dyn Fn() -> LockedIndex,
     ) -> Option<([Side; 2], u32)>;
 }
@@ -142,19 +142,16 @@ impl PairSet {
     }
 }
 
-impl SetReturning for Option<PairSet> {
+impl SetReturning for PairSet {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
-        let Some(set) = self else {
+        let Some((rows, differing)) = self.search.next_pair() else {
             return false;
         };
-        let Some((rows, differing)) = set.search.next_pair() else {
-            return false;
-        };
-        for (pointer, tid) in set.pointers.iter_mut().zip(rows) {
+        for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
             *pointer = item_pointer(tid);
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
-        columns.extend(set.bound.columns(differing));
+        columns.extend(self.bound.columns(differing));
         true
     }
 }

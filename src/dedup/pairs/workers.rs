@@ -14,13 +14,13 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::{self, ForkNumber, WaitEventIPC};
 
 use super::PairSearch;
-use super::fingerprints::FingerprintPairs;
+use super::fingerprint_pairs::FingerprintPairs;
 use super::in_table_order::Found;
 use crate::am::keys::Layout;
 use crate::dedup::scope::ScopeColumns;
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::server;
-use crate::pg::workers::{Job, Worker, Workers, export_worker};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::server;
+use neardup_pg::workers::{Job, Worker, Workers, export_worker};
 
 /// The function that a worker is started with.
 const ENTRY_POINT: &CStr = c"neardup_pairs_worker";

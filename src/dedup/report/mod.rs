@@ -2,28 +2,28 @@
 //!
 //! It asks by queries of the caller's own: the functions for clusters and for the histogram, and
 //! the table for names and texts. So they take the caller's rights and see the same snapshot.
-mod arguments;
-mod groups;
+mod largest_clusters;
 mod levels;
 mod queries;
+mod report_arguments;
 mod subject;
 
-use neardup_report::data::{Group, Histogram, Member, Radius, Report};
+use neardup_report::data::{Group, Histogram, Limits, Member, Radius, Report};
 use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
 use super::bound::Bound;
 use super::source::find_index;
 use crate::am::keys::require_distances;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::memory::ServerHost;
-use crate::pg::spi;
-use crate::pg::text;
-use arguments::{Arguments, shown};
-use groups::{FoundGroup, Largest, Totals};
+use largest_clusters::{FoundGroup, Largest, Totals};
 use levels::{distance, levels};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::memory::ServerHost;
+use neardup_pg::spi;
+use neardup_pg::text;
 use queries::Queries;
+use report_arguments::{Arguments, shown};
 use subject::Subject;
 
 export! {
@@ -36,7 +36,7 @@ fn report(call: &mut Call) -> pg_sys::Datum {
     let report = {
         let arguments = Arguments::read(call);
         let (function, column) = (call.function_oid(), arguments.column.as_deref());
-        let relation = call.oid(arguments::RELATION);
+        let relation = call.oid(report_arguments::RELATION);
         let index = find_index(function, relation, column, arguments.bound);
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
@@ -63,25 +63,7 @@ fn gather(
     spi::connected(c"SELECT report", |connection| {
         let queries = Queries::new(connection, function, index, subject, arguments);
         let (rows, bytes) = queries.rows();
-        let mut largest = Largest::new(arguments.limits);
-        let mut totals: Vec<Totals> = levels.iter().map(|_| Totals::default()).collect();
-        queries.clusters(levels[chosen], |row| {
-            totals[chosen].add(row);
-            largest.add(row);
-        });
-        let mut found = largest.into_groups();
-        for row in found.iter_mut().flat_map(|group| &mut group.rows[1..]) {
-            row.goes_at.push(chosen);
-        }
-        for number in (0..levels.len()).filter(|&number| number != chosen) {
-            mark(
-                &queries,
-                levels[number],
-                number,
-                &mut totals[number],
-                &mut found,
-            );
-        }
+        let (totals, found) = find_clusters(&queries, &levels, chosen, arguments.limits);
         let radius = |(&level, totals): (&Bound, Totals)| Radius {
             distance: distance(level),
             groups: totals.groups,
@@ -113,6 +95,30 @@ fn gather(
             limits: arguments.limits,
         }
     })
+}
+
+/// Returns the totals of each bound, and the largest clusters of the chosen one.
+fn find_clusters(
+    queries: &Queries,
+    levels: &[Bound],
+    chosen: usize,
+    limits: Limits,
+) -> (Vec<Totals>, Vec<FoundGroup>) {
+    let mut largest = Largest::new(limits);
+    let mut totals: Vec<Totals> = levels.iter().map(|_| Totals::default()).collect();
+    queries.clusters(levels[chosen], |row| {
+        totals[chosen].add(row);
+        largest.add(row);
+    });
+    let mut found = largest.into_groups();
+    for row in found.iter_mut().flat_map(|group| &mut group.rows[1..]) {
+        row.goes_at.push(chosen);
+    }
+    for number in (0..levels.len()).filter(|&number| number != chosen) {
+        let totals = &mut totals[number];
+        mark(queries, levels[number], number, totals, &mut found);
+    }
+    (totals, found)
 }
 
 /// Adds up the clusters of another bound, and notes which of the rows found would go there.

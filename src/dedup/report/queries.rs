@@ -5,17 +5,17 @@ use neardup_blocktree::key::Tid;
 use neardup_report::data::{Bar, Measure, Text};
 use pgrx::pg_sys;
 
-use super::arguments::{Arguments, shown};
-use super::groups::ClusterRow;
+use super::largest_clusters::ClusterRow;
 use super::levels::widest;
+use super::report_arguments::{Arguments, shown};
 use super::subject::Subject;
 use crate::dedup::bound::Bound;
-use crate::pg::caller_sql::Condition;
-use crate::pg::catalog;
-use crate::pg::cursor::Parameter;
-use crate::pg::spi::{self, Connection};
-use crate::pg::tid::item_pointer;
-use crate::pg::value::Value;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::catalog;
+use neardup_pg::cursor::Parameter;
+use neardup_pg::spi::{self, Connection};
+use neardup_pg::tid::item_pointer;
+use neardup_pg::value::Value;
 
 /// Bytes of all texts of a page together.
 const MOST_TEXT: i64 = 16 << 20;

@@ -2,16 +2,16 @@
 use neardup_report::data::Measure;
 use pgrx::pg_sys;
 
-use super::arguments::{Arguments, shown};
+use super::report_arguments::{Arguments, shown};
 use crate::am::index::{Index, metric_of, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::bound::{Bound, SearchBound};
-use crate::pg::caller_sql::Expression;
-use crate::pg::catalog::{base_type, is_text, qualified_relation};
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::rel::Rel;
-use crate::pg::unique_keys::primary_key_column;
 use crate::types::signature::similarity;
+use neardup_pg::caller_sql::Expression;
+use neardup_pg::catalog::{base_type, is_text, qualified_relation};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::rel::Rel;
+use neardup_pg::unique_keys::primary_key_column;
 
 /// A table with its index.
 pub struct Subject {

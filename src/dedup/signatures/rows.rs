@@ -6,11 +6,11 @@ use crate::am::index::Index;
 use crate::am::keys::Layout;
 use crate::am::minhash::{scheme_hash, with_signature};
 use crate::dedup::scope::{ScopeColumns, ScopeNumbers, Values};
-use crate::pg::index_columns::IndexColumns;
-use crate::pg::locked_index::LockedIndex;
-use crate::pg::rel::Rel;
-use crate::pg::value::Value;
-use crate::storage::heap_fetch::HeapFetch;
+use neardup_pg::index_columns::IndexColumns;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::rel::Rel;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::value::Value;
 
 /// Bytes that a scope of short values takes in memory, allocations included.
 const SCOPE_BYTES: usize = 128;

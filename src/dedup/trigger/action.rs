@@ -1,18 +1,19 @@
 //! Actions on a row that repeats another.
 use pgrx::PgSqlErrorCode;
 
-use super::arguments::{Action, Arguments};
 use super::columns::Columns;
 use super::log::LogTable;
 use super::lookup::{self, Found};
 use super::marks::{self, Marks};
 use super::names;
-use crate::pg::acl::{has_policies, may_select};
-use crate::pg::errors::UserError;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::row_lock::{Locked, Mode};
-use crate::pg::value::{OwnedValue, Value};
+use super::trigger_arguments::{Action, Arguments};
+use crate::am::metric::ValueMetric;
+use neardup_pg::acl::{has_policies, may_select};
+use neardup_pg::errors::UserError;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::row_lock::{Locked, Mode};
+use neardup_pg::value::{OwnedValue, Value};
 
 /// An action with what it needs.
 pub enum PreparedAction {

@@ -3,22 +3,22 @@ use core::cmp::Ordering;
 use core::ops::Deref;
 use std::ffi::{CStr, CString};
 
+use neardup_blocktree::index_metric::IndexMetric;
+use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::arguments::{Action, Arguments};
 use super::names;
-use super::near::Length;
+use super::trigger_arguments::{Action, Arguments};
 use crate::am::cost::search_cost;
 use crate::am::index::metric_of;
 use crate::am::keys::Layout;
-use crate::am::metric::Metric;
 use crate::am::strategies;
-use crate::pg::catalog;
-use crate::pg::equality::EqualColumn;
-use crate::pg::errors::UserError;
-use crate::pg::local_rows::{self, Reader};
-use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::unique_keys::primary_key_column;
+use neardup_pg::catalog;
+use neardup_pg::equality::EqualColumn;
+use neardup_pg::errors::UserError;
+use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::rel::{OpenRelation, Rel};
+use neardup_pg::unique_keys::primary_key_column;
 
 /// The extension's own types, by the schema that it is in.
 #[derive(Clone, Copy)]
@@ -115,7 +115,7 @@ pub struct Columns {
     /// Within whose equal values rows are compared, in the order of the index's columns.
     pub scope: Vec<EqualColumn>,
     pub index: pg_sys::Oid,
-    pub metric: Metric,
+    pub metric: IndexMetric,
     /// The greatest distance of near-duplicates.
     pub limit: u32,
 }
@@ -135,11 +135,11 @@ impl Columns {
         let column_type = table.attribute(named.fingerprint).atttypid;
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
         // Whatever index there is: an argument that makes no sense is told first.
-        let any_length = match holds_signatures {
-            true => Length::Hashes(1),
-            false => Length::Bits(64),
+        let any_width = match holds_signatures {
+            true => Metric::Jaccard(1),
+            false => Metric::Hamming { bits: 64 },
         };
-        arguments.or_invalid(arguments.near.limit(any_length));
+        arguments.or_invalid(arguments.near.limit(any_width));
         arguments.or_invalid(arguments.check_similarity());
         let found = find_index(table, &named, arguments);
         let Some((index, scope, metric, limit)) = found else {
@@ -208,7 +208,7 @@ fn check_types(table: Rel, mark: i16, key: i16) {
 struct Suitable<'a> {
     index: Rel<'a>,
     scope: Vec<EqualColumn>,
-    metric: Metric,
+    metric: IndexMetric,
     limit: u32,
 }
 
@@ -232,7 +232,7 @@ fn find_index(
     table: Rel,
     named: &NamedColumns,
     arguments: &Arguments,
-) -> Option<(pg_sys::Oid, Vec<EqualColumn>, Metric, u32)> {
+) -> Option<(pg_sys::Oid, Vec<EqualColumn>, IndexMetric, u32)> {
     // All are opened, and stay locked, so that none is dropped meanwhile.
     let indexes = table.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes
@@ -241,15 +241,15 @@ fn find_index(
     let suitable = opened.iter().filter_map(|index| {
         let index = index.rel();
         let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
-        let values = Layout::of(index).values;
+        let layout = Layout::of(index);
         if !index.holds_all_with_null(table, named.mark)
-            || values.are_balls()
-            || !values.have_distances()
+            || layout.has_balls
+            || !layout.metric.has_distances()
         {
             return None;
         }
         let metric = metric_of(index);
-        let limit = arguments.or_invalid(arguments.near.limit(length(index, &metric)));
+        let limit = arguments.or_invalid(arguments.near.limit(metric.with_hashes()));
         (metric.finds_all_within(limit)).then_some(Suitable {
             index,
             scope,
@@ -259,14 +259,6 @@ fn find_index(
     });
     let best = suitable.min_by(Suitable::compare)?;
     Some((best.index.oid(), best.scope, best.metric, best.limit))
-}
-
-/// The length of the values of an index.
-pub fn length(index: Rel, metric: &Metric) -> Length {
-    match metric.bands() {
-        Some(bands) => Length::Hashes(bands.hashes()),
-        None => Length::Bits(64 * Layout::of(index).values.words() as u32),
-    }
 }
 
 /// The columns of a scope, by an index that has exactly these in front of the fingerprint's.

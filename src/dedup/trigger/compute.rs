@@ -4,15 +4,15 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::arguments::{Arguments, OPTIONS};
 use super::columns::{Columns, Types};
-use crate::pg::catalog;
-use crate::pg::errors::UserError;
-use crate::pg::generated::GeneratedColumns;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::spi;
-use crate::pg::value::{OwnedValue, Value};
+use super::trigger_arguments::{Arguments, OPTIONS};
+use neardup_pg::catalog;
+use neardup_pg::errors::UserError;
+use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::spi;
+use neardup_pg::value::{OwnedValue, Value};
 
 /// Source of fingerprints.
 pub enum Fingerprints {

@@ -1,16 +1,18 @@
-//! Publishing the rows that a trigger compares (`crate::registry`).
+//! Publishing the rows that a trigger compares (`neardup_pg::registry`).
 use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::arguments::Arguments;
-use super::columns::{Columns, length, scope_columns};
+use super::columns::{Columns, scope_columns};
+use super::compared::Compared;
+use super::trigger_arguments::Arguments;
 use crate::am::keys::{Layout, scope_value_hash};
-use crate::pg::equality::EqualColumn;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::{OpenRelation, Rel, Trigger};
-use crate::pg::value::Value;
-use crate::registry::{self, Near, Owner, Row};
+use crate::am::metric::ValueMetric;
+use neardup_pg::equality::EqualColumn;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::registry::{self, Near, Owner, Row};
+use neardup_pg::rel::{OpenRelation, Rel, Trigger};
+use neardup_pg::value::Value;
 
 /// The rows of one trigger in one statement.
 pub struct Flight {
@@ -67,15 +69,15 @@ impl Flight {
         registry::withdraw(self.owner);
     }
 
-    /// The new row, or the new version of one, as others compare theirs with it.
+    /// Returns the values of a new row, or of a new version, with which others compare their rows.
     pub fn row(
         &self,
         columns: &Columns,
         row: &NewRow,
-        fingerprint: Value,
-        scope: &[Value],
+        compared: &Compared,
         is_update: bool,
     ) -> Row {
+        let fingerprint = compared.fingerprint.get();
         let (kind, value) = (
             columns.metric.group(fingerprint),
             columns.metric.in_flight(fingerprint),
@@ -92,7 +94,7 @@ impl Flight {
             Some(self.group(kind, columns, &values?))
         });
         Row {
-            group: self.group(kind, &columns.scope, scope),
+            group: self.group(kind, &columns.scope, &compared.scope_values()),
             other_groups: other_groups.collect(),
             value,
             table: self.owner.table,
@@ -176,14 +178,13 @@ fn other_scopes(
 /// The greatest radius of the table's triggers with this function that compare the same rows.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
-    let index = OpenRelation::index(columns.index, pg_sys::AccessShareLock);
-    let length = length(index.rel(), &columns.metric);
+    let metric = columns.metric.with_hashes();
     (table.triggers().iter())
         .filter(|other| other.function == function)
         // What makes no sense is an error when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
-        .filter_map(|other| other.near.limit(length).ok())
+        .filter_map(|other| other.near.limit(metric).ok())
         .fold(columns.limit, u32::max)
 }
 
@@ -198,8 +199,8 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
         if form.is_ready
             && form.columns.last() == Some(&column)
             && index.rel().is_neardup_index()
-            && !Layout::of(index.rel()).values.are_balls()
-            && Layout::of(index.rel()).values.have_distances()
+            && !Layout::of(index.rel()).has_balls
+            && Layout::of(index.rel()).metric.has_distances()
         {
             last = oid;
         }

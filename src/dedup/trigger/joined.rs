@@ -10,11 +10,12 @@ use std::collections::VecDeque;
 use pgrx::pg_sys;
 
 use super::columns::Columns;
+use super::compared::Compared;
 use super::lookup::{self, Found, Query};
 use super::marks::Marks;
-use crate::pg::rel::Rel;
-use crate::pg::server;
-use crate::pg::value::{OwnedValue, Value};
+use neardup_pg::rel::Rel;
+use neardup_pg::server;
+use neardup_pg::value::{OwnedValue, Value};
 
 /// Largest number of originals that are kept. The oldest is dropped for a new one.
 const MAX_ORIGINALS: usize = 1000;
@@ -41,25 +42,7 @@ impl Place {
 /// Copy of an original's values. The row may have changed since, so [`find`] reads it again.
 struct Original {
     key: OwnedValue,
-    fingerprint: OwnedValue,
-    /// The values of the scope columns, in the index's order.
-    scope: Vec<OwnedValue>,
-}
-
-impl Original {
-    /// Returns the distance to a row that is compared, if that is in the same scope and near.
-    fn distance(&self, columns: &Columns, query: &Query) -> Option<u32> {
-        let same_scope = (columns.scope.iter().zip(&self.scope).zip(query.scope))
-            .all(|((column, own), &value)| column.equal(own.get(), value));
-        let distance = || {
-            columns
-                .metric
-                .distance(self.fingerprint.get(), query.fingerprint)
-        };
-        same_scope
-            .then(distance)?
-            .filter(|&distance| distance <= columns.limit)
-    }
+    compared: Compared,
 }
 
 /// Kept originals, with the trigger and index that they belong to.
@@ -70,11 +53,10 @@ thread_local! {
 }
 
 /// Keeps an original that a row, compared again, has joined or become.
-pub fn keep(place: Place, key: Value, fingerprint: Value, scope: &[Value]) {
+pub fn keep(place: Place, key: Value, compared: Compared) {
     let original = Original {
         key: key.to_owned(),
-        fingerprint: fingerprint.to_owned(),
-        scope: scope.iter().copied().map(Value::to_owned).collect(),
+        compared,
     };
     KEPT.with_borrow_mut(|kept| match kept {
         Some((known, originals)) if *known == place => {
@@ -116,8 +98,8 @@ fn nearest(place: Place, columns: &Columns, query: &Query) -> Option<(usize, Own
     KEPT.with_borrow(|kept| {
         let (_, originals) = kept.as_ref().filter(|(known, _)| *known == place)?;
         let near = originals.iter().enumerate().filter_map(|(at, original)| {
-            let distance = original.distance(columns, query)?;
-            Some((distance, at, original))
+            let distance = original.compared.distance(query.compared, columns)?;
+            (distance <= columns.limit).then_some((distance, at, original))
         });
         let (_, at, original) = near.min_by_key(|(distance, at, _)| (*distance, *at))?;
         Some((at, original.key.get().to_owned()))

@@ -3,15 +3,16 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::arguments;
 use super::columns::{self, Columns};
 use super::lookup::Found;
 use super::own_row::Generated;
-use crate::pg::catalog::{self, base_type};
-use crate::pg::errors::UserError;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::spi;
+use super::trigger_arguments;
+use crate::am::metric::ValueMetric;
+use neardup_pg::catalog::{self, base_type};
+use neardup_pg::errors::UserError;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::{OpenRelation, Rel};
+use neardup_pg::spi;
 
 /// The optional column of the log that gets the row's fingerprint or signature.
 const FINGERPRINT: &core::ffi::CStr = c"fingerprint";
@@ -26,7 +27,7 @@ pub struct LogTable {
 
 impl LogTable {
     /// Finds the log that a trigger of a table names.
-    pub fn new(log: &arguments::Log, table: Rel, columns: &Columns) -> Self {
+    pub fn new(log: &trigger_arguments::Log, table: Rel, columns: &Columns) -> Self {
         for name in &log.omit {
             columns::column(table, name, "The option \"omit\"");
         }

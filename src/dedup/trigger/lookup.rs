@@ -6,22 +6,21 @@ use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::columns::Columns;
+use super::compared::Compared;
 use super::flight::Flight;
 use super::own_row::OwnRow;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
-use crate::pg::errors::UserError;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::row_lock::{Locked, Mode, SeenRow, wait_for};
-use crate::pg::slot::Slot;
-use crate::pg::value::{OwnedValue, Value};
+use neardup_pg::errors::UserError;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::row_lock::{Locked, Mode, SeenRow, wait_for};
+use neardup_pg::slot::Slot;
+use neardup_pg::value::{OwnedValue, Value};
 
-/// The new row, as existing ones are compared with it.
+/// New row that is compared with existing rows.
 pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
-    pub fingerprint: Value<'a>,
-    /// The values of the scope columns, in the index's order.
-    pub scope: &'a [Value<'a>],
+    pub compared: &'a Compared,
     pub own_row: OwnRow<'a>,
 }
 
@@ -74,13 +73,7 @@ pub fn find_existing(
     flight: &Flight,
 ) -> Option<Found> {
     let is_update = matches!(query.own_row, OwnRow::Version(_));
-    let row = flight.row(
-        columns,
-        query.row,
-        query.fingerprint,
-        query.scope,
-        is_update,
-    );
+    let row = flight.row(columns, query.row, query.compared, is_update);
     loop {
         let ahead = flight.publish(&row).err();
         match (settled_lookup(table, columns, query), ahead) {
@@ -181,8 +174,8 @@ fn lookup(
         table,
         columns.index,
         (&columns.metric, columns.limit),
-        query.scope,
-        query.fingerprint,
+        &query.compared.scope_values(),
+        query.compared.fingerprint.get(),
         vanished,
         each,
     );
@@ -195,21 +188,14 @@ fn lookup(
     }
 }
 
-/// The distance of a row to the new one; `None` if this row does not count.
+/// Returns the distance of an existing row to the new row. Returns `None` if the existing row is
+/// not an original within the limit.
 pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
-    // A marked row is a near-duplicate itself, and no original.
-    if query.own_row.is_version(row) || columns.mark.is_some_and(|mark| row.get(mark).is_some()) {
+    let is_marked = || columns.mark.is_some_and(|mark| row.get(mark).is_some());
+    if query.own_row.is_version(row) || is_marked() {
         return None;
     }
-    let fingerprint = row.get(columns.fingerprint)?;
-    // The index keeps but a hash of the scope.
-    let same_scope = (columns.scope.iter().zip(query.scope))
-        .all(|(scope, &value)| (row.get(scope.column)).is_some_and(|own| scope.equal(own, value)));
-    if !same_scope {
-        return None;
-    }
-    let distance = columns.metric.distance(fingerprint, query.fingerprint)?;
-    (distance <= columns.limit).then_some(distance)
+    query.compared.distance_to_row(row, columns)
 }
 
 /// 40001, as the server's own ON CONFLICT DO NOTHING has it: the answer would be a row that the

@@ -20,16 +20,16 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::columns::NamedColumns;
 use super::names;
-use crate::pg::catalog;
-use crate::pg::equality::TypeEquality;
-use crate::pg::errors::UserError;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::row_lock::{self, Version};
-use crate::pg::security_context::AsConstraint;
-use crate::pg::spi::{self, Sees};
-use crate::pg::tid::item_pointer;
-use crate::pg::value::{OwnedValue, Value};
+use neardup_pg::catalog;
+use neardup_pg::equality::TypeEquality;
+use neardup_pg::errors::UserError;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::row_lock::{self, Version};
+use neardup_pg::security_context::AsConstraint;
+use neardup_pg::spi::{self, Sees};
+use neardup_pg::tid::item_pointer;
+use neardup_pg::value::{OwnedValue, Value};
 
 /// Most rows that are looked up, from mark to mark, to find the original that a mark set by hand
 /// leads to. Chains of marks exist only if marks were set while the trigger was disabled.

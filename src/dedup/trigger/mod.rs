@@ -5,8 +5,8 @@
 //! the index. The lookup sees rows that other transactions have not committed yet, and waits for
 //! them.
 mod action;
-mod arguments;
 mod columns;
+mod compared;
 mod compute;
 mod flight;
 mod joined;
@@ -19,26 +19,29 @@ mod originals;
 mod own_row;
 mod remark;
 mod requirements;
+mod trigger_arguments;
 mod usage;
 
 use pgrx::pg_sys;
 
-use crate::pg::fmgr::{Call, export};
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::row_lock::hold_off_sharers;
-use crate::pg::tid::tid_of;
-use crate::pg::trigger::TriggerCall;
-use crate::pg::value::{OwnedValue, Value};
+use crate::am::metric::ValueMetric;
 use action::{Outcome, PreparedAction};
-use arguments::Arguments;
 use columns::{Columns, Types};
+use compared::Compared;
 use compute::Fingerprints;
 use flight::Flight;
 use joined::Place;
 use lookup::{Found, Query};
-use marks::{Marks, Recheck};
+use marks::Recheck;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::row_lock::hold_off_sharers;
+use neardup_pg::tid::tid_of;
+use neardup_pg::trigger::TriggerCall;
+use neardup_pg::value::{OwnedValue, Value};
 use own_row::{Keys, NewKey, OwnRow};
+use trigger_arguments::Arguments;
 use usage::misused;
 
 /// State of one trigger, kept as long as one statement lasts.
@@ -116,28 +119,52 @@ impl State {
         }
     }
 
-    /// Decides what becomes of a new row of this table, or of a row's new version. Returns the row
-    /// to write, or `None` to write none.
+    /// Decides about a new row of this table, or about a new version of a row. Returns the row to
+    /// write, or `None` to write none.
     fn row<'a>(
         &mut self,
         table: Rel<'a>,
-        mut row: NewRow<'a>,
+        row: NewRow<'a>,
         old: Option<&NewRow<'a>>,
     ) -> Option<NewRow<'a>> {
         self.flight.withdraw_previous();
-        let columns = &self.columns;
-        let marks = self.action.marks();
-        if let (Some(marks), Some(old)) = (marks, old)
+        if let (Some(marks), Some(old)) = (self.action.marks(), old)
             && remark::writes(table, marks.mark, tid_of(old.address()))
         {
             return Some(row);
         }
+        let mut incoming = self.compute(table, row, old);
+        let stays = self.stays(&incoming);
+        self.hold_off_markers(&incoming, stays);
+        let Some(compared) = incoming.compared.take() else {
+            // A row without a value is near nothing, as for a constraint.
+            incoming.row.clear(self.columns.mark);
+            return Some(incoming.row);
+        };
+        match self.decide_mark(&mut incoming, stays) {
+            MarkDecision::Write => Some(incoming.row),
+            MarkDecision::Compare { again } => {
+                incoming.row.clear(self.columns.mark);
+                self.compare(incoming, &compared, again)
+            }
+        }
+    }
+
+    /// First phase: computes the fingerprint and the generated columns that the trigger needs.
+    fn compute<'a, 'o>(
+        &self,
+        table: Rel<'a>,
+        mut row: NewRow<'a>,
+        old: Option<&'o NewRow<'a>>,
+    ) -> Incoming<'a, 'o> {
+        let columns = &self.columns;
+        let marks = self.action.marks();
         let recheck = marks.is_some_and(|marks| Recheck::take(table.oid(), marks.mark));
         let fingerprint = match (recheck, columns.text) {
             (true, Some(_)) => row.get(columns.fingerprint).map(Value::to_owned),
             _ => self.fingerprints.of_row(table, &mut row, columns),
         };
-        // The server computes generated columns after the triggers only.
+        // The server computes generated columns after the triggers.
         let complete = match self.needs_generated {
             true => self.keys.complete(table, &row),
             false => None,
@@ -149,35 +176,94 @@ impl State {
             })
             .collect();
         let compared = fingerprint.zip(scope);
-        let stays = match (&compared, old) {
-            (Some((fingerprint, scope)), Some(old)) => self.stays(old, fingerprint.get(), scope),
-            _ => false,
-        };
-        if let (Some(marks), Some(old)) = (marks, old) {
-            let new = complete.as_ref().unwrap_or(&row);
-            self.hold_off_markers(marks, table, old, new, stays);
+        Incoming {
+            table,
+            row,
+            old,
+            complete,
+            compared: compared.map(|(fingerprint, scope)| Compared { fingerprint, scope }),
+            recheck,
         }
-        // What belongs nowhere is near nothing, as for a constraint.
-        let Some((fingerprint, scope)) = compared else {
-            row.clear(columns.mark);
-            return Some(row);
+    }
+
+    /// Returns whether a row keeps its fingerprint and its scope.
+    fn stays(&self, incoming: &Incoming) -> bool {
+        let (columns, Some(old), Some(new)) = (&self.columns, incoming.old, &incoming.compared)
+        else {
+            return false;
         };
-        let mut again = recheck;
-        if let Some(old) = old.filter(|_| stays && !recheck) {
-            again = marks.is_some_and(|marks| {
-                self.loses_mark(marks, table, old, &mut row, complete.as_ref())
-            });
-            if !again {
-                return Some(row);
-            }
+        (old.get(columns.fingerprint))
+            .is_some_and(|old| columns.metric.distance(old, new.fingerprint.get()) == Some(0))
+            && (columns.scope.iter().zip(&new.scope)).all(|(column, value)| {
+                (old.get(column.column)).is_some_and(|old| column.equal(old, value.get()))
+            })
+    }
+
+    /// Second phase: locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope, key
+    /// or mark. Waits for sessions that mark rows with its key before the new version is written,
+    /// so that they can insert further copies meanwhile.
+    fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
+        let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {
+            return;
+        };
+        let key = self.columns.key.expect("a column is found for this action");
+        let is_original = old.get(marks.mark).is_none()
+            && old.get(self.columns.fingerprint).is_some()
+            && old.get(key).is_some();
+        let new = incoming.completed();
+        let is_same = |column| marks.equal(old.get(column), new.get(column));
+        let mark_stays = !self.manual || is_same(marks.mark);
+        if is_original && !(stays && mark_stays && is_same(key)) {
+            hold_off_sharers(incoming.table, tid_of(old.address()));
         }
-        row.clear(columns.mark);
-        let scope: Vec<Value> = scope.iter().map(OwnedValue::get).collect();
+    }
+
+    /// Third phase: decides about the mark of a new version whose fingerprint and scope stay. Such
+    /// a version is compared only if its mark does not name an original any more.
+    fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
+        let Some(old) = incoming.old.filter(|_| stays && !incoming.recheck) else {
+            return MarkDecision::Compare {
+                again: incoming.recheck,
+            };
+        };
+        let Some(marks) = self.action.marks() else {
+            return MarkDecision::Write;
+        };
+        let table = incoming.table;
+        let loses_mark = if self.manual {
+            let key = self.columns.key.expect("a column is found for this action");
+            let own = incoming.completed().get(key);
+            marks.settle(table, old, &mut incoming.row, own, |value| {
+                action::may_know(marks, table, key, value)
+            })
+        } else {
+            !marks.keep(table, old, &mut incoming.row)
+        };
+        match loses_mark {
+            true => MarkDecision::Compare { again: true },
+            false => MarkDecision::Write,
+        }
+    }
+
+    /// Last phase: looks for the row that the new row repeats, and runs the action.
+    fn compare<'a>(
+        &self,
+        incoming: Incoming<'a, '_>,
+        compared: &Compared,
+        again: bool,
+    ) -> Option<NewRow<'a>> {
+        let Incoming {
+            table,
+            mut row,
+            old,
+            complete,
+            ..
+        } = incoming;
+        let columns = &self.columns;
         loop {
             let query = Query {
                 row: complete.as_ref().unwrap_or(&row),
-                fingerprint: fingerprint.get(),
-                scope: &scope,
+                compared,
                 own_row: match old {
                     Some(old) => OwnRow::Version(tid_of(old.address())),
                     None => OwnRow::Key(NewKey::new(table, &row, &self.keys)),
@@ -186,7 +272,7 @@ impl State {
             let Some(found) = self.find(table, &query, again) else {
                 return Some(row);
             };
-            // Whatever happens now, the row does not count as an original.
+            // The row does not count as an original, whatever the action does.
             self.flight.withdraw();
             match action::run(&self.action, table, columns, &found, &mut row) {
                 Outcome::Write => return Some(row),
@@ -203,43 +289,8 @@ impl State {
         }
     }
 
-    /// Locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope, key or mark.
-    /// Waits for sessions that mark rows with its key before the new version is written, so that
-    /// they can insert further copies meanwhile.
-    fn hold_off_markers(&self, marks: &Marks, table: Rel, old: &NewRow, new: &NewRow, stays: bool) {
-        let key = self.columns.key.expect("a column is found for this action");
-        let is_original = old.get(marks.mark).is_none()
-            && old.get(self.columns.fingerprint).is_some()
-            && old.get(key).is_some();
-        let is_same = |column| marks.equal(old.get(column), new.get(column));
-        let mark_stays = !self.manual || is_same(marks.mark);
-        if is_original && !(stays && mark_stays && is_same(key)) {
-            hold_off_sharers(table, tid_of(old.address()));
-        }
-    }
-
-    /// Decides about the mark of a row whose fingerprint and scope stay. Returns whether the row is
-    /// to be compared again, because its mark names no original any more.
-    fn loses_mark(
-        &self,
-        marks: &Marks,
-        table: Rel,
-        old: &NewRow,
-        row: &mut NewRow,
-        complete: Option<&NewRow>,
-    ) -> bool {
-        if !self.manual {
-            return !marks.keep(table, old, row);
-        }
-        let key = self.columns.key.expect("a column is found for this action");
-        let own = complete.unwrap_or(row).get(key);
-        marks.settle(table, old, row, own, |value| {
-            action::may_know(marks, table, key, value)
-        })
-    }
-
-    /// Returns the row that a new one, or a new version, repeats. A copy that is compared `again`
-    /// joins an original that one before it has joined or become, if it is near one of these.
+    /// Returns the row that a new row or version repeats. A copy that is compared `again` joins an
+    /// original that a copy before it has joined or become, if that is near.
     fn find(&self, table: Rel, query: &Query, again: bool) -> Option<Found> {
         let columns = &self.columns;
         let Some(marks) = self.action.marks().filter(|_| again) else {
@@ -254,23 +305,43 @@ impl State {
             Some(found) => found.key.as_ref().map(OwnedValue::get),
             None => columns.key.and_then(|key| query.row.get(key)),
         };
-        let fingerprint =
-            (found.as_ref()).map_or(query.fingerprint, |found| found.fingerprint.get());
         if let Some(key) = key {
-            joined::keep(place, key, fingerprint, query.scope);
+            let mut original = query.compared.clone();
+            if let Some(found) = &found {
+                original.fingerprint = found.fingerprint.clone();
+            }
+            joined::keep(place, key, original);
         }
         found
     }
+}
 
-    /// Returns whether a row keeps its fingerprint and its scope.
-    fn stays(&self, old: &NewRow, fingerprint: Value, scope: &[OwnedValue]) -> bool {
-        let columns = &self.columns;
-        (old.get(columns.fingerprint))
-            .is_some_and(|old| columns.metric.distance(old, fingerprint) == Some(0))
-            && (columns.scope.iter().zip(scope)).all(|(column, value)| {
-                (old.get(column.column)).is_some_and(|old| column.equal(old, value.get()))
-            })
+/// Row that a statement writes, on its way through the phases of the trigger.
+struct Incoming<'a, 'o> {
+    table: Rel<'a>,
+    row: NewRow<'a>,
+    /// Version that an UPDATE replaces.
+    old: Option<&'o NewRow<'a>>,
+    /// The row with its generated columns, if the trigger needs them.
+    complete: Option<NewRow<'a>>,
+    /// `None` if a value is NULL.
+    compared: Option<Compared>,
+    /// The AFTER trigger has removed the row's mark and wants a new comparison.
+    recheck: bool,
+}
+
+impl<'a> Incoming<'a, '_> {
+    fn completed(&self) -> &NewRow<'a> {
+        self.complete.as_ref().unwrap_or(&self.row)
     }
+}
+
+/// Decision about the mark of a row.
+enum MarkDecision {
+    /// The row is written as it is.
+    Write,
+    /// The row is compared with others, and `again` if its mark named an original before.
+    Compare { again: bool },
 }
 
 export! {

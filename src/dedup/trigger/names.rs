@@ -5,7 +5,7 @@
 //! `"a,b"`, with quotes inside of it doubled.
 use std::ffi::{CStr, CString};
 
-use crate::pg::catalog;
+use neardup_pg::catalog;
 
 /// Returns whether an argument begins as a quoted name, which is no option even if it holds an
 /// equals sign.

@@ -2,24 +2,18 @@
 use core::str::FromStr;
 use std::ffi::{CStr, CString};
 
-use neardup_sketch::b_bit_minhash;
+use neardup_blocktree::metric::{
+    Metric, NEAR_DUPLICATE_SIMILARITY, near_duplicate_bits, near_duplicate_mismatches,
+};
+use neardup_sketch::minhash_fingerprint;
 
-use crate::am::strategies::near_radius;
-use crate::types::signature::{Bound, near_duplicate};
-
-/// Length of the values that a limit is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// Fingerprints of this number of bits.
-    Bits(u32),
-    /// Signatures of this number of values.
-    Hashes(usize),
-}
+use crate::types::signature::Bound;
 
 /// Limit of near-duplicates, as it was written. Its meaning depends on the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Near {
-    /// As `~=` has it.
+    /// No limit was written: the threshold of `~=` for signatures, and the threshold of `~=` for
+    /// 64 bits for fingerprints of any width.
     Conventional,
     Distance(CString),
     Similarity(CString),
@@ -28,16 +22,17 @@ pub enum Near {
 impl Near {
     /// The greatest distance of near-duplicates: in bits for fingerprints, in mismatches for
     /// signatures. An error is a sentence that says why the limit makes no sense.
-    pub fn limit(&self, length: Length) -> Result<u32, String> {
-        match length {
-            Length::Bits(bits) => self.bits(bits),
-            Length::Hashes(hashes) => self.mismatches(hashes),
+    pub fn limit(&self, metric: Metric<usize>) -> Result<u32, String> {
+        match metric {
+            Metric::Hamming { bits } => self.bits(bits),
+            Metric::Jaccard(hashes) => self.mismatches(hashes),
+            Metric::Overlap => Err("Arrays have no distance.".to_owned()),
         }
     }
 
     fn bits(&self, bits: u32) -> Result<u32, String> {
         match self {
-            Near::Conventional => Ok(near_radius(1)),
+            Near::Conventional => Ok(near_duplicate_bits(64)),
             Near::Distance(text) => number(text)
                 .filter(|distance| (0..=256).contains(distance))
                 .ok_or_else(|| {
@@ -48,7 +43,7 @@ impl Near {
                 }),
             Near::Similarity(text) => number(text)
                 .filter(|similarity| (0.0..=1.0).contains(similarity))
-                .map(|similarity| b_bit_minhash::radius(similarity, bits).unsigned_abs())
+                .map(|similarity| minhash_fingerprint::radius(similarity, bits).unsigned_abs())
                 .ok_or_else(|| {
                     format!(
                         "The similarity is a number from 0 to 1, and not \"{}\".",
@@ -66,12 +61,12 @@ impl Near {
             Near::Distance(text) => number(text).map(|distance: f64| rounded(1.0 - distance)),
             Near::Similarity(text) => number(text),
         };
-        share.unwrap_or(0.8)
+        share.unwrap_or(NEAR_DUPLICATE_SIMILARITY)
     }
 
     fn mismatches(&self, hashes: usize) -> Result<u32, String> {
         let (text, bound) = match self {
-            Near::Conventional => return Ok(near_duplicate(hashes) as u32),
+            Near::Conventional => return Ok(near_duplicate_mismatches(hashes) as u32),
             Near::Distance(text) => (text, Bound::Distance),
             Near::Similarity(text) => (text, Bound::Similarity),
         };

@@ -5,19 +5,19 @@ use std::collections::HashSet;
 use neardup_blocktree::key::Tid;
 use pgrx::PgSqlErrorCode;
 
-use super::arguments::{Action, Arguments};
 use super::columns::NamedColumns;
 use super::marks::{Marks, Recheck};
 use super::remark;
+use super::trigger_arguments::{Action, Arguments};
 use super::usage::misused;
-use crate::pg::errors::UserError;
-use crate::pg::rel::Rel;
-use crate::pg::row_lock::hold_off_sharers;
-use crate::pg::security_context::AsConstraint;
-use crate::pg::spi;
-use crate::pg::tid::{item_pointer, tid_of};
-use crate::pg::trigger::TriggerCall;
-use crate::pg::value::Value;
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Rel;
+use neardup_pg::row_lock::hold_off_sharers;
+use neardup_pg::security_context::AsConstraint;
+use neardup_pg::spi;
+use neardup_pg::tid::{item_pointer, tid_of};
+use neardup_pg::trigger::TriggerCall;
+use neardup_pg::value::Value;
 
 /// State of the trigger, kept as long as one statement lasts.
 struct State {

@@ -3,12 +3,12 @@ use core::cell::OnceCell;
 
 use neardup_blocktree::key::Tid;
 
-use crate::pg::generated::GeneratedColumns;
-use crate::pg::new_row::NewRow;
-use crate::pg::rel::Rel;
-use crate::pg::slot::Slot;
-use crate::pg::tid::tid_of;
-use crate::pg::unique_keys::UniqueKeys;
+use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::slot::Slot;
+use neardup_pg::tid::tid_of;
+use neardup_pg::unique_keys::UniqueKeys;
 
 /// The generated columns of a table, prepared when the first row needs them.
 #[derive(Default)]

@@ -6,14 +6,14 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::arguments::Arguments;
 use super::columns::Columns;
 use super::names;
-use crate::pg::catalog;
-use crate::pg::errors::UserError;
-use crate::pg::rel::{Rel, Trigger};
-use crate::pg::spi;
-use crate::pg::value::Value;
+use super::trigger_arguments::Arguments;
+use neardup_pg::catalog;
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::{Rel, Trigger};
+use neardup_pg::spi;
+use neardup_pg::value::Value;
 
 /// Raises error 55000 if `trigger`, one of the table's, marks rows, but does not see all changes
 /// that may concern a mark, or if the AFTER trigger that it needs is missing. Of a trigger that

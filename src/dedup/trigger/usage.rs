@@ -1,7 +1,7 @@
 //! Errors of a trigger that was created for events or in a way that it is not made for.
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::errors::UserError;
+use neardup_pg::errors::UserError;
 
 /// Error 39P01: the trigger is not one that the function can serve.
 pub fn misused(why: &str) -> ! {

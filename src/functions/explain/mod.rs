@@ -12,10 +12,10 @@ use pgrx::pg_sys::Datum;
 use super::html::visible_text;
 use super::minhash::default_family;
 use super::text_options;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::jsonb::jsonb;
-use crate::pg::memory::check_interrupts;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::jsonb::jsonb;
+use neardup_pg::memory::check_interrupts;
 use report::{Compared, Number, Report};
 
 /// Function whose result `neardup_explain` explains.
@@ -47,7 +47,7 @@ const OPTIONAL: [usize; 2] = [3, WEIGHT];
 
 /// `neardup_explain(a, b, options, top, function)`: a comparison as jsonb.
 fn explain(call: &mut Call) -> Datum {
-    if (0..call.len()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
+    if (0..call.arg_count()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
         return call.return_null();
     }
     let [a, b] = [0, 1].map(|n| call.utf8(n));
@@ -107,7 +107,7 @@ impl Explained {
 
     fn compare(self, a: &str, b: &str, options: TextOptions) -> Compared {
         let check = &mut check_interrupts;
-        Sketcher::of_thread(options, |sketcher| match self {
+        Sketcher::with_thread_local(options, |sketcher| match self {
             Self::Simhash => {
                 let each = [a, b].map(|text| sketcher.simhash64(text, check));
                 Compared::fingerprints(each.map(|bits| bits.map(u128::from)), 64, false)

@@ -7,8 +7,7 @@ use neardup_sketch::{
 use serde::{Serialize, Serializer};
 
 use crate::functions::feature_rows::weight;
-use crate::functions::text_options;
-use crate::pg::server_text::{ServerPart, ServerText};
+use neardup_pg::server_text::{ServerPart, ServerText};
 
 /// Results of a function for two texts, compared.
 pub struct Compared {
@@ -250,7 +249,7 @@ impl<'a> OneFeature<'a> {
 impl OptionNames {
     fn new(options: &TextOptions, weights: bool) -> Self {
         OptionNames {
-            tokens: text_options::tokens_name(options),
+            tokens: options.tokens_name(),
             shingle: options.shingle,
             weight: weights.then(|| options.weight.name()),
             html: options.html,

@@ -3,12 +3,13 @@
 //! The bound of a distance or similarity is turned into whole mismatches here, by the very
 //! arithmetic that `<%>` and `minhash_similarity` follow, so that `a <%> b <= r` and
 //! `a <@ ball(b, r)` are the same for each r, whatever its last bits.
+use neardup_blocktree::metric::near_duplicate_mismatches;
 use pgrx::pg_sys;
 
-use super::{Signature, distance, near_duplicate, similarity, text};
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
+use super::{Signature, distance, similarity, text};
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 const TYPE: &str = "minhash_ball";
 const FORM: &str =
@@ -86,16 +87,6 @@ pub struct SignatureBall<'a> {
 }
 
 impl<'a> SignatureBall<'a> {
-    /// Reads a value that the server passes.
-    ///
-    /// # Safety
-    /// `datum` is a `minhash_ball`; the result lives as long as it and as the memory context that
-    /// is current now.
-    pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        // SAFETY: as the caller promises.
-        Self::from_body(unsafe { varlena::aligned(datum) })
-    }
-
     /// Reads the payload of a ball, which is aligned to four bytes.
     pub fn from_body(body: &'a [u8]) -> Self {
         // The front is a multiple of four bytes long. A ball is never stored by itself, so that one
@@ -113,13 +104,14 @@ impl<'a> SignatureBall<'a> {
 
     /// The value in the form that the server takes, in the current memory context.
     pub fn into_datum(self) -> pg_sys::Datum {
+        varlena::build(&[&self.to_bytes()])
+    }
+
+    /// The value as it is stored, without the varlena's length.
+    pub fn to_bytes(self) -> Vec<u8> {
         let mismatches = self.mismatches.clamp(-1, self.center.values.len() as i32);
-        varlena::build(&[
-            &mismatches.to_ne_bytes(),
-            &i32::from(self.approximate).to_ne_bytes(),
-            &self.center.head(),
-            bytemuck::cast_slice(self.center.values),
-        ])
+        let front = [mismatches, self.approximate.into()].map(i32::to_ne_bytes);
+        [front.as_flattened(), &self.center.to_bytes()].concat()
     }
 
     /// Returns true if a signature lies in the ball; `None` if it is not comparable with the
@@ -193,9 +185,9 @@ fn send(call: &mut Call) -> pg_sys::Datum {
     ])
 }
 
-/// Argument `n` of a function that the SQL script declares to take a ball there.
+/// Argument `n`. Raises an error unless it is a ball.
 fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
-    call.declared(n, SignatureBall::from_datum)
+    SignatureBall::from_body(call.aligned_bytes(n))
 }
 
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
@@ -271,8 +263,11 @@ fn contains(call: &mut Call) -> pg_sys::Datum {
 /// no NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
-    let mismatches = a.mismatches(&b);
-    pg_sys::Datum::from(mismatches.is_some_and(|it| it <= near_duplicate(a.values.len())))
+    let limit = near_duplicate_mismatches(a.values.len());
+    pg_sys::Datum::from(
+        a.mismatches(&b)
+            .is_some_and(|mismatches| mismatches <= limit),
+    )
 }
 
 export! {

@@ -4,9 +4,9 @@ use core::cmp::Ordering;
 use pgrx::pg_sys::Datum;
 
 use super::{Signature, distance, similarity};
-use crate::pg::fmgr::{Call, export};
 use crate::types::fingerprint::hash_of_bytes;
 use crate::types::order::export_order;
+use neardup_pg::fmgr::{Call, export};
 
 fn two(call: &Call) -> [Signature<'_>; 2] {
     [0, 1].map(|n| Signature::argument(call, n))
@@ -38,10 +38,7 @@ fn order(call: &Call) -> Ordering {
 /// Hash of all bytes but the varlena's length.
 fn hash(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
-    hash_of_bytes(
-        call,
-        &[&signature.head(), bytemuck::cast_slice(signature.values)].concat(),
-    )
+    hash_of_bytes(call, &signature.to_bytes())
 }
 
 export_order!(guarded "minhash_signature_", order);

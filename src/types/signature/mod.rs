@@ -20,9 +20,9 @@ use neardup_sketch::minhash::{self, Scheme};
 use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::Call;
-use crate::pg::varlena;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::varlena;
 
 pub use ball::{Bound, SignatureBall};
 pub use text::HASHES;
@@ -44,43 +44,20 @@ pub struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Reads a value that the server passes.
-    ///
-    /// # Safety
-    /// `datum` is a `minhash_signature`; the result lives as long as it and as the memory context
-    /// that is current now.
-    pub unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
-        // SAFETY: as the caller promises; a value that is not toasted begins with four bytes of
-        // length, and is aligned to four bytes.
-        unsafe { Self::from_body(varlena::aligned(datum)) }
-    }
-
-    /// Reads argument `n` of a function that the SQL script declares to take a signature there.
+    /// Reads argument `n`. Raises an error unless it is a signature.
     pub fn argument(call: &'a Call, n: usize) -> Self {
-        call.declared(n, Self::from_datum)
+        Self::from_body(call.aligned_bytes(n))
     }
 
     /// Changes the values of argument 0, a signature: in place if it is the state of an aggregate,
     /// else in a copy. Returns the changed signature.
     pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
-        let state = call.arg(0);
-        // SAFETY: argument 0 is a signature; a plain state of an aggregate was made by a step of it
-        // or copied for it, and nobody else uses it. The copy is not used by anyone yet.
-        unsafe {
-            let own = matches!(call.aggregate(), Some((_, true)))
-                && pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr());
-            let state = match own {
-                true => state,
-                // The server copies it in turn, and frees the state before.
-                false => Signature::from_datum(state).into_datum(),
-            };
-            let values = Signature::from_datum(state).values;
-            edit(core::slice::from_raw_parts_mut(
-                values.as_ptr().cast_mut(),
-                values.len(),
+        call.edit_state(0, |body| {
+            let positions = Signature::from_body(body).values.len();
+            edit(bytemuck::cast_slice_mut(
+                &mut body[HEAD..Self::size(positions)],
             ));
-            state
-        }
+        })
     }
 
     /// Reads the payload of a signature, or of a ball after its own fields. Raises an error unless
@@ -117,6 +94,11 @@ impl<'a> Signature<'a> {
             seed,
             values,
         })
+    }
+
+    /// The value as it is stored, without the varlena's length.
+    pub fn to_bytes(self) -> Vec<u8> {
+        [&self.head(), bytemuck::cast_slice(self.values)].concat()
     }
 
     /// The value in the form that the server takes, in the current memory context.
@@ -190,11 +172,6 @@ pub fn distance(mismatches: usize, hashes: usize) -> f64 {
 /// distance, which would round twice.
 pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
-}
-
-/// The most mismatches of near-duplicates, those of an estimated similarity of 0.8 or more.
-pub fn near_duplicate(hashes: usize) -> usize {
-    hashes / 5
 }
 
 #[cold]

@@ -11,9 +11,9 @@ use neardup_sketch::options::NamedOption;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::{BITS, Signature};
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::varlena;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::varlena;
 
 const TYPE: &str = "minhash_signature";
 const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 \

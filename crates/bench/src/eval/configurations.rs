@@ -1,9 +1,9 @@
 //! Configurations that are compared: ways from a text to a fingerprint.
 use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
-use neardup_sketch::b_bit_minhash::BBitMinHash;
 use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
 use neardup_sketch::minhash::{HashFamily, Scheme};
+use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
 use neardup_sketch::options::{TextOptions, Tokens, Weight};
 use neardup_sketch::{Sketcher, features, simhash64_hashes};
 use std::collections::HashMap;
@@ -321,7 +321,7 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
             let all = features(text, options, &mut || ()).into_iter();
             all.map(|feature| feature.hash)
         });
-        let mut minima = BBitMinHash::<1>::default();
+        let mut minima = FingerprintBuilder::<1>::default();
         minima.add(&hashes.collect::<Vec<_>>());
         let [fingerprint] = minima.finish(&mut || ())?;
         Some(Sketch::Bits(fingerprint.into()))

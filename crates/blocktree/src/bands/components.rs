@@ -1,28 +1,26 @@
-//! Chains of near signatures through the crowded buckets that they share, within a limit of
-//! memory.
+//! Components of near signatures in crowded buckets, within a limit of memory.
 
 use super::{RowSource, Sketch};
 use crate::clusters::Connected;
 use crate::key::Tid;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// No member.
+/// End of a list.
 const NONE: u32 = u32::MAX;
 
-/// Fewest members of a bucket that are compared with each other in memory.
-const LEAST_MEMBERS: usize = 64;
+/// Minimum number of members of a bucket that are compared with each other in memory.
+const MIN_MEMBERS: usize = 64;
 
-/// Joins dense nodes that share a bucket and are near each other, but for those that others connect
-/// already: in a bucket all of whose nodes are connected, each is compared with one other.
+/// Connects crowded nodes that share a bucket and are near each other. Skips comparisons of nodes
+/// that are connected already: in a bucket of one component, each node is compared with one other.
 ///
-/// Each entry of `dense` has a node, a bucket and the node's sketch, and behind them the node's
-/// entry in the index. Signatures with more than `mismatches` different positions are not near each
-/// other. `memory` is in bytes. A row is read once for each of its buckets, and once more for each
-/// part of a bucket that does not fit into memory. `done` is called for each entry that has been
-/// compared.
+/// Each entry of `crowded` has a node, a bucket and the sketch of the node, and behind them the
+/// entry in the index. Near signatures differ in at most `mismatches` positions. `memory` is in
+/// bytes. A row is read once for each of its buckets, and once more for each part of a bucket that
+/// does not fit into memory. `done` is called for each compared entry.
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
-    mut dense: ExternalSort<F, 4>,
+    mut crowded: ExternalSort<F, 4>,
     connected: &mut Connected<F>,
     source: &mut S,
     mismatches: usize,
@@ -30,7 +28,7 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
     done: &mut dyn FnMut(),
 ) {
     let mut by_bucket = ExternalSort::<F, 4>::new(memory / 4);
-    dense.as_added(files, |files, entry| {
+    crowded.as_added(files, |files, entry| {
         let [node, bucket, high, low] = entry.key;
         by_bucket.push(
             files,
@@ -38,14 +36,14 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
             Tid::from_packed(entry.tid),
         );
     });
-    drop(dense);
+    drop(crowded);
     let mut bucket = Bucket::new(source, mismatches as u32, memory / 2);
     let mut sorted = by_bucket.sorted(files, None);
     drop(by_bucket);
     let mut next = sorted.next(files);
     while let Some(first) = next {
-        // Members for which there is no room: they are compared with those in memory first, and
-        // then with each other.
+        // Members that do not fit into memory. They are compared with the members in memory, and
+        // later with each other.
         let mut rest = ExternalSort::new(memory / 8);
         bucket.clear();
         while let Some(entry) = next
@@ -70,46 +68,45 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
 struct Member<R> {
     entry: Tid,
     sketch: Sketch,
-    /// The row, once fetched.
+    /// The row. `None` before it is fetched.
     row: Option<Option<R>>,
     /// The next member of its list.
     next: u32,
 }
 
 impl<R> Member<R> {
-    /// Returns the row, which is fetched at the first time.
+    /// Returns the row. The first call fetches it.
     fn row(&mut self, source: &mut impl RowSource<Row = R>) -> Option<&R> {
         let fetch = || source.fetch(self.entry);
         self.row.get_or_insert_with(fetch).as_ref()
     }
 }
 
-/// Members of one component: its root, and the ends of their list.
-struct List {
+/// Linked list of the members of one component.
+struct ComponentList {
     root: u32,
     first: u32,
     last: u32,
 }
 
-/// As many members of a bucket as fit into memory.
+/// Members of a bucket that fit into memory.
 struct Bucket<'a, S: RowSource> {
     source: &'a mut S,
     mismatches: u32,
     members: Vec<Member<S::Row>>,
-    /// Largest number of members.
-    most: usize,
-    /// Lists of members, each of another component.
-    lists: Vec<List>,
+    max_members: usize,
+    /// One list for each component.
+    lists: Vec<ComponentList>,
 }
 
 impl<'a, S: RowSource> Bucket<'a, S> {
     fn new(source: &'a mut S, mismatches: u32, memory: usize) -> Self {
-        let bytes = size_of::<Member<S::Row>>() + size_of::<List>() + source.row_bytes();
+        let bytes = size_of::<Member<S::Row>>() + size_of::<ComponentList>() + source.row_bytes();
         Bucket {
             source,
             mismatches,
             members: Vec::new(),
-            most: (memory / bytes).max(LEAST_MEMBERS),
+            max_members: (memory / bytes).max(MIN_MEMBERS),
             lists: Vec::new(),
         }
     }
@@ -119,7 +116,8 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         self.lists.clear();
     }
 
-    /// Joins a node with all that it is near, and adds it to the bucket, or to the rest.
+    /// Connects a node with all members near it. Adds it to the bucket, or to the rest if the
+    /// bucket is full.
     fn add<F: TempFiles>(
         &mut self,
         files: &mut F,
@@ -139,7 +137,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         let known = self.lists.iter().position(|list| list.root == root);
         let mut own = match known {
             Some(at) => self.lists.swap_remove(at),
-            None => List {
+            None => ComponentList {
                 root,
                 first: NONE,
                 last: NONE,
@@ -156,7 +154,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
                 at += 1;
             }
         }
-        if self.members.len() < self.most {
+        if self.members.len() < self.max_members {
             if self.members.try_reserve(1).is_err() {
                 files.out_of_memory();
             }
@@ -174,7 +172,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         }
     }
 
-    /// Returns whether a row is near any in a list.
+    /// Returns whether a row is near any member of a list.
     fn is_near_any(&mut self, own: &mut Member<S::Row>, first: u32) -> bool {
         let mut next = first;
         while let Some(other) = self.members.get_mut(next as usize) {
@@ -197,7 +195,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
     }
 
     /// Appends linked members to a list.
-    fn append(&mut self, list: &mut List, first: u32, last: u32) {
+    fn append(&mut self, list: &mut ComponentList, first: u32, last: u32) {
         match self.members.get_mut(list.last as usize) {
             Some(end) => end.next = first,
             None => list.first = first,

@@ -14,22 +14,18 @@
 //!
 //! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
 
-mod candidates;
-mod centers;
+mod bucket_centers;
 mod components;
-mod exhaustive;
+mod exhaustive_work;
 mod pair_plan;
-mod pairs;
 mod rows;
 mod scan;
 pub mod tune;
 
-pub use candidates::{CandidatePair, CandidateScan};
-pub use centers::BucketCenters;
+pub use bucket_centers::BucketCenters;
 pub use components::connect_buckets;
-pub use exhaustive::{ExhaustiveWork, exhaustive_work};
+pub use exhaustive_work::{ExhaustiveWork, exhaustive_work};
 pub use pair_plan::BandPairPlan;
-pub use pairs::{BandPairs, Candidate, sketch_difference};
 pub use rows::RowSource;
 pub use scan::{BandQuery, BandScan};
 
@@ -56,6 +52,18 @@ const SKETCH_BITS: usize = 128 - HASH_BITS as usize;
 
 /// The sketch of a signature, below bits that are zero where a key has its hash.
 pub type Sketch = [u64; WORDS];
+
+/// Returns the sketch in a key or in a restored key, behind the bits of the hash.
+pub fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
+    [key[N - WORDS], key[N - WORDS + 1]]
+}
+
+/// Returns the number of bits in which two sketches, behind the bits of the hash, differ. The
+/// signatures have at least as many mismatches.
+#[inline]
+pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
+    ((own[0] ^ other[0]) & LOW).count_ones() + (own[1] ^ other[1]).count_ones()
+}
 
 /// Reason why a combination of numbers makes no bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,45 +1,45 @@
-//! Rows that are compared with each other: where they come from, and a cache of them.
+//! Access to rows for comparisons, and a cache.
 
 use std::hash::{BuildHasher, RandomState};
 
 use crate::key::Tid;
 use crate::sort::TempFiles;
 
-/// Access to indexed rows, to tell which are near each other.
+/// Source of indexed rows, which decides what rows are near each other.
 pub trait RowSource {
-    /// A row's signature, and whatever else decides.
+    /// Values of a row that a comparison needs.
     type Row;
 
-    /// Returns the number of bytes that a row takes.
+    /// Returns the size of a row in memory.
     fn row_bytes(&self) -> usize;
 
-    /// Returns the row of an entry; `None` if there is none.
+    /// Returns the row of an entry, or `None` if it is invisible.
     fn fetch(&mut self, entry: Tid) -> Option<Self::Row>;
 
     /// Returns whether two rows are near each other.
     fn are_near(&self, a: &Self::Row, b: &Self::Row) -> bool;
 }
 
-/// Most slots of a cache, however much memory there is: all are allocated at once.
-const MOST_SLOTS: usize = 1 << 16;
+/// Maximum number of slots of a cache, because all slots are allocated at once.
+const MAX_SLOTS: usize = 1 << 16;
 
-/// A row by its entry, or none.
+/// Entry, and its row if it is visible.
 type Cached<R> = (Tid, Option<R>);
 
-/// A direct-mapped cache of rows with which others are compared.
+/// Direct-mapped cache of rows.
 pub(super) struct RowCache<S: RowSource> {
     source: S,
-    /// The row that was compared last.
+    /// First row of the last comparison.
     own: Option<Cached<S::Row>>,
     slots: Vec<Option<Cached<S::Row>>>,
     hasher: RandomState,
 }
 
 impl<S: RowSource> RowCache<S> {
-    /// An empty cache. `memory` is in bytes.
+    /// Creates an empty cache. `memory` is in bytes.
     pub fn new<F: TempFiles>(files: &mut F, source: S, memory: usize) -> Self {
         let bytes = size_of::<Option<Cached<S::Row>>>() + source.row_bytes();
-        let count = (memory / bytes).clamp(1, MOST_SLOTS);
+        let count = (memory / bytes).clamp(1, MAX_SLOTS);
         let mut slots = Vec::new();
         if slots.try_reserve_exact(count).is_err() {
             files.out_of_memory();
@@ -53,7 +53,7 @@ impl<S: RowSource> RowCache<S> {
         }
     }
 
-    /// Returns whether a row is near another, which is kept as long as there is room.
+    /// Returns whether two rows are near each other. The cache keeps the second row.
     pub fn are_near(&mut self, own: Tid, other: Tid) -> bool {
         let at = self.hasher.hash_one(other.packed()) as usize % self.slots.len();
         let RowCache { source, slots, .. } = self;
@@ -63,7 +63,7 @@ impl<S: RowSource> RowCache<S> {
     }
 }
 
-/// Returns the row of an entry, and keeps it in a slot.
+/// Returns the row of an entry. Fetches it unless it is in the slot.
 fn cached<'a, S: RowSource>(
     slot: &'a mut Option<Cached<S::Row>>,
     source: &mut S,

@@ -14,7 +14,7 @@ use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, Leaf};
 use crate::leaf_prefetch::{prefetch_between, prefetch_first};
 use crate::page::{Page, Result};
-use crate::store::PageStore;
+use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
 /// Bits below a row's address in a number that stands for an entry.
@@ -116,7 +116,7 @@ impl<const N: usize> BandScan<N> {
     /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
     /// there was nothing left to do. Each row is given once, in the order of addresses. A row that
     /// is given need not be near the query; one that is not given is not.
-    pub fn step<S: PageStore>(
+    pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         rows: &mut Vec<Tid>,
@@ -157,7 +157,7 @@ impl<const N: usize> BandScan<N> {
     }
 
     /// Finds and prefetches the first leaves of the next bands.
-    fn look_ahead<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn look_ahead<S: ReadPages + PrefetchPages>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let bands = self.band..(self.band + PREFETCH_DEPTH).min(self.bands.count());
         let mut wanted = [None; PREFETCH_DEPTH];
         for (wanted, band) in wanted.iter_mut().zip(bands) {
@@ -176,7 +176,7 @@ impl<const N: usize> BandScan<N> {
         Ok(())
     }
 
-    fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn read_leaf<S: ReadPages + PrefetchPages>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let table = self.band as u16;
         let was_prefetched = self.next.is_none();
         let (entry_key, hint) = match self.next {

@@ -334,7 +334,9 @@ mod tests {
     #[test]
     fn all_kernels_read_a_full_leaf() {
         fn full<const N: usize>(skipped: usize) {
-            for alike in 0..=Shape::<N>::MOST_LEFT_OUT {
+            // Miri takes seconds for a leaf.
+            let step = if cfg!(miri) { 5 } else { 1 };
+            for alike in (0..=Shape::<N>::MOST_LEFT_OUT).step_by(step) {
                 let query: Key<N> = std::array::from_fn(|i| 0x9e37_79b9_7f4a_7c15 << i);
                 let keys: Vec<_> = (0..2000u32).map(|i| (query, vec![i; 1], true)).collect();
                 let mut capacity = 0;

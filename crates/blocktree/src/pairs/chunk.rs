@@ -1,9 +1,10 @@
 //! A part of a table in memory: its entries in the order of their keys, cut into groups.
 
+use crate::block_layout::PermutedTable;
 use crate::key::{EntryKey, Key, Tid};
 use crate::leaf::{self, Leaf};
 use crate::page::Page;
-use crate::scan::prefix;
+use crate::probes::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
@@ -123,6 +124,34 @@ impl<const N: usize> SortedChunk<N> {
 
     pub fn keys(&self) -> &[Key<N>] {
         &self.keys
+    }
+
+    /// Returns the address in an entry that has not been resolved.
+    #[inline]
+    pub fn entry_tid(&self, entry: usize) -> Tid {
+        Tid::from_packed(self.rows[entry].get() % MET)
+    }
+
+    /// Removes all entries outside of a range. There must be no groups yet.
+    pub fn keep(&mut self, entries: Range<usize>) {
+        debug_assert!(self.groups.is_empty());
+        self.keys.truncate(entries.end);
+        self.rows.truncate(entries.end);
+        self.keys.drain(..entries.start);
+        self.rows.drain(..entries.start);
+    }
+
+    /// Replaces each key by what a table says about its row.
+    pub fn restore(&mut self, table: &PermutedTable<N>) {
+        for key in &mut self.keys {
+            *key = table.restore(key);
+        }
+    }
+
+    /// Returns the scope and the leading bits of a key.
+    pub fn bucket(&self, key: &Key<N>, bits: u32) -> (u64, u64) {
+        let scope = if self.scope_words == 0 { 0 } else { key[0] };
+        (scope, prefix(key[self.scope_words], bits))
     }
 
     pub fn runs(&self) -> &[ScopeRun] {
@@ -254,6 +283,10 @@ impl<const N: usize> SortedChunk<N> {
 
     pub fn prefix(&self, group: usize) -> u64 {
         self.groups[group].prefix
+    }
+
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
     }
 
     /// The entries of a group.

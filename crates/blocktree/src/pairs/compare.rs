@@ -2,13 +2,13 @@
 
 use super::Pair;
 use super::chunk::{ScopeRun, SortedChunk};
-use super::plan;
+use super::plan::{self, PassOverlap};
 use super::thinning::{Open, Thinning};
 use crate::block_layout::BlockLayout;
 use crate::filter;
 use crate::key::{Key, Tid, difference};
 use crate::plan::{Probe, last_finds};
-use crate::store::PageStore;
+use crate::store::ReadPages;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -19,11 +19,14 @@ const BATCH: usize = 1024;
 const PIECE: usize = 4096;
 /// Comparisons between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
+/// Comparisons after which a step ends without a full batch: some tenths of a second.
+const MAX_STEP_COMPARISONS: u64 = 1 << 26;
 
 /// Both inputs of the join.
 pub(super) struct JoinInputs<'a, const N: usize> {
     /// The passes up to this one, which is the last.
     pub probes: &'a [Probe<N>],
+    pub overlap: PassOverlap,
     pub layout: &'a BlockLayout<N>,
     pub left: &'a SortedChunk<N>,
     pub right: &'a SortedChunk<N>,
@@ -36,6 +39,10 @@ impl<const N: usize> JoinInputs<'_, N> {
         &self.probes[self.probes.len() - 1]
     }
 
+    pub fn pass(&self) -> usize {
+        self.probes.len() - 1
+    }
+
     /// The start of those of some entries of the right side, in order and none below an entry of
     /// the left, with which this pass compares it. Pairs of equal keys are the first pass's: there
     /// may be the square of the rows that have them, or of the versions that a row has had.
@@ -43,20 +50,24 @@ impl<const N: usize> JoinInputs<'_, N> {
     fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
         let key = &self.left.keys()[entry];
         let right = &self.right.keys()[others.clone()];
-        match self.probes.len() > 1 && right.first() == Some(key) {
+        let skips_equals = self.overlap == PassOverlap::FirstReports && self.probes.len() > 1;
+        match skips_equals && right.first() == Some(key) {
             true => others.start + right.partition_point(|other| other == key),
             false => others.start,
         }
     }
 
-    /// The fingerprints of two entries, by their positions, whose keys have this difference; `None`
-    /// if an earlier pass finds the pair, or this one does not.
+    /// Returns the fingerprints of two entries, by their positions, whose keys have this
+    /// difference. Returns `None` if this pass does not report the pair.
     #[inline]
     pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
         let table = &self.layout.tables()[usize::from(self.probe().table)];
         let fingerprints = [self.left.keys()[entries[0]], self.right.keys()[entries[1]]];
-        last_finds(self.probes, &table.restore(difference))
-            .then(|| fingerprints.map(|key| table.restore(&key)))
+        let is_reported = match self.overlap {
+            PassOverlap::FirstReports => last_finds(self.probes, &table.restore(difference)),
+            PassOverlap::EachReports => true,
+        };
+        is_reported.then(|| fingerprints.map(|key| table.restore(&key)))
     }
 }
 
@@ -113,7 +124,7 @@ pub(super) struct Compare<const N: usize> {
     pub radius: u32,
     /// Words of keys that are not compared.
     pub skipped: usize,
-    distinct: bool,
+    pub distinct: bool,
     pub thinning: Option<Thinning>,
     /// By the number of bits of a prefix and in how many of them others may differ, the differences
     /// to its neighbours.
@@ -122,7 +133,10 @@ pub(super) struct Compare<const N: usize> {
     /// Pairs that the current step has given.
     pub emitted: usize,
     /// Comparisons since the last pause.
-    pub since_pause: usize,
+    since_pause: usize,
+    /// Comparisons of keys, and their number at the start of the current step.
+    comparisons: u64,
+    step_start: u64,
 }
 
 impl<const N: usize> Compare<N> {
@@ -138,7 +152,32 @@ impl<const N: usize> Compare<N> {
             found: Vec::new(),
             emitted: 0,
             since_pause: 0,
+            comparisons: 0,
+            step_start: 0,
         }
+    }
+
+    pub fn begin_step(&mut self) {
+        self.emitted = 0;
+        self.step_start = self.comparisons;
+    }
+
+    /// Number of comparisons of two keys.
+    pub fn comparisons(&self) -> u64 {
+        self.comparisons
+    }
+
+    /// Counts comparisons of keys.
+    #[inline]
+    pub(super) fn count(&mut self, comparisons: usize) {
+        self.since_pause += comparisons;
+        self.comparisons += comparisons as u64;
+    }
+
+    /// Counts work that takes about as long as some comparisons.
+    #[inline]
+    pub(super) fn count_other(&mut self, work: usize) {
+        self.since_pause += work;
     }
 
     /// Prepares a chunk for thinning, if there is any: entries are in no pairs, and each is its own
@@ -151,8 +190,8 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Goes on until a batch is full (false) or everything is compared.
-    pub fn resume<S: PageStore>(
+    /// Compares until everything is compared. Returns false if the step ends before.
+    pub fn resume<S: ReadPages>(
         &mut self,
         join: &mut JoinCursor,
         sides: &JoinInputs<'_, N>,
@@ -174,7 +213,8 @@ impl<const N: usize> Compare<N> {
                     Some(thinning) => self.compare_thinned(thinning, task, sides, store, emit),
                 }
                 self.check_interrupts(store);
-                if self.emitted >= BATCH {
+                let comparisons = self.comparisons - self.step_start;
+                if self.emitted >= BATCH || comparisons >= MAX_STEP_COMPARISONS {
                     return false;
                 }
             }
@@ -184,7 +224,7 @@ impl<const N: usize> Compare<N> {
 
     /// Lets the store pause from time to time.
     #[inline]
-    pub(super) fn check_interrupts<S: PageStore>(&mut self, store: &S) {
+    pub(super) fn check_interrupts<S: ReadPages>(&mut self, store: &S) {
         if self.since_pause >= PAUSE {
             self.since_pause = 0;
             store.check_interrupts();
@@ -192,7 +232,7 @@ impl<const N: usize> Compare<N> {
     }
 
     /// The next two groups to be compared.
-    fn next_task<S: PageStore>(
+    fn next_task<S: ReadPages>(
         &mut self,
         join: &mut JoinCursor,
         sides: &JoinInputs<'_, N>,
@@ -200,6 +240,14 @@ impl<const N: usize> Compare<N> {
     ) -> Option<GroupPair> {
         loop {
             let run = sides.left.runs().get(join.run)?;
+            if sides.within && sides.probe().threshold == 0 {
+                // A group meets only itself, and most groups of long prefixes have one entry.
+                let groups = run.groups.clone().skip(join.group);
+                let lone = groups.take_while(|&group| sides.left.entries(group).len() == 1);
+                let lone = lone.count();
+                join.group += lone;
+                self.count_other(lone);
+            }
             if join.group == run.groups.len() {
                 if !sides.within {
                     return None;
@@ -221,7 +269,7 @@ impl<const N: usize> Compare<N> {
                 let before = join.neighbour;
                 let found =
                     next_neighbour(neighbours, &mut join.neighbour, group, sides, right_run);
-                self.since_pause += 1 + join.neighbour - before;
+                self.count_other(1 + join.neighbour - before);
                 let Some(other) = found else {
                     (join.group, join.neighbour) = (join.group + 1, 0);
                     break;
@@ -273,9 +321,9 @@ impl<const N: usize> Compare<N> {
         let from = sides.behind_equals(entry, from..task.right.end);
         let to = task.right.end.min(from + PIECE);
         let mut wanted = !sides.left.is_unwanted(entry);
-        self.since_pause += 1;
+        self.count_other(1);
         if wanted && from < to {
-            self.since_pause += to - from;
+            self.count(to - from);
             self.found.clear();
             let key = &sides.left.keys()[entry];
             filter::within_keys(
@@ -305,6 +353,7 @@ impl<const N: usize> Compare<N> {
                         rows: [row, other_row],
                         fingerprints,
                         distance,
+                        pass: sides.pass(),
                     });
                 }
             }

@@ -13,7 +13,12 @@
 //!
 //! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the table itself as
 //! the set of queries.
+//!
+//! The search serves two kinds of index. In an index on fingerprints a distance of keys is the
+//! distance of the rows. In an index on signatures ([`crate::bands`]) it is a lower bound, and each
+//! pass reports its pairs, because the number of bands that two rows share raises that bound.
 
+mod buckets;
 mod chunk;
 mod compare;
 mod plan;
@@ -21,18 +26,22 @@ mod range;
 mod thin;
 mod thinning;
 
+pub use buckets::CrowdedRow;
+
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
 use crate::page::Result;
 use crate::plan::next_within;
-use crate::scan::prefix;
-use crate::store::PageStore;
+use crate::probes::prefix;
+use crate::store::ReadPages;
 use crate::tree::Tree;
+use buckets::Buckets;
 use chunk::SortedChunk;
 use compare::{Compare, JoinCursor, JoinInputs};
 pub use plan::PairPlan;
+pub(crate) use plan::PassOverlap;
 pub use range::PairRange;
 use std::rc::Rc;
 pub use thinning::Thinning;
@@ -46,6 +55,8 @@ pub struct Pair<const N: usize> {
     pub fingerprints: [Key<N>; 2],
     /// Their distance in bits.
     pub distance: u32,
+    /// Position, in the plan, of the pass that found them.
+    pub pass: usize,
 }
 
 /// Next step of a search.
@@ -83,9 +94,13 @@ pub struct Pairs<const N: usize> {
     /// The prefixes of the chunk's last run: ranges of them that share their high bits, and the
     /// number of these bits.
     cover: Vec<(u64, u32)>,
-    /// Entries of a chunk.
+    /// Maximum number of entries of a chunk.
     capacity: usize,
     compare: Compare<N>,
+    /// State of a search that reports crowded buckets.
+    buckets: Option<Buckets>,
+    /// Number of entries whose chunk has been compared with itself.
+    entries_done: u64,
 }
 
 impl<const N: usize> Pairs<N> {
@@ -113,6 +128,8 @@ impl<const N: usize> Pairs<N> {
             cover: Vec::new(),
             capacity: (memory / 2 / chunk::entry_size::<N>()).clamp(leaves, 1 << 31),
             compare: Compare::new(plan.radius, scope_words, distinct),
+            buckets: None,
+            entries_done: 0,
             layout,
             plan,
         }
@@ -129,8 +146,8 @@ impl<const N: usize> Pairs<N> {
         self
     }
 
-    /// A search for pairs of fingerprints that need not be all: for each, [`Thinning`] says which.
-    /// A pair may come twice, and names no rows. What equals another fingerprint is in no pair.
+    /// Search for pairs of distinct fingerprints that skips the pairs named by `thinning`. It may
+    /// report a pair twice. The rows of a pair are any rows with its fingerprints.
     pub fn thinned(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -139,6 +156,24 @@ impl<const N: usize> Pairs<N> {
     ) -> Self {
         let mut search = Self::new(layout, plan, memory, true);
         search.compare.thinning = Some(thinning);
+        search
+    }
+
+    /// Search for pairs that skips pairs of two rows that both have more than `max_pairs` pairs in
+    /// the same bucket. [`Pairs::step_with_crowds`] reports these rows instead. So the number of
+    /// results is a multiple of the rows, however many rows are near each other. A bucket consists
+    /// of the rows whose leading bits are equal.
+    pub fn crowding(
+        layout: Rc<BlockLayout<N>>,
+        plan: PairPlan<N>,
+        memory: usize,
+        max_pairs: u32,
+    ) -> Self {
+        assert!(plan.probes.iter().all(|probe| probe.threshold == 0));
+        // A chunk takes all the memory, because it is compared with itself only.
+        let mut search = Self::new(layout, plan, 2 * memory, false);
+        search.compare.thinning = Some(Thinning::Degree(max_pairs));
+        search.buckets = Some(Buckets::new(max_pairs));
         search
     }
 
@@ -159,25 +194,48 @@ impl<const N: usize> Pairs<N> {
 
     /// Searches on until it has given some pairs. False: these were the last, if there were any.
     ///
-    /// `wanted` is asked of each entry that is read; others are in no pair, and are compared with
-    /// none. `resolve` is asked for the rows of pairs, for each entry once or, of a
-    /// [trusting](Pairs::trusting) search, not at all: the address under which the caller knows
-    /// the row, or `None` if the row is not to be in any pair. A thinned search, whose pairs name
-    /// no rows, does not ask for them: what is not to connect others must not be wanted.
-    pub fn step<S: PageStore>(
+    /// The search skips entries that are not `wanted`. It calls `resolve` for an entry of a pair at
+    /// most once. `resolve` returns the address under which the caller knows the row, or `None` if
+    /// the row must not be in a pair. A [trusting](Pairs::trusting) search may not call it. A
+    /// thinned search never does, so a row that must not connect others must not be `wanted`.
+    pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
         resolve: &mut impl FnMut(Tid) -> Option<Tid>,
         emit: &mut impl FnMut(Pair<N>),
     ) -> Result<bool> {
-        self.compare.emitted = 0;
+        self.advance(tree, wanted, resolve, emit, &mut |_| ())
+    }
+
+    /// Like [`Pairs::step`], for a [crowding](Pairs::crowding) search. `emit_crowded` gets the rows
+    /// of crowded buckets. Any two rows of one bucket may be a pair.
+    pub fn step_with_crowds<S: ReadPages>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        wanted: &mut impl FnMut(Tid) -> bool,
+        emit: &mut impl FnMut(Pair<N>),
+        emit_crowded: &mut impl FnMut(CrowdedRow<N>),
+    ) -> Result<bool> {
+        self.advance(tree, wanted, &mut Some, emit, emit_crowded)
+    }
+
+    fn advance<S: ReadPages>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        wanted: &mut impl FnMut(Tid) -> bool,
+        resolve: &mut impl FnMut(Tid) -> Option<Tid>,
+        emit: &mut impl FnMut(Pair<N>),
+        emit_crowded: &mut impl FnMut(CrowdedRow<N>),
+    ) -> Result<bool> {
+        self.compare.begin_step();
         loop {
             match &mut self.phase {
                 Phase::Done => return Ok(false),
                 Phase::Read => {
-                    self.read(tree, wanted)?;
+                    let more = self.read(tree, wanted, emit_crowded)?;
                     self.phase = match self.chunk.len() {
+                        0 if more => Phase::Read,
                         0 => self.next_pass(),
                         _ => Phase::Compare(JoinCursor::of(0), true),
                     };
@@ -186,6 +244,7 @@ impl<const N: usize> Pairs<N> {
                     let within = *within;
                     let sides = JoinInputs {
                         probes: &self.plan.probes[..=self.probe],
+                        overlap: self.plan.overlap,
                         layout: &self.layout,
                         left: &self.chunk,
                         right: if within { &self.chunk } else { &self.other },
@@ -194,8 +253,13 @@ impl<const N: usize> Pairs<N> {
                     if !self.compare.resume(join, &sides, tree.store, resolve, emit) {
                         return Ok(true);
                     }
+                    if within {
+                        self.entries_done += self.chunk.len() as u64;
+                        self.report_crowds(emit_crowded);
+                    }
                     self.phase = match self.end {
                         _ if !within => Phase::ReadOn,
+                        Some(_) if self.buckets.is_some() => Phase::Read,
                         Some(end) => {
                             (self.beyond, self.beyond_end) = (self.cursor, Some(end));
                             self.cover();
@@ -220,6 +284,22 @@ impl<const N: usize> Pairs<N> {
         self.probe
     }
 
+    /// Number of entries, summed over all passes, that have been compared with the entries of the
+    /// same chunk.
+    pub fn entries_done(&self) -> u64 {
+        self.entries_done
+    }
+
+    /// Number of comparisons of two keys.
+    pub fn comparisons_done(&self) -> u64 {
+        self.compare.comparisons()
+    }
+
+    /// Number of crowded buckets that have been reported.
+    pub fn crowded_buckets(&self) -> u32 {
+        self.buckets.as_ref().map_or(0, Buckets::count)
+    }
+
     fn next_pass(&mut self) -> Phase {
         if self.range.is_some() {
             return Phase::Done;
@@ -230,15 +310,18 @@ impl<const N: usize> Pairs<N> {
         };
         self.cursor = LevelCursor::new(probe.table);
         self.end = Some(EntryKey::start_of(probe.table));
+        self.buckets.as_mut().map(Buckets::begin_table);
         Phase::Read
     }
 
-    /// Reads leaves into the chunk until it is full or the table ends.
-    fn read<S: PageStore>(
+    /// Reads leaves into the chunk until it is full or the table ends. Returns whether the chunk
+    /// may be empty although the table goes on.
+    fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
-    ) -> Result<()> {
+        emit_crowded: &mut impl FnMut(CrowdedRow<N>),
+    ) -> Result<bool> {
         self.chunk.clear();
         let to = self.range.and_then(|range| range.to);
         let is_before = |end: &EntryKey<N>| to.is_none_or(|to| *end < to);
@@ -255,17 +338,22 @@ impl<const N: usize> Pairs<N> {
                 self.end = Some(to);
             }
         }
+        self.keep_whole_buckets(emit_crowded);
         let probe = &self.plan.probes[self.probe];
+        if self.plan.ignores_hashes {
+            self.chunk
+                .restore(&self.layout.tables()[usize::from(probe.table)]);
+        }
         if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
             || !self.compare.mark(&mut self.chunk, 0)
         {
             tree.store.out_of_memory();
         }
-        Ok(())
+        Ok(self.buckets.is_some() && self.end.is_some())
     }
 
     /// Reads leaves, right of the chunk, with entries that may be near its last run's.
-    fn read_on<S: PageStore>(
+    fn read_on<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         wanted: &mut impl FnMut(Tid) -> bool,
@@ -287,6 +375,11 @@ impl<const N: usize> Pairs<N> {
             }
             let (cursor, other) = (&mut self.beyond, &mut self.other);
             self.beyond_end = read_leaf(tree, cursor, other, (scope, None), wanted)?;
+        }
+        if self.plan.ignores_hashes {
+            let table = self.plan.probes[self.probe].table;
+            self.other
+                .restore(&self.layout.tables()[usize::from(table)]);
         }
         if !self.other.form_groups(run.bits, false)
             || !self.compare.mark(&mut self.other, self.chunk.len())
@@ -351,7 +444,7 @@ impl<const N: usize> Pairs<N> {
 /// Appends the wanted entries of a cursor's next leaf, of one scope if one is given, and before an
 /// entry key likewise. Returns the leaf's end; `None` if the table
 /// ends there.
-fn read_leaf<S: PageStore, const N: usize>(
+fn read_leaf<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,
     chunk: &mut SortedChunk<N>,
@@ -394,7 +487,7 @@ impl<const N: usize> KeyOrderScan<N> {
 
     /// Gives the entries of one more leaf, with their fingerprints behind their scope. False: these
     /// were the last.
-    pub fn step<S: PageStore>(
+    pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         emit: &mut impl FnMut(Key<N>, Tid),

@@ -19,6 +19,15 @@ const VISIT: f64 = 20.0;
 /// To search a neighbouring group, most often in vain, and outside of the processor's caches.
 const LOOK_UP: f64 = 15.0;
 
+/// Rule for a pair that several passes find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassOverlap {
+    /// The first of these passes reports it.
+    FirstReports,
+    /// Each of these passes reports it, so that the caller can count them.
+    EachReports,
+}
+
 /// The passes that find all pairs within a radius.
 #[derive(Clone, Debug)]
 pub struct PairPlan<const N: usize> {
@@ -27,10 +36,13 @@ pub struct PairPlan<const N: usize> {
     /// One pass for each: the table, how many leading bits make a group, and in how many of them
     /// two groups may differ.
     pub probes: Vec<Probe<N>>,
-    /// Estimated nanoseconds, if fingerprints are spread evenly.
+    /// Estimated nanoseconds for evenly distributed fingerprints. 0 without an estimate.
     pub cost: f64,
-    /// Estimated number of comparisons of two fingerprints among these.
+    /// Estimated number of comparisons of two fingerprints. 0 without an estimate.
     pub comparisons: f64,
+    pub(crate) overlap: PassOverlap,
+    /// Keys begin with a hash that is not part of the distance.
+    pub(crate) ignores_hashes: bool,
 }
 
 impl<const N: usize> PairPlan<N> {
@@ -84,6 +96,8 @@ impl<const N: usize> PairPlan<N> {
             probes,
             cost: sum,
             comparisons: compared,
+            overlap: PassOverlap::FirstReports,
+            ignores_hashes: false,
         }
     }
 }

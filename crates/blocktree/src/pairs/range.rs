@@ -7,7 +7,7 @@
 use super::PairPlan;
 use crate::key::{EntryKey, Key, Tid};
 use crate::page::Result;
-use crate::store::PageStore;
+use crate::store::ReadPages;
 use crate::tree::Tree;
 
 /// Range of the entries of a table, for the pass that reads it.
@@ -61,7 +61,7 @@ impl<const N: usize> PairPlan<N> {
     /// Divides each table that a pass reads into ranges of about as many leaves each, in the order
     /// of the passes. A pass has up to `most` ranges, and a quarter of it where neighbouring groups
     /// are compared: there each range reads what is to the right of it, too.
-    pub fn ranges<S: PageStore>(
+    pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
         most: usize,
@@ -87,7 +87,7 @@ impl<const N: usize> PairPlan<N> {
 
 /// Entry keys between pages of some level, for each of the first tables: those of the highest level
 /// that has `enough` of each table, or of the leaves.
-fn borders<S: PageStore, const N: usize>(
+fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     tables: usize,
     enough: usize,

@@ -11,7 +11,7 @@ use crate::filter;
 use crate::key::{Block, EntryKey, Tid};
 use crate::leaf::{self, Leaf};
 use crate::page::{Page, Result};
-use crate::store::PageStore;
+use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
 /// The fewest addresses that are gathered, whatever the memory.
@@ -143,7 +143,7 @@ impl<const N: usize> SetScan<N> {
     /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
     /// there was nothing left to do. Unless rows may come repeatedly, each is given once, in the
     /// order of addresses.
-    pub fn step<S: PageStore>(
+    pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         rows: &mut Vec<Tid>,
@@ -180,7 +180,7 @@ impl<const N: usize> SetScan<N> {
 
     /// The entry key to read from, and the page to try first, without which the way is from the
     /// root.
-    fn position<S: PageStore>(
+    fn position<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
     ) -> Result<(EntryKey<N>, Option<Block>)> {
@@ -203,7 +203,7 @@ impl<const N: usize> SetScan<N> {
         Ok((self.query.start(self.at), leaves[self.at - first]))
     }
 
-    fn read_leaf<S: PageStore>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
+    fn read_leaf<S: ReadPages + PrefetchPages>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let (from, hint) = self.position(tree)?;
         let leaf: Leaf<_, N> = tree.find(&from, 0, hint, |block| tree.store.read(block))?;
         if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {

@@ -7,7 +7,7 @@ use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

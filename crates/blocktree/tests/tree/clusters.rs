@@ -3,8 +3,8 @@
 use crate::mem_store::MemStore;
 use crate::model::{Index, Model};
 use neardup_blocktree::block_layout::BlockLayout;
-use neardup_blocktree::centers::DenseCenters;
 use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
+use neardup_blocktree::crowded_centers::CrowdedCenters;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{Pair, PairPlan, Pairs, Thinning};
@@ -58,8 +58,8 @@ fn expected(nodes: &[(Key<1>, u32)], ranks: &[u32], connected: bool) -> Vec<u32>
     of
 }
 
-/// A dense fingerprint of a scope.
-fn dense_entry(node: u32, key: &Key<1>, scope: u32) -> Entry<2> {
+/// Entry of a crowded fingerprint in a scope.
+fn crowded_entry(node: u32, key: &Key<1>, scope: u32) -> Entry<2> {
     Entry {
         key: [u64::from(node), key[0]],
         tid: u64::from(scope),
@@ -118,8 +118,8 @@ fn clusters(
             for &b in &numbers[&b] {
                 if nodes[a as usize].1 == nodes[b as usize].1 {
                     let ranked = |node: u32| (node, ranks[node as usize]);
-                    star.near(&mut files, ranked(a), ranked(b));
-                    connected.near(&mut files, a, b);
+                    star.add_pair(&mut files, ranked(a), ranked(b));
+                    connected.connect(&mut files, a, b);
                 }
             }
         }
@@ -130,10 +130,10 @@ fn clusters(
         Thinning::Degree(most) => {
             for (node, (key, scope)) in (0..).zip(nodes) {
                 if degrees.get(key).is_some_and(|&degree| degree > most) {
-                    star.dense(
+                    star.add_crowded(
                         &mut files,
                         ranks[node as usize],
-                        dense_entry(node, key, *scope),
+                        crowded_entry(node, key, *scope),
                     );
                 }
             }
@@ -141,7 +141,7 @@ fn clusters(
                 radius: RADIUS,
                 scope_words: 0,
             };
-            let mut centers = DenseCenters::new(memory[1], nearness);
+            let mut centers = CrowdedCenters::new(memory[1], nearness);
             star.finish(&mut files, &mut of, &mut centers, &mut || ());
         }
     }
@@ -199,7 +199,7 @@ proptest! {
 
 /// Dense nodes that represent others are many, and go to a file.
 #[test]
-fn many_dense_nodes_need_little_memory() {
+fn many_crowded_nodes_need_little_memory() {
     let mut rng = StdRng::seed_from_u64(11);
     let nodes: Vec<(Key<1>, u32)> = (0..4_000)
         .flat_map(|i| {
@@ -219,13 +219,13 @@ fn many_dense_nodes_need_little_memory() {
         for (node, (key, scope)) in (0..).zip(&nodes) {
             let rank = ranks[node as usize];
             of.set(&mut files, node, rank);
-            star.dense(&mut files, rank, dense_entry(node, key, *scope));
+            star.add_crowded(&mut files, rank, crowded_entry(node, key, *scope));
         }
         let nearness = Nearness {
             radius: RADIUS,
             scope_words: 0,
         };
-        let mut centers = DenseCenters::new(memory, nearness);
+        let mut centers = CrowdedCenters::new(memory, nearness);
         star.finish(&mut files, &mut of, &mut centers, &mut || ());
         let found: Vec<u32> = (0..count).map(|node| of.get(&mut files, node)).collect();
         assert_eq!(found, expected, "{memory} bytes");
@@ -338,7 +338,7 @@ fn a_long_chain_takes_no_long() {
     let mut connected = Connected::new(&mut files, nodes, 1 << 24);
     (1..nodes)
         .rev()
-        .for_each(|node| connected.near(&mut files, node - 1, node));
+        .for_each(|node| connected.connect(&mut files, node - 1, node));
     connected.finish(&mut files, &mut ranks);
     assert!((0..nodes).all(|node| ranks.get(&mut files, node) == 0));
 }

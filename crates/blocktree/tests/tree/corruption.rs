@@ -13,7 +13,7 @@ use neardup_blocktree::page::{HEADER, PAGE_SIZE, Page, PageRef, Result};
 use neardup_blocktree::pairs::{PairPlan, Pairs};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,7 +6,7 @@ use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::leaf::LeafRef;
 use neardup_blocktree::page::{Kind, PageRef};
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -7,7 +7,7 @@ use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::page::{Kind, Page, PageRef};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::{PageChange, PageStore};
+use neardup_blocktree::store::{PageChange, PrefetchPages, ReadPages, WritePages};
 use neardup_blocktree::tree::Tree;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,13 +22,9 @@ pub struct Met<'a> {
     pub between: RefCell<Option<Between<'a>>>,
 }
 
-impl PageStore for Met<'_> {
+impl ReadPages for Met<'_> {
     type Read<'b>
         = Read
-    where
-        Self: 'b;
-    type Write<'b>
-        = Write
     where
         Self: 'b;
 
@@ -42,6 +38,17 @@ impl PageStore for Met<'_> {
         }
         self.store.read(block)
     }
+    fn check_interrupts(&self) {}
+}
+
+impl PrefetchPages for Met<'_> {}
+
+impl WritePages for Met<'_> {
+    type Write<'b>
+        = Write
+    where
+        Self: 'b;
+
     fn write(&self, block: Block) -> Write {
         self.store.write(block)
     }
@@ -66,7 +73,6 @@ impl PageStore for Met<'_> {
     fn change<const P: usize>(&self, pages: [&mut Write; P], edit: impl FnOnce([&mut Page; P])) {
         self.store.change(pages, edit);
     }
-    fn check_interrupts(&self) {}
 }
 
 fn tid(block: u32) -> Tid {

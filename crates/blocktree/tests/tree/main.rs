@@ -23,7 +23,7 @@ use neardup_blocktree::build::Fill;
 use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -111,7 +111,7 @@ fn random_operations_of<const N: usize>(
 }
 
 proptest! {
-    #![proptest_config(cases(24))]
+    #![proptest_config(cases(8))]
 
     #[test]
     fn narrow_keys_equal_the_model(layout in any_design::<1>(), seed: u64, start in 0..3000u32) {

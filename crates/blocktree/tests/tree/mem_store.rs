@@ -5,7 +5,9 @@ use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{Kind, PAGE_SIZE, Page, PageRef};
 use neardup_blocktree::sort::TempFiles;
-use neardup_blocktree::store::{Glance, PAGES_PER_RECORD, PageChange, PageGuard, PageStore};
+use neardup_blocktree::store::{
+    Glance, PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, ReadPages, WritePages,
+};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -157,15 +159,26 @@ impl Drop for Write {
     }
 }
 
-impl PageStore for MemStore {
+impl ReadPages for MemStore {
     type Read<'a> = Read;
-    type Write<'a> = Write;
+
+    fn read(&self, block: Block) -> Read {
+        let guard = self.page(block).read_arc();
+        hold(block, &guard);
+        Read(guard, block)
+    }
 
     fn version(&self, page: &Page) -> Option<u64> {
         page.first_chunk()
             .map(|version| u64::from_ne_bytes(*version))
     }
 
+    fn check_interrupts(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl PrefetchPages for MemStore {
     fn glance(&self, leaf: Block) -> Option<Glance> {
         let mut glance = Glance {
             head: [0; 8],
@@ -189,12 +202,10 @@ impl PageStore for MemStore {
     fn prefetch_part(&self, _leaf: Block, bytes: Range<usize>) {
         assert!(bytes.start <= bytes.end);
     }
+}
 
-    fn read(&self, block: Block) -> Read {
-        let guard = self.page(block).read_arc();
-        hold(block, &guard);
-        Read(guard, block)
-    }
+impl WritePages for MemStore {
+    type Write<'a> = Write;
 
     fn write(&self, block: Block) -> Write {
         let guard = self.page(block).write_arc();
@@ -268,10 +279,6 @@ impl PageStore for MemStore {
     /// Half of them, so that vacuums go both ways.
     fn logs_whole(&self, page: &Write) -> bool {
         page[0].is_multiple_of(2)
-    }
-
-    fn check_interrupts(&self) {
-        self.pauses.fetch_add(1, Ordering::Relaxed);
     }
 }
 

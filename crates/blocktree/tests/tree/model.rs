@@ -12,7 +12,7 @@ use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use neardup_blocktree::sort::ExternalSort;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
 use neardup_blocktree::vacuum::VacuumStats;
 use rand::Rng;

@@ -307,7 +307,7 @@ fn pairs_of_equal_rows_stream() {
 #[test]
 fn each_pair_once_while_others_insert_and_vacuum() {
     let mut rng = StdRng::seed_from_u64(24);
-    let model = random_rows::<16>(&mut rng, 1_200);
+    let model = random_rows::<16>(&mut rng, 700);
     for radius in [1, 30] {
         let index = Index::build(BlockLayout::<16>::new(1, 3).unwrap(), &model, 1 << 20);
         let expected = expected(&model, radius, 0);

@@ -6,7 +6,7 @@ use neardup_blocktree::leaf::usual_count;
 use neardup_blocktree::level_cursor::{FullScan, LevelCursor};
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 use neardup_blocktree::tree::Tree;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -40,7 +40,7 @@ fn a_scope_keeps_its_rows_to_itself() {
     assert_scopes_hold(&index, &model, &scopes, &mut rng);
 }
 
-fn leaves_of_scope<S: PageStore>(tree: &Tree<'_, S, 3>, scope: u64) -> f64 {
+fn leaves_of_scope<S: ReadPages>(tree: &Tree<'_, S, 3>, scope: u64) -> f64 {
     let from = EntryKey::before_key(0, [scope, 0, 0]);
     let to = EntryKey::after_key(0, [scope, u64::MAX, u64::MAX]);
     tree.leaves_between(&from, &to).unwrap()

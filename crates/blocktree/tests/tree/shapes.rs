@@ -6,7 +6,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::leaf::LeafRef;
 use neardup_blocktree::page::{Kind, PageRef};
 use neardup_blocktree::shape::Shape;
-use neardup_blocktree::store::PageStore;
+use neardup_blocktree::store::ReadPages;
 
 /// Shape and number of entries of each leaf that has some.
 fn leaves(index: &Index<1>) -> Vec<(Shape<1>, usize)> {

@@ -4,45 +4,21 @@
 //! With `SKETCH_BENCH_TEXT=file` the lines of a file are measured too, each as one document.
 
 mod constructions;
+#[path = "../texts/mod.rs"]
+#[allow(dead_code, reason = "Chinese texts are not measured here")]
+mod texts;
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use neardup_sketch::minhash::{HashFamily, Scheme};
 use neardup_sketch::{Sketcher, TextOptions};
+use texts::{LATIN, documents, spaced};
 
 const HASHES: usize = 128;
 
 fn family() -> HashFamily {
     HashFamily::new(Scheme::Neardup1, HASHES, 0).expect("all seeds will do")
-}
-
-/// Sentences of made-up words with the frequencies of natural ones.
-fn english(bytes: usize) -> String {
-    let mut state = 20_021_u64;
-    let mut next = move || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        state.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    };
-    let letters = b"eeeeeetttttaaaaooooiiiinnnnsssshhhrrrdddlllcuumwfgypbvk";
-    let words: Vec<String> = (0..30_000)
-        .map(|_| {
-            let length = 2 + next() % 4 + next() % 5;
-            (0..length)
-                .map(|_| char::from(letters[next() as usize % letters.len()]))
-                .collect()
-        })
-        .collect();
-    let mut text = String::with_capacity(bytes + 16);
-    while text.len() < bytes {
-        let uniform = (next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let rank = (30_000_f64.powf(uniform) - 1.0) as usize;
-        text += &words[rank.min(words.len() - 1)];
-        text += if next() % 14 == 0 { ". " } else { " " };
-    }
-    text
 }
 
 fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
@@ -63,15 +39,10 @@ fn measure(c: &mut Criterion, name: &str, documents: &[&str]) {
     group.finish();
 }
 
-fn texts(c: &mut Criterion) {
-    let text = english(4_000_000);
+fn signatures(c: &mut Criterion) {
+    let text = spaced(LATIN, 4_000_000);
     for size in [500, 4_000, 4_000_000] {
-        let documents: Vec<&str> = text
-            .as_bytes()
-            .chunks(size)
-            .map(|chunk| str::from_utf8(chunk).expect("the text is ASCII"))
-            .collect();
-        measure(c, "english", &documents);
+        measure(c, "english", &documents(&text, size));
     }
     if let Ok(path) = std::env::var("SKETCH_BENCH_TEXT") {
         let text = std::fs::read_to_string(&path).expect("SKETCH_BENCH_TEXT names a UTF-8 file");
@@ -126,5 +97,5 @@ fn features(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, texts, features);
+criterion_group!(benches, signatures, features);
 criterion_main!(benches);

@@ -57,7 +57,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         words[SHARE] = share.to_bits();
         words[LIMIT] = limit as u64;
         words[USED] = HEADER as u64;
-        words[KIND] = FeatureKind::of(options).to_word();
+        words[KIND] = FeatureKind::from_options(options).to_word();
         Self { store }
     }
 
@@ -69,7 +69,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     /// Returns true if the value is for features of texts with these options and for this share.
     pub fn is_of(&self, options: &TextOptions, share: f64) -> bool {
         let words = self.store.words();
-        words[KIND] == FeatureKind::of(options).to_word() && words[SHARE] == share.to_bits()
+        words[KIND] == FeatureKind::from_options(options).to_word()
+            && words[SHARE] == share.to_bits()
     }
 
     /// Adds a document, whose features are those of the sketcher's options. One without features

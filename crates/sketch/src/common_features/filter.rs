@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::FeatureSet;
-use crate::b_bit_minhash::BBitMinHash;
 use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
+use crate::minhash_fingerprint::FingerprintBuilder;
 
 /// Passes on features that a set does not have.
 pub(crate) struct RareFeatures<'a, S> {
@@ -28,7 +28,7 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
 /// The same for minima, which take the hashes themselves.
 pub(crate) struct RareMinima<'a, const W: usize> {
     pub set: &'a FeatureSet,
-    pub minima: &'a mut BBitMinHash<W>,
+    pub minima: &'a mut FingerprintBuilder<W>,
 }
 
 impl<const W: usize> FeatureSink for RareMinima<'_, W> {

@@ -17,12 +17,12 @@ pub use set::{BadFeatureSet, FeatureSet};
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::b_bit_minhash::BBitMinHash;
     use crate::hash::join;
     use crate::minhash::{HashFamily, Scheme};
-    use crate::options::{TextOptions, Tokens};
+    use crate::minhash_fingerprint::FingerprintBuilder;
+    use crate::options::TextOptions;
     use crate::sketcher::Sketcher;
-    use crate::test_texts::any_text;
+    use crate::test_texts::{any_text, any_tokens};
     use crate::weight::FRACTION_BITS;
     use crate::{features, simhash64_features, simhash128_features};
     use proptest::prelude::*;
@@ -34,7 +34,7 @@ mod tests {
         #[test]
         fn left_out_is_what_the_set_has(
             text in any_text(),
-            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            tokens in any_tokens(),
             shingle in 1_usize..5,
             part in 0_u64..4,
         ) {
@@ -50,8 +50,8 @@ mod tests {
                 let weight = |weight: u64| weight as f64 / f64::from(1 << FRACTION_BITS);
                 rare.iter().map(move |feature| (&feature.text, weight(feature.weight)))
             };
-            let mut minima64 = BBitMinHash::<1>::default();
-            let mut minima128 = BBitMinHash::<2>::default();
+            let mut minima64 = FingerprintBuilder::<1>::default();
+            let mut minima128 = FingerprintBuilder::<2>::default();
             for feature in &rare {
                 minima64.add(&[feature.hash]);
                 minima128.add(&[feature.hash]);

@@ -9,7 +9,7 @@ use crate::feature_list::sort;
 use crate::feature_sink::FeatureSink;
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::places::find_places;
 use crate::tokens::FeatureExtractor;
 
@@ -121,7 +121,7 @@ impl FeatureSet {
         } = sink.found;
         sort(&mut ranges, |a, b| a.cmp(b), check);
         // Keywords stand apart from each other.
-        if options.tokens != Tokens::JiebaTfidf {
+        if !options.tokens.are_keywords() {
             ranges.dedup_by(|next, last| {
                 // A separator may stand between two tokens.
                 let meets = next.0 <= last.1 + 1;
@@ -177,7 +177,8 @@ fn parts(
 mod tests {
     use super::*;
     use crate::features;
-    use crate::test_texts::{any_text, set_options};
+    use crate::options::Tokens;
+    use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -243,7 +244,7 @@ mod tests {
         #[test]
         fn keeps_all_that_is_compared(
             text in any_text(),
-            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            tokens in any_tokens(),
             shingle in 1_usize..4,
             part in 0_u64..4,
         ) {

@@ -7,15 +7,6 @@ use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens};
 
 /// First bytes of the stored form: a name, and the version of the format.
 const MAGIC: [u8; 4] = *b"ndF\x01";
-/// Tokens by their code in the stored form, which never changes.
-const TOKENS: [Tokens; 6] = [
-    Tokens::Word,
-    Tokens::Char,
-    Tokens::Line,
-    Tokens::Jieba,
-    Tokens::JiebaSearch,
-    Tokens::JiebaTfidf,
-];
 /// Bits of the filter for each hash, at least: one in sixteen others passes.
 const FILTER_BITS: usize = 16;
 /// Hashes of a bucket that are compared one by one; more are found by halving.
@@ -48,7 +39,7 @@ pub(super) struct FeatureKind {
 }
 
 impl FeatureKind {
-    pub fn of(options: &TextOptions) -> Self {
+    pub fn from_options(options: &TextOptions) -> Self {
         // HTML is the form that a text comes in, and weights are not looked at.
         Self {
             tokens: options.tokens,
@@ -60,12 +51,19 @@ impl FeatureKind {
 
     /// As the stored form has it.
     pub fn to_word(self) -> u64 {
-        let code = TOKENS.iter().position(|tokens| *tokens == self.tokens);
-        let code = code.expect("each kind of tokens has a code") as u8;
         let accents = u8::from(self.normalize.accents == Accents::Remove);
         let digits = u8::from(self.normalize.digits == Digits::Zero);
         let [a, b, c, d] = (self.keywords as u32).to_le_bytes();
-        u64::from_le_bytes([code, self.shingle as u8, accents, digits, a, b, c, d])
+        u64::from_le_bytes([
+            self.tokens.code(),
+            self.shingle as u8,
+            accents,
+            digits,
+            a,
+            b,
+            c,
+            d,
+        ])
     }
 
     pub fn from_word(word: u64) -> Option<Self> {
@@ -73,7 +71,7 @@ impl FeatureKind {
         let accents = *[Accents::Keep, Accents::Remove].get(usize::from(accents))?;
         let digits = *[Digits::Keep, Digits::Zero].get(usize::from(digits))?;
         Some(Self {
-            tokens: *TOKENS.get(usize::from(code))?,
+            tokens: Tokens::from_code(code)?,
             shingle: usize::from(shingle),
             normalize: Normalize { accents, digits },
             keywords: u32::from_le_bytes([a, b, c, d]) as usize,
@@ -106,7 +104,7 @@ impl FeatureSet {
     /// The stored form of a set. `hashes` are ascending and without repetitions.
     #[must_use]
     pub fn stored(options: &TextOptions, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
-        FeatureKind::of(options).stored(hashes)
+        FeatureKind::from_options(options).stored(hashes)
     }
 
     /// Prepares a set from its stored form.
@@ -160,7 +158,7 @@ impl FeatureSet {
     /// Returns true if the features of texts with these options can be in the set.
     #[must_use]
     pub fn fits(&self, options: &TextOptions) -> bool {
-        self.kind == FeatureKind::of(options)
+        self.kind == FeatureKind::from_options(options)
     }
 
     /// The options that decide which features a text has, as the set was made with them; the others
@@ -213,6 +211,7 @@ impl FeatureSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::NamedOption;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(stored, expected);
         let set = FeatureSet::from_stored(&stored).unwrap();
         assert!(set.fits(&options) && !set.fits(&TextOptions::SET));
-        for tokens in TOKENS {
+        for &(_, tokens) in Tokens::NAMES {
             let options = TextOptions {
                 tokens,
                 ..TextOptions::SET

@@ -3,7 +3,7 @@
 use super::{Counted, FeatureCounter};
 use crate::common_features::{FeatureSet, RareFeatures};
 use crate::hash::windows::WindowHash;
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::tokens::FeatureExtractor;
 
 impl<const W: usize> FeatureCounter<W>
@@ -36,17 +36,5 @@ where
 /// Estimates the number of distinct features from a byte in the middle of the text.
 fn expected_features(text: &str, options: &TextOptions) -> usize {
     let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
-    let bytes_per_feature = match options.tokens {
-        // English has a word in six bytes, Chinese one in three.
-        Tokens::Word if spaced => 6,
-        Tokens::Word => 3,
-        // There are few distinct characters and pairs.
-        Tokens::Char if options.shingle < 3 => 8,
-        Tokens::Char if spaced => 1,
-        Tokens::Char => 3,
-        Tokens::Line => 40,
-        Tokens::Jieba | Tokens::JiebaSearch => 6,
-        Tokens::JiebaTfidf => 120,
-    };
-    text.len() / bytes_per_feature
+    text.len() / options.tokens.bytes_per_feature(spaced, options.shingle)
 }

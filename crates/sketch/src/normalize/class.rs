@@ -43,7 +43,7 @@ pub(crate) enum Class {
 impl Class {
     /// Class of a character.
     #[inline]
-    pub fn of(c: char) -> Self {
+    pub fn from_char(c: char) -> Self {
         match BASIC.get(c as usize) {
             Some(&class) => class,
             None => Self::by_range(c),
@@ -99,7 +99,7 @@ impl Class {
     /// Returns true for an ASCII byte of [`Class::AsciiBreak`].
     #[inline]
     pub fn is_ascii_break(byte: u8) -> bool {
-        Self::of(char::from(byte)) == Self::AsciiBreak
+        Self::from_char(char::from(byte)) == Self::AsciiBreak
     }
 
     /// Returns true if the text can be cut between characters of this class and of class `next`.
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn cuts_change_no_words() {
         let starts_with_mark = |s: &str| s.starts_with('\u{200D}');
-        let members = ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other);
+        let members = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) != Class::Other);
         for c in members {
-            let class = Class::of(c);
+            let class = Class::from_char(c);
             // The big blocks are uniform: their ends and a sample are enough.
             let in_big_block = matches!(
                 c as u32,
@@ -194,7 +194,7 @@ mod tests {
             let text = c.to_string();
             for context in CONTEXT {
                 let [before, after] = [context.chars().next_back(), context.chars().next()]
-                    .map(|c| Class::of(c.unwrap()));
+                    .map(|c| Class::from_char(c.unwrap()));
                 if before.cut_before(class) {
                     let mut parts = words(context);
                     parts.extend(words(&text));
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn members_are_what_their_class_says() {
         for c in '\0'..=char::MAX {
-            let class = Class::of(c);
+            let class = Class::from_char(c);
             if class == Class::Other {
                 continue;
             }
@@ -274,12 +274,12 @@ mod tests {
     /// Between two cuts, joining punctuation joins nothing.
     #[test]
     fn mids_after_a_cut_join_nothing() {
-        let mids = ('\0'..=char::MAX).filter(|&c| Class::of(c) == Class::Mid);
+        let mids = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) == Class::Mid);
         for c in mids {
             for before in ["中", "か", "。", " ", "-", "中，", ""] {
                 for after in CONTEXT
                     .into_iter()
-                    .filter(|s| Class::of(s.chars().next().unwrap()).is_no_mark())
+                    .filter(|s| Class::from_char(s.chars().next().unwrap()).is_no_mark())
                 {
                     let mut parts = words(before);
                     parts.extend(words(after));
@@ -296,12 +296,12 @@ mod tests {
     #[test]
     fn separators_part_words() {
         for c in ('\0'..=char::MAX)
-            .filter(|&c| matches!(Class::of(c), Class::Separator | Class::AsciiBreak))
+            .filter(|&c| matches!(Class::from_char(c), Class::Separator | Class::AsciiBreak))
         {
             for before in CONTEXT {
                 for after in CONTEXT
                     .into_iter()
-                    .filter(|s| Class::of(s.chars().next().unwrap()).is_no_mark())
+                    .filter(|s| Class::from_char(s.chars().next().unwrap()).is_no_mark())
                 {
                     let mut parts = words(before);
                     parts.extend(words(after));

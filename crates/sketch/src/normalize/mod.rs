@@ -89,7 +89,7 @@ fn push_pieces(mut text: &str, out: &mut String) {
         let ascii = leading_ascii(text.as_bytes());
         let next = text[ascii..].chars().next();
         // A mark after the ASCII combines with its last character.
-        let marked = next.is_some_and(|next| !Class::of(next).is_no_mark());
+        let marked = next.is_some_and(|next| !Class::from_char(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
         // A mark may follow the last of them.
@@ -122,7 +122,7 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
             return (at, Some(c));
         };
         let next = chars.next();
-        if next.is_some_and(|(_, next)| !Class::of(next).is_no_mark()) {
+        if next.is_some_and(|(_, next)| !Class::from_char(next).is_no_mark()) {
             return (at, Some(c));
         }
         out.grow_char(first);
@@ -143,7 +143,7 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
 /// it, nor does one after it that is no mark ([`Class::is_no_mark`]).
 #[inline]
 fn alone(c: char) -> Option<(char, Option<char>)> {
-    match Class::of(c) {
+    match Class::from_char(c) {
         Class::SingleCharWord | Class::OtherLetter => Some((c, None)),
         Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
         Class::Separator | Class::Mid => match c {
@@ -342,8 +342,8 @@ mod tests {
                 assert_eq!(normalized(&c.to_string()), expected, "{c:?}");
             }
         }
-        let most =
-            ('\0'..=char::MAX).filter(|&c| Class::of(c) != Class::Other && alone(c).is_none());
+        let most = ('\0'..=char::MAX)
+            .filter(|&c| Class::from_char(c) != Class::Other && alone(c).is_none());
         assert_eq!(most.collect::<String>(), "…￥");
     }
 

@@ -37,7 +37,7 @@ mod token_list;
 
 use std::fmt;
 
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 pub(crate) use minima::WindowMinima;
 pub use shared::{SharedPassage, SharedPassages};
 
@@ -55,7 +55,7 @@ impl PassageLength {
     ///
     /// If it is out of range or less than a shingle, or if the tokens are in no order.
     pub fn new(length: i64, options: &TextOptions) -> Result<Self, PassageError> {
-        if options.tokens == Tokens::JiebaTfidf {
+        if options.tokens.are_keywords() {
             return Err(PassageError::Unordered);
         }
         let length = usize::try_from(length)
@@ -101,6 +101,7 @@ impl std::error::Error for PassageError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Tokens;
 
     #[test]
     fn lengths_are_checked() {

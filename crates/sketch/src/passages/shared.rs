@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::Sketcher;
     use crate::options::Tokens;
-    use crate::test_texts::{any_text, set_options};
+    use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
 
     fn shared(a: &str, b: &str, length: usize, options: &TextOptions) -> SharedPassages {
@@ -235,7 +235,7 @@ mod tests {
         fn what_is_shared_is_found(
             common in any_text(),
             frames in prop::array::uniform4(any_text()),
-            tokens in prop::sample::select(vec![Tokens::Word, Tokens::Char, Tokens::Line]),
+            tokens in any_tokens(),
             shingle in 1_usize..5,
             more in 0_usize..6,
         ) {

@@ -6,8 +6,7 @@ use std::ops::Range;
 use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{Grow, GrowVec};
-use crate::options::{TextOptions, Tokens};
-use crate::shingle::{LINE_SEPARATOR, SEPARATOR};
+use crate::options::TextOptions;
 use crate::tokens::FeatureExtractor;
 
 /// Number of a token that is the last of its hash.
@@ -85,11 +84,7 @@ impl TokenList {
         let list = Self {
             bytes: Vec::new(),
             starts: Vec::new(),
-            separator: match options.tokens {
-                Tokens::Char => None,
-                Tokens::Line => Some(LINE_SEPARATOR),
-                _ => Some(SEPARATOR),
-            },
+            separator: options.tokens.separator(),
             numbers: Vec::new(),
         };
         let single = TextOptions {
@@ -136,6 +131,7 @@ impl FeatureSink for TokenGatherer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Tokens;
 
     #[test]
     fn equal_tokens_have_equal_numbers() {

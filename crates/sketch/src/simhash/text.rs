@@ -6,7 +6,7 @@ use crate::common_features::FeatureSet;
 use crate::feature_counts::Counted;
 use crate::hash::windows::WindowHash;
 use crate::hash::{FeatureHash, join};
-use crate::options::{TextOptions, Tokens};
+use crate::options::TextOptions;
 use crate::sketcher::{Scratch, Sketcher};
 use crate::tokens::{self, FeatureExtractor};
 
@@ -42,7 +42,7 @@ impl Sketcher {
         without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Option<u64> {
-        let [word] = if self.options.tokens == Tokens::JiebaTfidf {
+        let [word] = if self.options.tokens.are_keywords() {
             let mut sums = Accumulator::default();
             for keyword in tokens::keywords(text, &self.options, check) {
                 if without.is_none_or(|set| !set.contains(keyword.hash())) {
@@ -82,7 +82,7 @@ impl Sketcher {
         without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Option<u128> {
-        let words = if self.options.tokens == Tokens::JiebaTfidf {
+        let words = if self.options.tokens.are_keywords() {
             let mut sums = Accumulator::default();
             for (word, keyword) in tokens::keyword_words(text, &self.options, check) {
                 if without.is_none_or(|set| !set.contains(keyword.hash())) {
@@ -128,8 +128,8 @@ use crate::options;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Accents, Digits, Normalize, Weight};
-    use crate::test_texts::any_text;
+    use crate::options::{Accents, Digits, NamedOption, Normalize, Tokens, Weight};
+    use crate::test_texts::{any_text, any_tokens};
     use proptest::prelude::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -145,22 +145,21 @@ mod tests {
 
     /// All that can be chosen, but for jieba and HTML, which have tests of their own.
     fn any_options() -> impl Strategy<Value = TextOptions> {
-        let tokens = [Tokens::Word, Tokens::Char, Tokens::Line];
-        let weights = [Weight::Tf, Weight::Sqrt, Weight::Log, Weight::Set];
-        let accents = [Accents::Keep, Accents::Remove];
-        let digits = [Digits::Keep, Digits::Zero];
         (
-            prop::sample::select(tokens.to_vec()),
+            any_tokens(),
             prop_oneof![8 => 1_usize..7, 1 => 1_usize..100],
-            prop::sample::select(weights.to_vec()),
-            prop::sample::select(accents.to_vec()),
-            prop::sample::select(digits.to_vec()),
+            prop::sample::select(Weight::NAMES),
+            prop::sample::select(Accents::NAMES),
+            prop::sample::select(Digits::NAMES),
         )
             .prop_map(|(tokens, shingle, weight, accents, digits)| TextOptions {
                 tokens,
                 shingle,
-                weight,
-                normalize: Normalize { accents, digits },
+                weight: weight.1,
+                normalize: Normalize {
+                    accents: accents.1,
+                    digits: digits.1,
+                },
                 ..TextOptions::SIMHASH
             })
     }

@@ -1,6 +1,6 @@
 //! Tokens of a text, and the way from a text to its features.
 //!
-//! [`FeatureExtractor::extract`] chooses the tokenizer:
+//! `kinds` lists the kinds of tokens, and [`FeatureExtractor::extract`] chooses the tokenizer:
 //!
 //! | tokens | module |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! and Hiragana fall into single characters, Katakana and Hangul into runs, Thai and its neighbours
 //! into runs between spaces.
 //!
-//! No word contains a space (U+0020), so that [`crate::shingle::SEPARATOR`] cannot occur in one: a
-//! segment that begins with a space is no word, even if it has a mark that counts as alphabetic.
+//! No word contains a space (U+0020), so [`crate::shingle::SEPARATOR`] cannot occur in a word. A
+//! segment that begins with a space is not a word, even if it has a mark that is alphabetic.
 //!
 //! Characters are those of the normal form, with each run of white space as one space, and none at
 //! the ends of the text.
@@ -31,6 +31,7 @@ mod ascii;
 mod ascii_class;
 mod chars;
 pub mod jieba;
+pub(crate) mod kinds;
 mod lines;
 mod pack;
 mod simple_text;
@@ -44,7 +45,7 @@ use crate::feature_sink::FeatureSink;
 use crate::html::html_text;
 use crate::normalize::fold_accents_and_digits;
 use crate::options::{TextOptions, Tokens};
-use crate::shingle::{LINE_SEPARATOR, SEPARATOR, Shingles};
+use crate::shingle::Shingles;
 use chars::CharWindows;
 use jieba::{Dictionary, Keyword, TokenizeMode};
 pub(crate) use whitespace::{is_line_end, is_space};
@@ -73,44 +74,45 @@ impl FeatureExtractor {
     ) {
         let (text, number) = preprocess(text, options, check);
         let (shingles, width) = (&mut self.shingles, options.shingle);
+        if let Some(separator) = options.tokens.separator() {
+            shingles.reset(width, separator);
+        }
+        let buffer = &mut self.buffer;
         match options.tokens {
-            Tokens::Word => {
-                shingles.reset(width, SEPARATOR);
-                self.words.tokenize(&text, shingles, sink, check);
-                shingles.finish(sink);
-            }
-            Tokens::Char => self.chars.extract(&text, width, sink, check),
-            Tokens::Line => {
-                shingles.reset(width, LINE_SEPARATOR);
-                lines::tokenize(&text, &mut self.buffer, shingles, sink, check);
-                shingles.finish(sink);
-            }
+            Tokens::Char => return self.chars.extract(&text, width, sink, check),
+            Tokens::JiebaTfidf => return add_keywords(&text, number, options, sink, check),
+            Tokens::Word => self.words.tokenize(&text, shingles, sink, check),
+            Tokens::Line => lines::tokenize(&text, buffer, shingles, sink, check),
             Tokens::Jieba | Tokens::JiebaSearch => {
                 let mode = match options.tokens {
                     Tokens::Jieba => TokenizeMode::Default,
                     _ => TokenizeMode::Search,
                 };
-                shingles.reset(width, SEPARATOR);
                 let add = &mut |word: &str| shingles.push(word.as_bytes(), sink);
-                let dictionary = Dictionary::current();
-                jieba::tokenize(&dictionary, mode, &text, &mut self.buffer, add, check);
-                shingles.finish(sink);
-            }
-            Tokens::JiebaTfidf => {
-                let (dictionary, weight) = (Dictionary::current(), options.weight.function());
-                for (word, keyword) in
-                    jieba::keyword_words(&dictionary, &text, number, weight, check)
-                {
-                    let mut left = keyword.count as usize;
-                    while left > 0 {
-                        let times = left.min(KEYWORD_BATCH);
-                        sink.add_all(word.as_bytes(), std::iter::repeat_n(0..word.len(), times));
-                        left -= times;
-                    }
-                    sink.bytes_dropped(word.len());
-                }
+                jieba::tokenize(&Dictionary::current(), mode, &text, buffer, add, check);
             }
         }
+        shingles.finish(sink);
+    }
+}
+
+/// Passes each occurrence of the `number` keywords of a text to `sink`.
+fn add_keywords(
+    text: &str,
+    number: usize,
+    options: &TextOptions,
+    sink: &mut impl FeatureSink,
+    check: &mut dyn FnMut(),
+) {
+    let (dictionary, weight) = (Dictionary::current(), options.weight.function());
+    for (word, keyword) in jieba::keyword_words(&dictionary, text, number, weight, check) {
+        let mut left = keyword.count as usize;
+        while left > 0 {
+            let times = left.min(KEYWORD_BATCH);
+            sink.add_all(word.as_bytes(), std::iter::repeat_n(0..word.len(), times));
+            left -= times;
+        }
+        sink.bytes_dropped(word.len());
     }
 }
 
@@ -132,8 +134,8 @@ pub(crate) fn keyword_words(
     jieba::keyword_words(&Dictionary::current(), &text, number, weight, check)
 }
 
-/// Returns the text without markup, accents and digits as far as `options` say so, and the number
-/// of keywords that it has.
+/// Removes markup, accents and digits from a text as `options` require. Also returns the number of
+/// keywords.
 fn preprocess<'a>(
     text: &'a str,
     options: &TextOptions,

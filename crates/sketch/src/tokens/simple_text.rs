@@ -104,7 +104,7 @@ impl SimpleText {
     fn push_char(&mut self, c: char, rest: &str) -> bool {
         let (before, out) = self.bytes.split_at_mut(self.len);
         let len = c.len_utf8();
-        match Class::of(c) {
+        match Class::from_char(c) {
             Class::Letter => match fold(c) {
                 (first, None) => {
                     first.encode_utf8(out);
@@ -142,7 +142,7 @@ impl SimpleText {
 /// Returns true if a text begins with a character of [`Class::Other`].
 fn starts_with_other(text: &str) -> bool {
     let first = text.chars().next();
-    first.is_some_and(|first| !Class::of(first).is_no_mark())
+    first.is_some_and(|first| !Class::from_char(first).is_no_mark())
 }
 
 /// Returns true if the text can be cut between `bytes`, of which non-ASCII ones are letters, and
@@ -150,9 +150,9 @@ fn starts_with_other(text: &str) -> bool {
 pub(super) fn ends_before(bytes: &[u8], next: char) -> bool {
     let last = bytes.last().map_or(Class::AsciiWord, |&byte| match byte {
         0x80.. => Class::Letter,
-        _ => Class::of(char::from(byte)),
+        _ => Class::from_char(char::from(byte)),
     });
-    last.cut_before(Class::of(next))
+    last.cut_before(Class::from_char(next))
 }
 
 /// The position after the last ASCII break, 0 if there is none.
@@ -170,7 +170,7 @@ fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let Some(after) = after else {
         return Some(false);
     };
-    let class = Class::of(after);
+    let class = Class::from_char(after);
     if !class.is_no_mark() || class == Class::OtherLetter {
         return None;
     }

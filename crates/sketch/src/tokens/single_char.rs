@@ -40,7 +40,7 @@ pub(super) fn single_char_words(
         let Some(c) = chars.next() else {
             break;
         };
-        let class = Class::of(c);
+        let class = Class::from_char(c);
         if groups > 0 && !class.is_no_mark() {
             // A mark may change the character before.
             at -= 3;
@@ -49,7 +49,11 @@ pub(super) fn single_char_words(
             }
             break;
         }
-        if !is_read(class) || chars.next().is_some_and(|c| !Class::of(c).is_no_mark()) {
+        if !is_read(class)
+            || chars
+                .next()
+                .is_some_and(|c| !Class::from_char(c).is_no_mark())
+        {
             break;
         }
         if class == Class::SingleCharWord {
@@ -147,7 +151,7 @@ fn class_of_three(text: &[u8]) -> Class {
     };
     let bits = |byte: u8, mask: u8| u32::from(byte & mask);
     let code = bits(first, 0xF) << 12 | bits(second, 0x3F) << 6 | bits(third, 0x3F);
-    char::from_u32(code).map_or(Class::Other, Class::of)
+    char::from_u32(code).map_or(Class::Other, Class::from_char)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -245,10 +249,10 @@ mod tests {
             };
             // The definition.
             let whole = text.chars().take(GROUP).take_while(|&c| {
-                c.len_utf8() == 3 && is_read(Class::of(c))
+                c.len_utf8() == 3 && is_read(Class::from_char(c))
             });
             let chars: Vec<char> = whole.collect();
-            let words = (chars.iter()).filter(|&&c| Class::of(c) == Class::SingleCharWord);
+            let words = (chars.iter()).filter(|&&c| Class::from_char(c) == Class::SingleCharWord);
             let words: String = words.flat_map(|&c| [c, ' ']).collect();
             let starts = (0..=words.len() / 4).map(|at| 2 + 4 * at);
             let expected = (

@@ -69,7 +69,7 @@ impl WordTokenizer {
                 check();
             }
             let rest = &text[at..];
-            let class = Class::of(first);
+            let class = Class::from_char(first);
             match class {
                 Class::AsciiWord | Class::AsciiBreak | Class::Letter => {
                     let len = self.simple_words(rest, shingles, sink, check);
@@ -198,9 +198,9 @@ fn general_len(text: &str) -> usize {
     let Some((_, first)) = chars.next() else {
         return 0;
     };
-    let mut before = Class::of(first);
+    let mut before = Class::from_char(first);
     for (at, c) in chars {
-        let class = Class::of(c);
+        let class = Class::from_char(c);
         if before.cut_before(class) {
             let leave = match class {
                 Class::SingleCharWord | Class::Separator => true,
@@ -208,7 +208,7 @@ fn general_len(text: &str) -> usize {
                 Class::AsciiWord | Class::AsciiBreak | Class::Letter => text[at..]
                     .chars()
                     .take(SIMPLE_AHEAD)
-                    .all(|c| Class::of(c).is_simple()),
+                    .all(|c| Class::from_char(c).is_simple()),
                 _ => false,
             };
             if leave {
@@ -252,7 +252,7 @@ fn joins(c: char) -> bool {
 fn last_cut(text: &str) -> usize {
     let mut after = Class::Other;
     for (at, c) in text.char_indices().rev() {
-        let class = Class::of(c);
+        let class = Class::from_char(c);
         if class.cut_before(after) {
             return at + c.len_utf8();
         }

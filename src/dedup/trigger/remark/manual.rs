@@ -6,9 +6,9 @@
 use std::ffi::CString;
 
 use crate::dedup::trigger::marks::{LONGEST_CHAIN, Marks};
-use crate::pg::caller_sql::Condition;
-use crate::pg::spi::{self, Sees};
-use crate::pg::value::{OwnedValue, Value};
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::spi::{self, Sees};
+use neardup_pg::value::{OwnedValue, Value};
 
 /// Statements about rows with marks set by hand.
 pub struct Manual {

@@ -16,26 +16,27 @@ use std::ffi::{CStr, CString};
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::arguments::Arguments;
 use super::columns::{Columns, Types};
+use super::compared::Compared;
 use super::marks::Marks;
+use super::trigger_arguments::Arguments;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
-use crate::pg::acl;
-use crate::pg::caller_sql::Condition;
-use crate::pg::catalog;
-use crate::pg::equality::TypeOrder;
-use crate::pg::errors::UserError;
-use crate::pg::fmgr::{Call, export};
-use crate::pg::local_rows::{self, Reader};
-use crate::pg::memory_context::OwnContext;
-use crate::pg::rel::{OpenRelation, Rel};
-use crate::pg::security_context::AsConstraint;
-use crate::pg::slot::Slot;
-use crate::pg::spi;
-use crate::pg::tid::item_pointer;
-use crate::pg::value::{OwnedValue, Value};
 use manual::{Kept, Manual};
-use recent::{Compared, Original, Recent};
+use neardup_pg::acl;
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::catalog;
+use neardup_pg::equality::TypeOrder;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::memory_context::OwnContext;
+use neardup_pg::rel::{OpenRelation, Rel};
+use neardup_pg::security_context::AsConstraint;
+use neardup_pg::slot::Slot;
+use neardup_pg::spi;
+use neardup_pg::tid::item_pointer;
+use neardup_pg::value::{OwnedValue, Value};
+use recent::{Original, Recent};
 
 export! {
     guarded "neardup_remark" => neardup_remark;
@@ -285,7 +286,7 @@ impl<'a> Job<'a> {
     /// Finds that original in the index.
     fn look_up(&self, own: Value, value: &Compared) -> Option<Original> {
         let (columns, metric) = (self.columns, &self.columns.metric);
-        let scope: Vec<Value> = value.scope.iter().map(OwnedValue::get).collect();
+        let scope = value.scope_values();
         let mut best: Option<Original> = None;
         let each = |row: DirtyRow| {
             let Some((distance, key)) = self.candidate(row.slot, value) else {
@@ -312,19 +313,13 @@ impl<'a> Job<'a> {
         best
     }
 
-    /// The distance and the key of a row without a mark; `None` if it is not near a value. The
-    /// index keeps but a hash of the scope.
+    /// Returns the distance and the key of a row without a mark, if it is near a value.
     fn candidate<'s>(&self, row: &'s Slot, value: &Compared) -> Option<(u32, Value<'s>)> {
-        let (columns, key) = (self.columns, row.get(self.key)?);
-        let same_scope = (columns.scope.iter().zip(&value.scope)).all(|(column, wanted)| {
-            (row.get(column.column)).is_some_and(|own| column.equal(own, wanted.get()))
-        });
-        if row.get(self.mark).is_some() || !same_scope {
+        let key = row.get(self.key)?;
+        if row.get(self.mark).is_some() {
             return None;
         }
-        let fingerprint = row.get(columns.fingerprint)?;
-        let distance = (columns.metric).distance(fingerprint, value.fingerprint.get())?;
-        (distance <= columns.limit).then_some((distance, key))
+        Some((value.distance_to_row(row, self.columns)?, key))
     }
 
     /// Writes the mark of the row at an address. Returns false if there is no such row, or

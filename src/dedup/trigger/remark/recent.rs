@@ -2,33 +2,12 @@
 //! that they take no quadratic work.
 use std::collections::VecDeque;
 
-use crate::am::metric::Metric;
 use crate::dedup::trigger::columns::Columns;
-use crate::pg::value::{OwnedValue, Value};
+use crate::dedup::trigger::compared::Compared;
+use neardup_pg::value::{OwnedValue, Value};
 
 /// Values that are remembered.
 const LONGEST: usize = 64;
-
-/// A fingerprint or signature in its scope.
-#[derive(Clone)]
-pub struct Compared {
-    pub fingerprint: OwnedValue,
-    /// In the order of the index's columns.
-    pub scope: Vec<OwnedValue>,
-}
-
-impl Compared {
-    /// The distance of two values; `None` if their scopes differ, or they were made in different
-    /// ways.
-    fn distance(&self, other: &Self, columns: &Columns, metric: &Metric) -> Option<u32> {
-        let mut scopes = columns
-            .scope
-            .iter()
-            .zip(self.scope.iter().zip(&other.scope));
-        (scopes.all(|(column, (a, b))| column.equal(a.get(), b.get())))
-            .then(|| metric.distance(self.fingerprint.get(), other.fingerprint.get()))?
-    }
-}
 
 /// An original, as it was found for a value.
 #[derive(Clone)]
@@ -44,7 +23,7 @@ pub struct Recent(VecDeque<(Compared, Original)>);
 impl Recent {
     /// The original that is the nearest to a value.
     pub fn get(&mut self, value: &Compared, columns: &Columns) -> Option<Original> {
-        let equal = |known: &Compared| known.distance(value, columns, &columns.metric) == Some(0);
+        let equal = |known: &Compared| known.distance(value, columns) == Some(0);
         let at = self.0.iter().position(|(known, _)| equal(known))?;
         let found = self.0.remove(at)?;
         let original = found.1.clone();
@@ -61,7 +40,7 @@ impl Recent {
     /// Takes in a new original, which comes after all others.
     pub fn add(&mut self, value: Compared, key: Value, columns: &Columns) {
         for (known, original) in &mut self.0 {
-            let distance = known.distance(&value, columns, &columns.metric);
+            let distance = known.distance(&value, columns);
             if let Some(distance) = distance.filter(|&distance| distance < original.distance) {
                 *original = Original {
                     distance,

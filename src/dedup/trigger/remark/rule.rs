@@ -3,11 +3,11 @@ use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::dedup::trigger::arguments::{Action, Arguments};
 use crate::dedup::trigger::columns::Types;
-use crate::pg::catalog::{self, Named};
-use crate::pg::errors::UserError;
-use crate::pg::rel::{Rel, Trigger};
+use crate::dedup::trigger::trigger_arguments::{Action, Arguments};
+use neardup_pg::catalog::{self, Named};
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::{Rel, Trigger};
 
 /// The BEFORE trigger that marks rows of a table, also if it is disabled.
 pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {

@@ -172,7 +172,7 @@ impl PartSplitter {
             // only on the length.
             let bytes = &piece.as_bytes()[at..];
             let (len, jieba, han, class) = match (ascii_run(bytes, room), han_run(bytes, room)) {
-                (0, 0) => (c.len_utf8(), is_jieba(c), is_han(c), Class::of(c)),
+                (0, 0) => (c.len_utf8(), is_jieba(c), is_han(c), Class::from_char(c)),
                 (0, run) => (run, true, true, Class::SingleCharWord),
                 (run, _) => (run, true, false, Class::AsciiWord),
             };

@@ -164,8 +164,14 @@ mod tests {
             let normal = normalized(&c.to_string());
             assert!(!normal.chars().any(is_jieba), "{c:?}");
             for c in normal.chars() {
-                assert!(Class::of(c).cut_before(Class::SingleCharWord), "{c:?}");
-                assert!(Class::SingleCharWord.cut_before(Class::of(c)), "{c:?}");
+                assert!(
+                    Class::from_char(c).cut_before(Class::SingleCharWord),
+                    "{c:?}"
+                );
+                assert!(
+                    Class::SingleCharWord.cut_before(Class::from_char(c)),
+                    "{c:?}"
+                );
                 assert!(!c.is_alphanumeric(), "{c:?}");
             }
         }

@@ -1,0 +1,132 @@
+//! Differences between the metrics in an index's tables: their layout, keys, inserts and builds.
+
+use std::rc::Rc;
+
+use crate::bands::Bands;
+use crate::block_layout::BlockLayout;
+use crate::build::{BuildHost, Fill, build, build_bands, build_sets};
+use crate::key::{EntryKey, Key, Tid};
+use crate::metric::Metric;
+use crate::page::Result;
+use crate::sets;
+use crate::sort::ExternalSort;
+use crate::store::{PrefetchPages, WritePages};
+use crate::tree::Tree;
+
+/// Metric of an open index.
+pub type IndexMetric = Metric<Rc<Bands>>;
+
+impl IndexMetric {
+    /// The bands of signatures.
+    pub fn bands(&self) -> Option<&Rc<Bands>> {
+        match self {
+            Metric::Jaccard(bands) => Some(bands),
+            Metric::Hamming { .. } | Metric::Overlap => None,
+        }
+    }
+
+    /// The metric with the number of hashes, as the meta page stores it.
+    pub fn with_hashes(&self) -> Metric<usize> {
+        match self {
+            Metric::Hamming { bits } => Metric::Hamming { bits: *bits },
+            Metric::Jaccard(bands) => Metric::Jaccard(bands.hashes()),
+            Metric::Overlap => Metric::Overlap,
+        }
+    }
+
+    /// Returns whether searches find all rows within a distance without reading the whole index.
+    /// Must not be called for arrays.
+    pub fn finds_all_within(&self, distance: u32) -> bool {
+        (self.bands()).is_none_or(|bands| distance as usize <= bands.guaranteed())
+    }
+
+    /// Returns whether searches can return rows in the order of their distance. Must not be called
+    /// for arrays.
+    pub fn comes_in_order(&self) -> bool {
+        self.bands().is_none()
+    }
+
+    /// The tables of an index. `from_parameters` makes the layout of fingerprints.
+    pub fn block_layout<E, const N: usize>(
+        &self,
+        scope: bool,
+        from_parameters: impl FnOnce() -> core::result::Result<BlockLayout<N>, E>,
+    ) -> core::result::Result<BlockLayout<N>, E> {
+        match self {
+            Metric::Hamming { .. } => from_parameters(),
+            Metric::Jaccard(bands) => Ok(bands.layout(scope)),
+            Metric::Overlap => Ok(BlockLayout::of_sets(scope)),
+        }
+    }
+
+    /// Number of sorts of a build. Key `i` of a row goes to sort `i`; the last sort takes all
+    /// further keys.
+    pub fn sorts(&self) -> usize {
+        match self {
+            Metric::Hamming { .. } => 1,
+            Metric::Jaccard(bands) => bands.count(),
+            Metric::Overlap => sets::TABLES,
+        }
+    }
+
+    /// Memory of one sort if all sorts together may use `memory` bytes.
+    pub fn sort_memory(&self, sort: usize, memory: usize) -> usize {
+        match self {
+            Metric::Hamming { .. } | Metric::Jaccard(_) => memory / self.sorts(),
+            // Rows have several elements each.
+            Metric::Overlap if sort == usize::from(sets::ROW_TABLE) => memory / 8,
+            Metric::Overlap => memory - memory / 8,
+        }
+    }
+
+    /// The key under which a table stores a row with these keys.
+    #[inline]
+    pub fn entry_key<const N: usize>(
+        &self,
+        layout: &BlockLayout<N>,
+        keys: &[Key<N>],
+        table: u16,
+    ) -> Key<N> {
+        match self {
+            Metric::Hamming { .. } => layout.tables()[usize::from(table)].permute(&keys[0]),
+            Metric::Jaccard(_) | Metric::Overlap => keys[usize::from(table)],
+        }
+    }
+
+    /// Adds a row with a value and these keys to a tree.
+    pub fn insert<S: WritePages + PrefetchPages, const N: usize>(
+        &self,
+        tree: &Tree<S, N>,
+        layout: &BlockLayout<N>,
+        keys: &[Key<N>],
+        tid: Tid,
+    ) -> Result<()> {
+        if let (Metric::Overlap, [sum, elements @ ..]) = (self, keys) {
+            tree.insert(&EntryKey::new(sets::ROW_TABLE, *sum, tid))?;
+            let entry_key = |&key: &Key<N>| EntryKey::new(sets::ELEMENT_TABLE, key, tid);
+            return tree.insert_all(elements.iter().map(entry_key));
+        }
+        let entries = (0..layout.null_table()).map(|table| EntryKey {
+            table,
+            key: self.entry_key(layout, keys, table),
+            tid,
+        });
+        tree.insert_row(entries)
+    }
+
+    /// Writes a new tree from sorted keys. `rows` has one sort for each key of a row.
+    pub fn write_tree<H: BuildHost, const N: usize>(
+        &self,
+        host: &mut H,
+        layout: &BlockLayout<N>,
+        rows: &mut [ExternalSort<H, N>],
+        nulls: &mut ExternalSort<H, N>,
+        fill: Fill,
+    ) {
+        match self {
+            Metric::Hamming { .. } => build(host, layout, &mut rows[0], nulls, fill),
+            Metric::Jaccard(bands) => build_bands(host, bands, rows, nulls, fill),
+            Metric::Overlap => build_sets(host, rows, nulls, fill),
+        };
+    }
+}

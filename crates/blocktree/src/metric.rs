@@ -1,0 +1,164 @@
+//! Metric of an index: what its values are, and how two of them are compared.
+
+use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
+
+/// Metric of the values of a column or an index.
+///
+/// `S` is what the caller knows about signatures: nothing for a column's type, the number of hashes
+/// for a meta page, and the bands for an open index ([`crate::index_metric::IndexMetric`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Metric<S = ()> {
+    /// Hamming distance of fingerprints. Each table permutes one key ([`crate::block_layout`]).
+    Hamming {
+        /// Width of a fingerprint.
+        bits: u32,
+    },
+    /// Estimated Jaccard distance of MinHash signatures: the share of positions that differ. Each
+    /// table holds the keys of one band ([`crate::bands`]).
+    Jaccard(S),
+    /// Common elements of arrays, which have no distance ([`crate::sets`]).
+    Overlap,
+}
+
+/// Near-duplicate signatures differ in at most one position of this many.
+const POSITIONS_PER_MISMATCH: usize = 5;
+
+/// Largest estimated Jaccard distance of near-duplicate signatures by convention.
+pub const NEAR_DUPLICATE_DISTANCE: f64 = 1.0 / POSITIONS_PER_MISMATCH as f64;
+
+/// Smallest estimated Jaccard similarity of near-duplicate signatures by convention.
+pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_DISTANCE;
+
+/// Returns the largest distance of near-duplicate fingerprints of a width by convention.
+///
+/// 3 of 64 bits had the best trade between precision and recall on 8 billion pages (Manku, Jain,
+/// Das Sarma, WWW 2007, section 5.1.1). 6 of 128 bits is the same share. 31 of 256 bits is the
+/// radius recommended for PDQ image hashes (Facebook, "The TMK+PDQF video-hashing algorithm and
+/// the PDQ image-hashing algorithm", 2019).
+pub const fn near_duplicate_bits(bits: u32) -> u32 {
+    match bits {
+        64 => 3,
+        128 => 6,
+        256 => 31,
+        _ => panic!("no fingerprint has this width"),
+    }
+}
+
+/// Returns the largest number of mismatches of near-duplicate signatures by convention.
+pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
+    hashes / POSITIONS_PER_MISMATCH
+}
+
+impl<S> Metric<S> {
+    /// Replaces what is known about signatures; `None` if `signatures` returns `None`.
+    pub fn try_map<T>(self, signatures: impl FnOnce(S) -> Option<T>) -> Option<Metric<T>> {
+        Some(match self {
+            Metric::Hamming { bits } => Metric::Hamming { bits },
+            Metric::Jaccard(known) => Metric::Jaccard(signatures(known)?),
+            Metric::Overlap => Metric::Overlap,
+        })
+    }
+
+    /// The metric of the column's type.
+    pub const fn of_type(&self) -> Metric {
+        match self {
+            Metric::Hamming { bits } => Metric::Hamming { bits: *bits },
+            Metric::Jaccard(_) => Metric::Jaccard(()),
+            Metric::Overlap => Metric::Overlap,
+        }
+    }
+
+    /// Number of words of a key that stand for a value.
+    pub fn words(&self) -> usize {
+        match self {
+            Metric::Hamming { bits } => bits.div_ceil(u64::BITS) as usize,
+            Metric::Jaccard(_) => BAND_KEY_WORDS,
+            Metric::Overlap => SET_KEY_WORDS,
+        }
+    }
+
+    /// Returns whether values are fingerprints.
+    pub fn is_hamming(&self) -> bool {
+        matches!(self, Metric::Hamming { .. })
+    }
+
+    /// Returns whether values are signatures.
+    pub fn is_jaccard(&self) -> bool {
+        matches!(self, Metric::Jaccard(_))
+    }
+
+    /// Returns whether two values have a distance. Arrays only overlap or do not.
+    pub fn has_distances(&self) -> bool {
+        !matches!(self, Metric::Overlap)
+    }
+}
+
+impl Metric<usize> {
+    /// Number of the metric on the meta page.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Metric::Hamming { .. } => 0,
+            Metric::Jaccard(_) => 1,
+            Metric::Overlap => 2,
+        }
+    }
+
+    /// Reads the number and the size on a meta page; `None` for an unknown metric.
+    pub(crate) fn from_code(code: u8, size: u16) -> Option<Self> {
+        match code {
+            0 => Some(Metric::Hamming { bits: size.into() }),
+            1 => Some(Metric::Jaccard(size.into())),
+            2 => Some(Metric::Overlap),
+            _ => None,
+        }
+    }
+
+    /// Size of a value on the meta page: bits of a fingerprint, hashes of a signature, or bits of
+    /// an element.
+    pub fn size(self) -> u32 {
+        match self {
+            Metric::Hamming { bits } => bits,
+            Metric::Jaccard(hashes) => hashes as u32,
+            Metric::Overlap => u64::BITS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_agree() {
+        let shares = (NEAR_DUPLICATE_DISTANCE, NEAR_DUPLICATE_SIMILARITY);
+        assert_eq!(shares, (0.2, 0.8));
+        for hashes in 1..=4096 {
+            let share = (hashes as f64 * NEAR_DUPLICATE_DISTANCE) as usize;
+            assert_eq!(near_duplicate_mismatches(hashes), share);
+        }
+    }
+
+    #[test]
+    fn codes_are_read_back() {
+        for metric in [
+            Metric::Hamming { bits: 128 },
+            Metric::Jaccard(512),
+            Metric::Overlap,
+        ] {
+            let read = Metric::from_code(metric.code(), metric.size() as u16);
+            assert_eq!(read, Some(metric));
+        }
+        assert_eq!(Metric::from_code(3, 64), None);
+    }
+
+    #[test]
+    fn a_refused_number_of_hashes_is_no_metric() {
+        let even = |hashes: usize| hashes.is_multiple_of(2).then_some(());
+        assert_eq!(
+            Metric::Jaccard(128).try_map(even),
+            Some(Metric::Jaccard(()))
+        );
+        assert_eq!(Metric::Jaccard(19).try_map(even), None);
+        assert_eq!(Metric::Overlap.try_map(even), Some(Metric::Overlap));
+    }
+}

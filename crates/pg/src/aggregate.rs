@@ -1,0 +1,146 @@
+//! State of an aggregate between its rows, in memory that the server counts and frees.
+use neardup_sketch::simhash::exact::WordStore;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::{self, Datum};
+
+use super::errors::UserError;
+use super::fmgr::Call;
+use super::value::ValueType;
+use super::{server, varlena};
+
+impl Call {
+    /// Changes the bytes behind the header of argument `n`, a value of variable length: in place if
+    /// it is the state of the aggregate that calls, else in a copy. Returns the changed value. The
+    /// bytes are aligned to four bytes.
+    pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
+        let state = self.reference(n, ValueType::is_varlena);
+        let may_change = matches!(self.aggregate(), Some((_, true)));
+        // SAFETY: a value of variable length.
+        let is_plain = unsafe { pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr()) };
+        let state = match may_change && is_plain {
+            true => state,
+            // The server copies it in turn, and frees the earlier state.
+            false => varlena::build(&[self.aligned_bytes(n)]),
+        };
+        // SAFETY: the copy is not used elsewhere yet. A step of the aggregate has made its state,
+        // or the server has copied it for the aggregate, and passes it to one step at a time. Both
+        // have a plain header.
+        edit(unsafe { varlena::plain_body_mut(state) });
+        state
+    }
+}
+
+/// Words of 64 bits that live as long as a group.
+pub struct GroupWords {
+    words: *mut u64,
+    len: usize,
+    capacity: usize,
+    context: pg_sys::MemoryContext,
+}
+
+impl GroupWords {
+    /// No words, in the memory of the group that the aggregate is at.
+    pub fn new<'a>(call: &Call) -> &'a mut Self {
+        Self::new_in(context(call))
+    }
+
+    /// No words, in the current memory context: for this step of the aggregate only.
+    pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
+        context(call);
+        Self::new_in(server::current_memory_context())
+    }
+
+    fn new_in<'a>(context: pg_sys::MemoryContext) -> &'a mut Self {
+        let none = GroupWords {
+            words: core::ptr::null_mut(),
+            len: 0,
+            capacity: 0,
+            context,
+        };
+        // SAFETY: what is allocated has room for the value and lives as long as the context; the
+        // server hands it to this aggregate's functions alone, one at a time.
+        unsafe {
+            let place = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
+            place.write(none);
+            &mut *place
+        }
+    }
+
+    /// The words that argument `n` stands for; `None` if it is NULL.
+    pub fn of_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
+        context(call);
+        // SAFETY: an aggregate passes no other value of type internal than what `as_datum` made.
+        (!call.is_null(n)).then(|| unsafe { &mut *call.internal::<Self>(n) })
+    }
+
+    /// The state as the server passes it on.
+    pub fn as_datum(&mut self) -> Datum {
+        Datum::from(core::ptr::from_mut(self))
+    }
+
+    /// All words.
+    pub fn as_slice(&self) -> &[u64] {
+        if self.words.is_null() {
+            return &[];
+        }
+        // SAFETY: `len` words are allocated and set.
+        unsafe { core::slice::from_raw_parts(self.words, self.len) }
+    }
+
+    /// All words, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [u64] {
+        if self.words.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts_mut(self.words, self.len) }
+    }
+
+    /// Puts `count` zeroes in front of the word at `at`, or behind the last.
+    pub fn insert_zeroes(&mut self, at: usize, count: usize) {
+        assert!(at <= self.len);
+        let len = self.len + count;
+        // SAFETY: there is room for `len` words, of which the first `self.len` are set, and words
+        // move within it; the server raises an error if it has no more memory.
+        unsafe {
+            if self.words.is_null() {
+                self.words = pg_sys::MemoryContextAlloc(self.context, 8 * len).cast();
+                self.capacity = len;
+            } else if len > self.capacity {
+                let capacity = len.max(2 * self.capacity);
+                self.words = pg_sys::repalloc(self.words.cast(), 8 * capacity).cast();
+                self.capacity = capacity;
+            }
+            let gap = self.words.add(at);
+            core::ptr::copy(gap, gap.add(count), self.len - at);
+            gap.write_bytes(0, count);
+        }
+        self.len = len;
+    }
+}
+
+impl WordStore for &mut GroupWords {
+    fn words(&self) -> &[u64] {
+        self.as_slice()
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self.as_mut_slice()
+    }
+    fn insert_zeroes(&mut self, at: usize, count: usize) {
+        (**self).insert_zeroes(at, count);
+    }
+}
+
+/// The memory of the group. Error 0A000 if it is not an aggregate that calls.
+fn context(call: &Call) -> pg_sys::MemoryContext {
+    call.aggregate()
+        .map(|(context, _)| context)
+        .unwrap_or_else(|| {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "a part of an aggregate was called by itself",
+            )
+            .hint("Call the aggregate.")
+            .raise()
+        })
+}

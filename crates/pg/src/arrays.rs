@@ -1,0 +1,200 @@
+//! Arrays of the server: their elements, and new ones.
+use std::borrow::Cow;
+
+use neardup_sketch::memory::GrowVec;
+use pgrx::pg_sys::{self, Datum};
+
+use super::errors::UserError;
+use super::{text, varlena};
+
+/// Storage of an array's elements by the server.
+pub struct ElementType {
+    oid: pg_sys::Oid,
+    length: i32,
+    by_value: bool,
+    alignment: u8,
+}
+
+impl ElementType {
+    /// A type whose values have this length, and are datums themselves unless it is below zero.
+    pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
+        ElementType {
+            oid,
+            length,
+            by_value: length > 0,
+            alignment,
+        }
+    }
+}
+
+/// A Rust type for the elements of an array.
+pub trait ArrayElement<'a> {
+    /// The SQL type.
+    const TYPE: ElementType;
+    /// The SQL type of arrays.
+    const ARRAY: pg_sys::Oid;
+
+    /// Reads an element.
+    ///
+    /// # Safety
+    /// `datum` is a value of the SQL type that lives as long as the result.
+    unsafe fn read(datum: Datum) -> Self;
+}
+
+impl<'a> ArrayElement<'a> for Cow<'a, str> {
+    const TYPE: ElementType = ElementType::new(pg_sys::TEXTOID, -1, b'i');
+    const ARRAY: pg_sys::Oid = pg_sys::TEXTARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        // SAFETY: as the caller promises.
+        text::bytes_utf8(unsafe { varlena::bytes(datum) })
+    }
+}
+
+impl ArrayElement<'_> for f64 {
+    const TYPE: ElementType = ElementType::new(pg_sys::FLOAT8OID, 8, b'd');
+    const ARRAY: pg_sys::Oid = pg_sys::FLOAT8ARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        f64::from_bits(datum.value() as u64)
+    }
+}
+
+impl ArrayElement<'_> for i32 {
+    const TYPE: ElementType = ElementType::new(pg_sys::INT4OID, 4, b'i');
+    const ARRAY: pg_sys::Oid = pg_sys::INT4ARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() as i32
+    }
+}
+
+impl ArrayElement<'_> for i64 {
+    const TYPE: ElementType = ElementType::new(pg_sys::INT8OID, 8, b'd');
+    const ARRAY: pg_sys::Oid = pg_sys::INT8ARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() as i64
+    }
+}
+
+impl ArrayElement<'_> for bool {
+    const TYPE: ElementType = ElementType::new(pg_sys::BOOLOID, 1, b'c');
+    const ARRAY: pg_sys::Oid = pg_sys::BOOLARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        datum.value() != 0
+    }
+}
+
+const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
+
+/// The values of an array, and which of them are NULL.
+pub struct Elements<'a> {
+    values: &'a [Datum],
+    nulls: &'a [bool],
+}
+
+impl<'a> Elements<'a> {
+    /// The values. A NULL among them is error 22004; `name` is the argument's.
+    pub fn not_null(self, name: &str) -> &'a [Datum] {
+        if let Some(position) = self.nulls.iter().position(|null| *null) {
+            UserError::null_not_allowed(format!("{name} must not contain NULL"))
+                .detail(format!("Element {} is NULL.", position + 1))
+                .hint("Remove NULLs first: array_remove(x, NULL).")
+                .raise();
+        }
+        self.values
+    }
+
+    /// The values; `None` is NULL.
+    pub fn nullable(self) -> impl Iterator<Item = Option<Datum>> + 'a {
+        let elements = self.values.iter().zip(self.nulls);
+        elements.map(|(value, null)| (!null).then_some(*value))
+    }
+}
+
+/// All elements of an array, of any number of dimensions.
+///
+/// # Safety
+/// `array` is an array of `element`; the result lives as long as it and as the current memory
+/// context.
+pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> {
+    let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
+    // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
+    unsafe {
+        pg_sys::deconstruct_array(
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
+            element.oid,
+            element.length,
+            element.by_value,
+            element.alignment as core::ffi::c_char,
+            &mut values,
+            &mut nulls,
+            &mut count,
+        );
+        if count == 0 {
+            return Elements {
+                values: &[],
+                nulls: &[],
+            };
+        }
+        Elements {
+            values: core::slice::from_raw_parts(values, count as usize),
+            nulls: core::slice::from_raw_parts(nulls, count as usize),
+        }
+    }
+}
+
+/// The elements that are not NULL of a `bigint[]`, of any number of dimensions, from the bytes
+/// behind its header (utils/array.h). Raises an internal error for an array of another type.
+#[inline]
+pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
+    // Places are counted from the header, which `body` is without.
+    const HEADER: usize = pg_sys::VARHDRSZ;
+    const DIMENSIONS: usize = 16 - HEADER;
+    let int4 = |at: usize| {
+        let (words, _) = body[at..].as_chunks();
+        u32::from_ne_bytes(words[0])
+    };
+    let (dimensions, data, element) = (int4(0) as usize, int4(4) as usize, int4(8));
+    assert_eq!(element, pg_sys::INT8OID.to_u32());
+    let lengths = (0..dimensions).map(|i| int4(DIMENSIONS + 4 * i) as usize);
+    let count = if dimensions == 0 {
+        0
+    } else {
+        lengths.product()
+    };
+    let bitmap = DIMENSIONS + 8 * dimensions;
+    // Without NULLs there is no bitmap, and 0 for the place of the data.
+    let has_nulls = data != 0;
+    let data = match has_nulls {
+        false => (HEADER + bitmap).next_multiple_of(8) - HEADER,
+        true => data - HEADER,
+    };
+    let is_present = move |&i: &usize| !has_nulls || body[bitmap + i / 8] & 1 << (i % 8) != 0;
+    let (values, _) = body[data.min(body.len())..].as_chunks();
+    let mut values = values.iter().map(|&value| i64::from_ne_bytes(value));
+    (0..count)
+        .filter(is_present)
+        .map_while(move |_| values.next())
+}
+
+/// Makes a `bigint[]` in the current memory context.
+pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
+    const TYPE: ElementType = i64::TYPE;
+    let mut elements: Vec<Datum> = Vec::new();
+    elements.grow_all(numbers.map(Datum::from));
+    // SAFETY: the pointer and the number are those of one slice of elements of that type.
+    unsafe {
+        let array = pg_sys::construct_array(
+            elements.as_mut_ptr(),
+            elements.len() as i32,
+            TYPE.oid,
+            TYPE.length,
+            TYPE.by_value,
+            TYPE.alignment as core::ffi::c_char,
+        );
+        Datum::from(array)
+    }
+}

@@ -1,0 +1,65 @@
+//! Catalogue entries, and what the relation cache keeps of them.
+use pgrx::pg_sys;
+
+/// Returns whether a role owns a relation, or is a member of the role that does.
+pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: catalogue look-ups.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::pg_class_ownercheck(relation, role);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role);
+    }
+}
+
+/// A column of a row's description, counted from 1 (`TupleDescAttr`). Raises an internal error if
+/// there is no such column.
+///
+/// # Safety
+/// The description is one of the server's.
+#[inline]
+pub unsafe fn attribute(
+    descriptor: &pg_sys::TupleDescData,
+    column: i16,
+) -> &pg_sys::FormData_pg_attribute {
+    assert!(
+        (1..=descriptor.natts as i16).contains(&column),
+        "no such column"
+    );
+    let column = column as usize - 1;
+    // SAFETY: the caller's promise: there are as many columns as it says.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        return &*descriptor.attrs.as_ptr().add(column);
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        return &*pg_sys::TupleDescAttr(core::ptr::from_ref(descriptor).cast_mut(), column as i32);
+    }
+}
+
+/// The transaction that made an index's catalogue entry.
+///
+/// # Safety
+/// The relation is an open index.
+pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
+    // SAFETY: the caller's promise; the header of the entry lies before its data.
+    unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
+}
+
+/// The number of a relation's file (`relfilenode`).
+#[inline]
+pub fn file_number(relation: &pg_sys::RelationData) -> u32 {
+    #[cfg(feature = "pg15")]
+    return relation.rd_node.relNode.to_u32();
+    #[cfg(not(feature = "pg15"))]
+    return relation.rd_locator.relNumber.to_u32();
+}
+
+/// Returns whether a relation's file is new in this transaction.
+pub fn has_new_file(relation: &pg_sys::RelationData) -> bool {
+    #[cfg(feature = "pg15")]
+    let first = relation.rd_firstRelfilenodeSubid;
+    #[cfg(not(feature = "pg15"))]
+    let first = relation.rd_firstRelfilelocatorSubid;
+    // 0 is InvalidSubTransactionId.
+    relation.rd_createSubid != 0 || first != 0
+}

@@ -1,0 +1,96 @@
+//! Scans of indexes and their snapshots.
+use pgrx::pg_sys;
+
+use crate::server;
+
+/// Counts a search that a scan of an index begins: in the statistics and, from version 18 on, in
+/// what EXPLAIN ANALYZE shows.
+///
+/// # Safety
+/// The scan is one that the server has begun, of an open index.
+pub unsafe fn count_index_search(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        if let Some(instrument) = (*scan).instrument.as_mut() {
+            instrument.nsearches += 1;
+        }
+        count_index_scan((*scan).indexRelation);
+    }
+}
+
+/// Counts a scan of an index in the statistics (`pgstat_count_index_scan`).
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn count_index_scan(index: pg_sys::Relation) {
+    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+    if let Some(statistics) = unsafe { super::buffers::statistics_of(index) } {
+        #[cfg(feature = "pg15")]
+        {
+            statistics.t_counts.t_numscans += 1;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            statistics.counts.numscans += 1;
+        }
+    }
+}
+
+/// Returns whether bitmap scans that need no column skip the rows of pages that are all visible,
+/// although VACUUM may have removed a row since its address came into the bitmap. The server did so
+/// until the minor releases of May 2025.
+pub fn bitmap_scans_trust_visibility_map() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let version = server::GetConfigOption(c"server_version_num", false, false);
+        let version: u32 = (version.as_deref())
+            .and_then(|text| text.to_str().ok()?.parse().ok())
+            .unwrap_or(0);
+        match (version / 10_000, version % 10_000) {
+            (15, minor) => minor < 13,
+            (16, minor) => minor < 9,
+            (17, minor) => minor < 5,
+            _ => false,
+        }
+    })
+}
+
+/// Returns whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
+pub fn is_mvcc_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
+    snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+        || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
+}
+
+/// Returns whether a snapshot sees the rows of transactions that have not ended.
+pub fn is_dirty_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
+    snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
+}
+
+/// Begins a scan of an index and its table.
+///
+/// # Safety
+/// Both relations are open and stay so, as does the snapshot, until the scan ends.
+pub unsafe fn index_beginscan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    keys: i32,
+    order_bys: i32,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
+    unsafe {
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            core::ptr::null_mut(),
+            keys,
+            order_bys,
+        );
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+        let scan = pg_sys::index_beginscan(table, index, snapshot, keys, order_bys);
+        scan
+    }
+}

@@ -1,0 +1,74 @@
+//! Shared memory of all backends.
+use pgrx::pg_sys;
+
+/// A segment of shared memory that all of the server's processes find under a name; the first one
+/// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
+/// lives, and lives as long as the server. Raises an error if there is no memory for it.
+///
+/// Before version 17 the server has no such names. There a handle of the segment lies in the main
+/// shared memory, of which the server keeps a little for libraries that come after its start, as
+/// `contrib/pg_prewarm` uses it.
+///
+/// # Safety
+/// In a transaction; the size and what initializes are the same in all processes.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub unsafe fn named_segment(
+    name: &'static core::ffi::CStr,
+    size: usize,
+    initialize: unsafe extern "C-unwind" fn(*mut core::ffi::c_void),
+) -> *mut core::ffi::c_void {
+    /// The place of `AddinShmemInitLock` in the server's array (lwlocknames.txt).
+    const ADDIN_SHMEM_INIT_LOCK: usize = 21;
+    // SAFETY: the caller's promise. Errors release the lock; the handle is written last, so that
+    // one in the midst leaves it as it was, and the server drops a segment that is not pinned.
+    unsafe {
+        let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let mut found = false;
+        let size_of_handle = size_of::<pg_sys::dsm_handle>();
+        let handle = pg_sys::ShmemInitStruct(name.as_ptr(), size_of_handle, &mut found)
+            .cast::<pg_sys::dsm_handle>();
+        if !found {
+            *handle = 0;
+        }
+        let segment = match *handle {
+            // DSM_HANDLE_INVALID.
+            0 => {
+                let segment = pg_sys::dsm_create(size, 0);
+                initialize(pg_sys::dsm_segment_address(segment));
+                pg_sys::dsm_pin_segment(segment);
+                *handle = pg_sys::dsm_segment_handle(segment);
+                segment
+            }
+            handle => pg_sys::dsm_attach(handle),
+        };
+        if segment.is_null() {
+            crate::errors::UserError::new(
+                pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                "could not map a segment of shared memory",
+            )
+            .detail("It has been made since the server started, and has gone.")
+            .raise();
+        }
+        pg_sys::dsm_pin_mapping(segment);
+        pg_sys::LWLockRelease(lock);
+        pg_sys::dsm_segment_address(segment)
+    }
+}
+
+/// A segment of shared memory that all of the server's processes find under a name; the first one
+/// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
+/// lives, and lives as long as the server. Raises an error if there is no memory for it.
+///
+/// # Safety
+/// In a transaction; the size and what initializes are the same in all processes.
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+pub unsafe fn named_segment(
+    name: &'static core::ffi::CStr,
+    size: usize,
+    initialize: unsafe extern "C-unwind" fn(*mut core::ffi::c_void),
+) -> *mut core::ffi::c_void {
+    let mut found = false;
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::GetNamedDSMSegment(name.as_ptr(), size, Some(initialize), &mut found) }
+}

@@ -1,0 +1,83 @@
+//! Declared types of the arguments of SQL functions.
+//!
+//! A reader of arguments that are passed by reference compares the declared type with the one that
+//! it reads. The backend looks the types of a function up once: some functions run for each row of
+//! a scan.
+use core::cell::{Cell, RefCell};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::collections::HashMap;
+
+use pgrx::pg_sys::{Oid, SysCacheIdentifier};
+
+use super::catalog;
+use super::catalog_changes::on_change;
+use super::value::ValueType;
+
+/// Number of entries of [`RECENT`]. The extension's functions have nearly consecutive OIDs.
+const RECENT_ENTRIES: usize = 512;
+
+/// Types of the functions that were called last, by the low bits of their OIDs.
+static RECENT: [AtomicPtr<DeclaredTypes>; RECENT_ENTRIES] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; RECENT_ENTRIES];
+
+thread_local! {
+    /// The types of all functions that were called.
+    static KNOWN: RefCell<HashMap<Oid, &'static DeclaredTypes>> = RefCell::default();
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Declared types of the arguments of a function.
+#[derive(PartialEq)]
+pub struct DeclaredTypes {
+    function: Oid,
+    types: Box<[ValueType]>,
+}
+
+impl DeclaredTypes {
+    /// The types of a function if they are known, without a look at the catalogue.
+    #[inline(always)]
+    pub fn recent(function: Oid) -> Option<&'static Self> {
+        let entry = RECENT[function.to_u32() as usize % RECENT_ENTRIES].load(Ordering::Acquire);
+        // SAFETY: null, or an entry that `get` has leaked.
+        let known = unsafe { entry.as_ref() };
+        known.filter(|known| known.function == function)
+    }
+
+    /// The types of a function. Raises an error if there is no such function.
+    #[cold]
+    pub fn get(function: Oid) -> &'static Self {
+        if !WATCHING.replace(true) {
+            on_change(SysCacheIdentifier::PROCOID, forget);
+        }
+        let (types, _) = catalog::function_signature(function);
+        let current = DeclaredTypes {
+            function,
+            types: types.into_iter().map(ValueType::of).collect(),
+        };
+        // A function that is dropped may leave its OID to another one.
+        let known = KNOWN.with_borrow_mut(|known| match known.get(&function) {
+            Some(&known) if *known == current => known,
+            _ => {
+                let leaked: &'static _ = Box::leak(Box::new(current));
+                known.insert(function, leaked);
+                leaked
+            }
+        });
+        let entry = &RECENT[function.to_u32() as usize % RECENT_ENTRIES];
+        entry.store(ptr::from_ref(known).cast_mut(), Ordering::Release);
+        known
+    }
+
+    /// The type of argument `n`, counted from 0. Raises an internal error if there is none.
+    #[inline(always)]
+    pub fn argument(&self, n: usize) -> ValueType {
+        self.types[n]
+    }
+}
+
+fn forget() {
+    for entry in &RECENT {
+        entry.store(ptr::null_mut(), Ordering::Release);
+    }
+}

@@ -1,0 +1,113 @@
+//! Scans that see rows which other transactions have not committed yet.
+use core::ops::ControlFlow;
+
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys;
+
+use super::compat;
+use super::rel::Rel;
+use super::scan_key::OwnScanKeys;
+use super::slot::Slot;
+use super::tid::tid_of;
+
+/// A row version that a scan has found.
+pub struct DirtyRow<'s, 'a> {
+    /// The row.
+    pub slot: &'s Slot<'a>,
+    /// The transaction that is inserting it.
+    pub inserter: Option<pg_sys::TransactionId>,
+    /// The transaction that is updating or deleting it.
+    pub deleter: Option<pg_sys::TransactionId>,
+    /// The token of a speculative insertion, or 0.
+    pub token: u32,
+}
+
+/// Scans an index of a table, and calls `each` for each row version that is live for a dirty
+/// snapshot. `vanished` is called with the address of each version that later snapshots do not see,
+/// but that an earlier one may still see.
+pub fn scan(
+    table: Rel,
+    keys: &mut OwnScanKeys,
+    orders: &mut OwnScanKeys,
+    mut vanished: impl FnMut(Tid),
+    mut each: impl FnMut(DirtyRow) -> ControlFlow<()>,
+) {
+    let index = keys.get().index();
+    assert_eq!(index.index_form().table, table.oid());
+    let mut snapshot = pg_sys::SnapshotData {
+        snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
+        ..Default::default()
+    };
+    let slot = Slot::new(table);
+    let (table, index) = (table.raw(), index.raw());
+    let (keys, orders) = (keys.as_mut_slice(), orders.as_mut_slice());
+    let (key_count, order_count) = (keys.len() as i32, orders.len() as i32);
+    // SAFETY: the snapshot needs no field but its type. It outlives the scan, which ends below, or
+    // with an error.
+    let scan = unsafe {
+        let seen = &raw mut snapshot;
+        let scan = compat::index_beginscan(table, index, seen, key_count, order_count);
+        let (first_key, first_order) = (keys.as_mut_ptr(), orders.as_mut_ptr());
+        pg_sys::index_rescan(scan, first_key, key_count, first_order, order_count);
+        scan
+    };
+    let known = |xid: pg_sys::TransactionId| (xid != pg_sys::InvalidTransactionId).then_some(xid);
+    // SAFETY: the scan has begun.
+    while let Some(version) = unsafe { next_version(scan, &slot) } {
+        let row = match version {
+            Version::Live => {
+                // SAFETY: the fetch has set these fields of the dirty snapshot.
+                let seen = unsafe { &*(*scan).xs_snapshot };
+                DirtyRow {
+                    slot: &slot,
+                    inserter: known(seen.xmin),
+                    deleter: known(seen.xmax),
+                    token: seen.speculativeToken,
+                }
+            }
+            Version::Vanished(address) => {
+                vanished(address);
+                continue;
+            }
+            Version::Dead => continue,
+        };
+        if each(row).is_break() {
+            break;
+        }
+    }
+    // SAFETY: the scan has begun and not ended.
+    unsafe { pg_sys::index_endscan(scan) };
+}
+
+enum Version {
+    /// The row is in the slot.
+    Live,
+    /// Dead for this snapshot, but not for all others.
+    Vanished(Tid),
+    Dead,
+}
+
+/// The next row version that an entry of the index leads to.
+///
+/// # Safety
+/// The scan has begun, and the slot is for rows of its table.
+unsafe fn next_version(scan: pg_sys::IndexScanDesc, slot: &Slot) -> Option<Version> {
+    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let another_version = (*scan).xs_heap_continue;
+        if !another_version && pg_sys::index_getnext_tid(scan, forward).is_null() {
+            return None;
+        }
+        let address = tid_of((*scan).xs_heaptid);
+        if pg_sys::index_fetch_heap(scan, slot.raw()) {
+            return Some(Version::Live);
+        }
+        // The server removes the entry of a version that is dead for all snapshots.
+        let is_dead = another_version || (*scan).kill_prior_tuple;
+        Some(match is_dead {
+            true => Version::Dead,
+            false => Version::Vanished(address),
+        })
+    }
+}

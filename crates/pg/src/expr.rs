@@ -1,0 +1,266 @@
+//! Expressions of a statement that is being planned, and lists of them.
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use pgrx::pg_sys::{self, Node, NodeTag, Oid};
+
+use super::catalog;
+use super::value::{Value, ValueType};
+
+/// Expression that lives for `'a`, the time of one call by the planner.
+#[derive(Clone, Copy)]
+pub struct Expr<'a> {
+    node: NonNull<Node>,
+    _call: PhantomData<&'a ()>,
+}
+
+/// The kinds of expression that this extension looks into.
+pub enum Form<'a> {
+    /// A constant; `None` is NULL.
+    Constant(Option<Value<'a>>),
+    /// A parameter of the query.
+    Parameter,
+    /// A column.
+    Column {
+        /// Index of the column's relation in the range table.
+        entry: i64,
+        /// Query levels between the expression and that range table.
+        levels_up: u32,
+    },
+    /// An operator and its operands.
+    Operator(Oid, List<'a>),
+    /// A function and its arguments.
+    Call(Oid, List<'a>),
+    /// `left operator ANY (right)`.
+    Any(Oid, List<'a>),
+    /// `COALESCE` of these arguments.
+    Coalesce(List<'a>),
+    /// The same value under another type.
+    Relabel(Expr<'a>),
+    /// `IS NULL`.
+    IsNull,
+    /// `IS NOT NULL`.
+    IsNotNull,
+    /// Any other expression.
+    Other,
+}
+
+impl<'a> Expr<'a> {
+    /// Wraps a node of the server.
+    ///
+    /// # Safety
+    /// `node` points to an expression that type checks and lives for `'a`. So does the memory
+    /// context that is current.
+    pub unsafe fn new(node: *mut Node) -> Self {
+        Expr {
+            node: NonNull::new(node).expect("an expression"),
+            _call: PhantomData,
+        }
+    }
+
+    /// The node.
+    pub fn as_ptr(self) -> *mut Node {
+        self.node.as_ptr()
+    }
+
+    /// The expression by its kind.
+    pub fn form(self) -> Form<'a> {
+        let node = self.as_ptr();
+        // SAFETY: the tag says which struct the node is; the parts live as long as the whole.
+        unsafe {
+            match (*node).type_ {
+                NodeTag::T_Const => {
+                    let constant = &*node.cast::<pg_sys::Const>();
+                    let value = || Value::typed(constant.constvalue, ValueType::of_const(constant));
+                    Form::Constant((!constant.constisnull).then(value))
+                }
+                NodeTag::T_Param => Form::Parameter,
+                NodeTag::T_Var => {
+                    let column = &*node.cast::<pg_sys::Var>();
+                    Form::Column {
+                        entry: column.varno.into(),
+                        levels_up: column.varlevelsup,
+                    }
+                }
+                NodeTag::T_OpExpr => {
+                    let operator = &*node.cast::<pg_sys::OpExpr>();
+                    Form::Operator(operator.opno, List::new(operator.args))
+                }
+                NodeTag::T_FuncExpr => {
+                    let call = &*node.cast::<pg_sys::FuncExpr>();
+                    Form::Call(call.funcid, List::new(call.args))
+                }
+                NodeTag::T_ScalarArrayOpExpr => {
+                    let any = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                    match any.useOr {
+                        true => Form::Any(any.opno, List::new(any.args)),
+                        false => Form::Other,
+                    }
+                }
+                NodeTag::T_CoalesceExpr => {
+                    Form::Coalesce(List::new((*node.cast::<pg_sys::CoalesceExpr>()).args))
+                }
+                NodeTag::T_RelabelType => {
+                    Form::Relabel(Expr::new((*node.cast::<pg_sys::RelabelType>()).arg.cast()))
+                }
+                NodeTag::T_NullTest => match (*node.cast::<pg_sys::NullTest>()).nulltesttype {
+                    pg_sys::NullTestType::IS_NULL => Form::IsNull,
+                    _ => Form::IsNotNull,
+                },
+                _ => Form::Other,
+            }
+        }
+    }
+
+    /// Returns whether both are the same expression.
+    pub fn equals(self, other: Expr) -> bool {
+        // SAFETY: expressions.
+        unsafe { pg_sys::equal(self.as_ptr().cast(), other.as_ptr().cast()) }
+    }
+
+    /// Returns whether it is a constant.
+    pub fn is_constant(self) -> bool {
+        matches!(self.form(), Form::Constant(_))
+    }
+
+    /// The value of a constant that is not NULL.
+    pub fn value(self) -> Option<Value<'a>> {
+        match self.form() {
+            Form::Constant(value) => value,
+            _ => None,
+        }
+    }
+
+    /// The value of a constant of type int2, int4, int8 or a domain over one of them. `None` if the
+    /// expression is no constant, is NULL, or has another type.
+    pub fn integer(self) -> Option<i64> {
+        self.value()?.integer()
+    }
+
+    /// The value of a constant of type float4, float8 or a domain over one of them. `None` if the
+    /// expression is no constant, is NULL, or has another type.
+    pub fn float(self) -> Option<f64> {
+        self.value()?.float()
+    }
+
+    /// The expression below any changes of type that leave the value as it is.
+    pub fn strip_relabel(self) -> Self {
+        let mut expression = self;
+        while let Form::Relabel(inner) = expression.form() {
+            expression = inner;
+        }
+        expression
+    }
+
+    /// Its type.
+    pub fn type_oid(self) -> Oid {
+        // SAFETY: an expression.
+        unsafe { pg_sys::exprType(self.as_ptr()) }
+    }
+
+    /// Its type, or the type below it if it is a domain.
+    pub fn base_type(self) -> Oid {
+        catalog::base_type(self.type_oid())
+    }
+
+    /// Returns whether values of this expression are values of `wanted`: the type itself, or a
+    /// domain over it.
+    pub fn has_type(self, wanted: Oid) -> bool {
+        let own = self.type_oid();
+        own == wanted || catalog::base_type(own) == wanted
+    }
+
+    /// The same value under another type that differs at most by a domain. Raises an internal error
+    /// for any other type.
+    pub fn relabelled(self, wanted: Oid) -> Self {
+        let own = self.type_oid();
+        if own == wanted {
+            return self;
+        }
+        assert_eq!(catalog::base_type(own), catalog::base_type(wanted));
+        let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
+        // SAFETY: both types are represented alike; the node is copied where it would change.
+        unsafe {
+            let (node, none) = (self.as_ptr(), pg_sys::InvalidOid);
+            Expr::new(pg_sys::applyRelabelType(
+                node, wanted, -1, none, form, -1, false,
+            ))
+        }
+    }
+
+    /// The columns of the first entry of its own query's range table that it uses (0: whole rows).
+    pub fn columns_used(self) -> Vec<i16> {
+        let mut columns = Vec::new();
+        // SAFETY: an expression. The set holds the columns from
+        // `FirstLowInvalidHeapAttributeNumber` on.
+        unsafe {
+            let (mut used, mut member) = (core::ptr::null_mut(), -1);
+            pg_sys::pull_varattnos(self.as_ptr(), 1, &raw mut used);
+            loop {
+                member = pg_sys::bms_next_member(used, member);
+                if member < 0 {
+                    return columns;
+                }
+                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+            }
+        }
+    }
+
+    /// Returns whether it contains columns of its own query.
+    pub fn has_columns(self) -> bool {
+        // SAFETY: an expression.
+        unsafe { pg_sys::contain_vars_of_level(self.as_ptr(), 0) }
+    }
+}
+
+/// List of expressions that lives for `'a`.
+#[derive(Clone, Copy)]
+pub struct List<'a> {
+    list: *const pg_sys::List,
+    _call: PhantomData<&'a ()>,
+}
+
+impl<'a> List<'a> {
+    /// Wraps a list of the server.
+    ///
+    /// # Safety
+    /// `list` is null, the empty list, or a list of nodes as [`Expr::new`] takes them, which keeps
+    /// its length for `'a`.
+    pub unsafe fn new(list: *const pg_sys::List) -> Self {
+        List {
+            list,
+            _call: PhantomData,
+        }
+    }
+
+    /// The server's list; null if it is empty.
+    pub(super) fn raw(self) -> *mut pg_sys::List {
+        self.list.cast_mut()
+    }
+
+    /// A new list in the current memory context.
+    pub fn build(expressions: &[Expr]) -> *mut pg_sys::List {
+        let mut list = core::ptr::null_mut();
+        for expression in expressions {
+            // SAFETY: the null list is the empty list.
+            list = unsafe { pg_sys::lappend(list, expression.as_ptr().cast()) };
+        }
+        list
+    }
+
+    /// The elements.
+    pub fn iter(self) -> impl Iterator<Item = Expr<'a>> {
+        (0..).map_while(move |n| {
+            // SAFETY: `new` was promised a list of expressions; `n` is within it.
+            unsafe {
+                (n < pg_sys::list_length(self.list))
+                    .then(|| Expr::new(pg_sys::list_nth(self.list, n).cast()))
+            }
+        })
+    }
+
+    /// The elements if there are exactly `N` of them.
+    pub fn elements<const N: usize>(self) -> Option<[Expr<'a>; N]> {
+        self.iter().collect::<Vec<_>>().try_into().ok()
+    }
+}

@@ -1,0 +1,251 @@
+//! Functions that the server calls from SQL: their arguments, and the symbols it finds them by.
+//!
+//! The extension's SQL is written by hand, and many of its functions run once for each row of a
+//! scan. So they are exported straight as version-1 C functions, without conversion layers.
+use core::cell::Cell;
+use std::ffi::CString;
+
+use pgrx::pg_sys::{self, Datum};
+
+use super::cursor::Parameter;
+use super::declared_types::DeclaredTypes;
+use super::server;
+use super::value::{Value, ValueType};
+
+/// One call of a function by the server, with its arguments.
+pub struct Call {
+    fcinfo: pg_sys::FunctionCallInfo,
+    /// Set by the first look at the types.
+    types: Cell<Option<&'static DeclaredTypes>>,
+}
+
+impl Call {
+    /// Wraps what the server passes to a version-1 function.
+    ///
+    /// # Safety
+    /// `fcinfo` comes from the server and outlives the result.
+    #[inline(always)]
+    pub unsafe fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Call {
+            fcinfo,
+            types: Cell::new(None),
+        }
+    }
+
+    /// The call record.
+    pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
+        self.fcinfo
+    }
+
+    /// The argument at position `n`, counted from 0.
+    #[inline(always)]
+    pub fn arg(&self, n: usize) -> pg_sys::Datum {
+        self.slot(n).value
+    }
+
+    /// Returns whether the argument at position `n` is SQL NULL. A strict function need not ask.
+    #[inline(always)]
+    pub fn is_null(&self, n: usize) -> bool {
+        self.slot(n).isnull
+    }
+
+    /// Looks the types of the arguments up if that needs no look at the catalogue. Returns whether
+    /// they are known.
+    #[inline(always)]
+    pub fn knows_types(&self) -> bool {
+        let known = DeclaredTypes::recent(self.function_oid());
+        self.types.set(known);
+        known.is_some()
+    }
+
+    /// The declared type of the argument at position `n`.
+    #[inline(always)]
+    fn declared_type(&self, n: usize) -> ValueType {
+        let types = self.types.get().unwrap_or_else(|| {
+            let function = self.function_oid();
+            let types =
+                DeclaredTypes::recent(function).unwrap_or_else(|| DeclaredTypes::get(function));
+            self.types.set(Some(types));
+            types
+        });
+        types.argument(n)
+    }
+
+    /// The argument at position `n`, to be read by its reference. Raises an internal error for
+    /// NULL, and if the declared type does not fit.
+    #[inline(always)]
+    pub(super) fn reference(&self, n: usize, fits: impl FnOnce(ValueType) -> bool) -> Datum {
+        let slot = self.slot(n);
+        assert!(!slot.isnull, "a NULL is read");
+        assert!(fits(self.declared_type(n)), "declared with another type");
+        slot.value
+    }
+
+    /// The argument at position `n`, which is declared as `internal`. The server lets superusers
+    /// alone declare functions that take or return such values.
+    #[inline]
+    pub(super) fn internal<T>(&self, n: usize) -> *mut T {
+        let datum = self.reference(n, |declared| declared.oid() == pg_sys::INTERNALOID);
+        datum.cast_mut_ptr()
+    }
+
+    /// The argument at position `n` as a `name`; `None` for NULL. Raises an internal error if the
+    /// function is declared with another type.
+    pub fn name(&self, n: usize) -> Option<CString> {
+        if self.is_null(n) {
+            return None;
+        }
+        let name = self.reference(n, |declared| declared.oid() == pg_sys::NAMEOID);
+        // SAFETY: a name is a terminated string.
+        unsafe { server::owned(name.cast_mut_ptr()) }
+    }
+
+    /// The argument at position `n` as the bytes of a `text`, in the encoding of the server; `None`
+    /// for NULL. Raises an internal error if the function is declared with another type.
+    pub fn text(&self, n: usize) -> Option<Vec<u8>> {
+        if self.is_null(n) {
+            return None;
+        }
+        self.reference(n, |declared| declared.oid() == pg_sys::TEXTOID);
+        Some(self.bytes(n).to_vec())
+    }
+
+    /// The argument at position `n`, with the type that it has in this call: of a polymorphic one
+    /// that of the value passed.
+    pub fn parameter(&self, n: usize) -> Parameter<'_> {
+        // SAFETY: null in a direct call, or a live record of the function. A value that is not NULL
+        // is of the argument's type, and lives as long as the call.
+        unsafe {
+            let type_oid = pg_sys::get_fn_expr_argtype(self.function(), n as i32);
+            let value = || Value::typed(self.arg(n), ValueType::of(type_oid));
+            Parameter {
+                type_oid,
+                value: (!self.is_null(n)).then(value),
+            }
+        }
+    }
+
+    /// Number of arguments.
+    #[inline(always)]
+    pub fn arg_count(&self) -> usize {
+        self.record().nargs as usize
+    }
+
+    /// Makes the function's result SQL NULL.
+    pub fn return_null(&mut self) -> pg_sys::Datum {
+        // SAFETY: `new` was promised a live call record, and the server reads this flag afterwards.
+        unsafe { (*self.fcinfo).isnull = true };
+        pg_sys::Datum::from(0)
+    }
+
+    /// Makes the function's result this value, or SQL NULL.
+    pub fn return_value(&mut self, value: Option<pg_sys::Datum>) -> pg_sys::Datum {
+        value.unwrap_or_else(|| self.return_null())
+    }
+
+    /// The OID of the SQL function that is being called.
+    #[inline(always)]
+    pub fn function_oid(&self) -> pg_sys::Oid {
+        // SAFETY: null in a direct call, or a live record of the function.
+        unsafe { self.function().as_ref() }.map_or(pg_sys::InvalidOid, |function| function.fn_oid)
+    }
+
+    /// The server's record of the function, kept from call to call; null in a direct call.
+    #[inline(always)]
+    pub fn function(&self) -> *mut pg_sys::FmgrInfo {
+        self.record().flinfo
+    }
+
+    /// The node that the caller passed along, such as a place to keep a soft error.
+    pub fn context(&self) -> *mut pg_sys::Node {
+        self.record().context
+    }
+
+    /// The memory context of the aggregate that calls this function with its state in front, and
+    /// whether nobody else uses that state, so that it may be changed in place. `None` if no
+    /// aggregate calls.
+    pub fn aggregate(&self) -> Option<(pg_sys::MemoryContext, bool)> {
+        let mut context = core::ptr::null_mut();
+        // SAFETY: `new` was promised a live call record.
+        let kind = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &raw mut context) };
+        // A window may still show the state of the rows so far.
+        (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
+    }
+
+    #[inline(always)]
+    fn record(&self) -> &pg_sys::FunctionCallInfoBaseData {
+        // SAFETY: `new` was promised a live call record.
+        unsafe { &*self.fcinfo }
+    }
+
+    #[inline(always)]
+    fn slot(&self, n: usize) -> pg_sys::NullableDatum {
+        assert!(n < self.arg_count(), "declared with fewer arguments");
+        // SAFETY: the server allocates `nargs` slots behind the record.
+        unsafe { *(*self.fcinfo).args.as_ptr().add(n) }
+    }
+}
+
+/// Exports functions of the shape `fn(&mut Call) -> Datum` under the symbols that the SQL script
+/// names after `'MODULE_PATHNAME'`.
+///
+/// - `plain`: a function that does not call the server, cannot panic and reads no argument by its
+///   reference. It carries no guard.
+/// - `checked`: the same, but the function may read arguments by their references. It carries a
+///   guard until the backend knows their declared types.
+/// - `guarded`: any function. The guard turns panics and errors into errors of the server.
+/// - `screened`: two functions. The first is as for `checked` and returns the result of the most
+///   frequent calls. The second is as for `guarded`. It runs if the first returns `None`, or if the
+///   types are not known.
+#[macro_export]
+macro_rules! export_functions {
+    ($($mode:ident $symbol:expr => $function:expr;)*) => { $(
+        #[allow(unsafe_code, reason = "an exported symbol")]
+        const _: () = {
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C-unwind" fn call(
+                fcinfo: ::pgrx::pg_sys::FunctionCallInfo,
+            ) -> ::pgrx::pg_sys::Datum {
+                $crate::export_functions!(@body $mode fcinfo $function)
+            }
+            #[unsafe(export_name = concat!("pg_finfo_", $symbol))]
+            extern "C" fn finfo() -> &'static ::pgrx::pg_sys::Pg_finfo_record {
+                const VERSION_1: ::pgrx::pg_sys::Pg_finfo_record =
+                    ::pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+                &VERSION_1
+            }
+        };
+    )* };
+    (@body plain $fcinfo:ident $function:expr) => {{
+        // SAFETY: the server passes a live call record.
+        let mut call = unsafe { $crate::fmgr::Call::new($fcinfo) };
+        $function(&mut call)
+    }};
+    (@body checked $fcinfo:ident $function:expr) => {{
+        // SAFETY: the server passes a live call record.
+        let mut call = unsafe { $crate::fmgr::Call::new($fcinfo) };
+        match call.knows_types() {
+            true => $function(&mut call),
+            false => $crate::export_functions!(@body guarded $fcinfo $function),
+        }
+    }};
+    (@body screened $fcinfo:ident $functions:expr) => {{
+        let (screen, function) = $functions;
+        // SAFETY: the server passes a live call record.
+        let call = unsafe { $crate::fmgr::Call::new($fcinfo) };
+        match call.knows_types().then(|| screen(&call)).flatten() {
+            Some(result) => result,
+            None => $crate::export_functions!(@body guarded $fcinfo function),
+        }
+    }};
+    (@body guarded $fcinfo:ident $function:expr) => {
+        // SAFETY: the guard is the outermost frame of Rust, and the server passes a live record.
+        unsafe {
+            ::pgrx::pg_sys::submodules::panic::pgrx_extern_c_guard(move || {
+                let mut call = $crate::fmgr::Call::new($fcinfo);
+                $crate::memory::guarded(|| $function(&mut call))
+            })
+        }
+    };
+}
+pub use export_functions as export;

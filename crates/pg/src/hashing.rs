@@ -1,0 +1,78 @@
+//! Hashes of values by the default hash operator classes of their types.
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::catalog;
+use super::errors::UserError;
+use super::value::Value;
+
+unsafe extern "C-unwind" {
+    // The server's hash functions (common/hashfn.h). They cannot raise errors, so they are
+    // declared here without the wrapper that pgrx puts around C functions.
+    #[link_name = "hash_bytes"]
+    fn server_hash_bytes(key: *const u8, length: core::ffi::c_int) -> u32;
+    #[link_name = "hash_bytes_extended"]
+    fn server_hash_bytes_extended(key: *const u8, length: core::ffi::c_int, seed: u64) -> u64;
+}
+
+/// The server's hash of bytes (`hash_bytes`), of 32 bits.
+#[inline]
+pub fn hash_bytes(bytes: &[u8]) -> u32 {
+    // SAFETY: the pointer and the length are those of one slice.
+    unsafe { server_hash_bytes(bytes.as_ptr(), bytes.len() as core::ffi::c_int) }
+}
+
+/// The server's hash of bytes with a seed (`hash_bytes_extended`), of 64 bits.
+#[inline]
+pub fn hash_bytes_extended(bytes: &[u8], seed: u64) -> u64 {
+    // SAFETY: the pointer and the length are those of one slice.
+    unsafe { server_hash_bytes_extended(bytes.as_ptr(), bytes.len() as core::ffi::c_int, seed) }
+}
+
+/// The hash of a value by a collation, the same for equal values. Raises an error if the type has
+/// no extended hash function.
+pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
+    let function = hash_function(value.type_oid());
+    let seed = pg_sys::Datum::from(0_i64);
+    // SAFETY: the function is that of the value's type, and stays for the backend's life.
+    unsafe {
+        let function = function.cast_mut();
+        pg_sys::FunctionCall2Coll(function, collation, value.datum(), seed).value() as u64
+    }
+}
+
+/// Raises an error unless values of a type can be hashed.
+pub fn require_hash(value_type: pg_sys::Oid) {
+    hash_function(value_type);
+}
+
+/// The default hash operator family of a type; `InvalidOid` if it has none.
+pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
+    catalog::cached_type(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
+}
+
+/// The extended hash function of a type's default hash operator class; raises an error if it has
+/// none.
+fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
+    let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
+    let entry = catalog::cached_type(value_type, flag);
+    let function = &raw const entry.hash_extended_proc_finfo;
+    let oid = entry.hash_extended_proc_finfo.fn_oid;
+    if oid != pg_sys::InvalidOid {
+        return function;
+    }
+    // The type cache knows the elements of a range, but not of a domain over one.
+    let base = catalog::base_type(value_type);
+    if base != value_type {
+        return hash_function(base);
+    }
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+        format!(
+            "could not identify an extended hash function for type {}",
+            catalog::type_name(value_type)
+        ),
+    )
+    .detail("A neardup index keeps the hash of columns before the fingerprint.")
+    .hint("These need a type with a default hash operator class.")
+    .raise()
+}

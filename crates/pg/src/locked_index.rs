@@ -1,0 +1,158 @@
+//! Indexes named by a caller: opened, locked together with their table, and checked for being
+//! neardup's.
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::catalog::{relation_kind, relation_name};
+use super::errors::UserError;
+use super::local_rows::{self, Reader};
+use super::rel::{OpenRelation, Rel};
+use super::{acl, backend, compat, server};
+
+/// An index of this access method and its table, open and locked until dropped. The locks stay
+/// until the transaction ends, as for the server's own commands.
+pub struct LockedIndex {
+    // In the order in which they are closed.
+    index: OpenRelation,
+    table: OpenRelation,
+}
+
+impl LockedIndex {
+    /// Locks and opens both, the table first, as the server does. Raises an error for whatever is
+    /// no valid index of this access method.
+    pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
+        let table = table_of(oid).unwrap_or_else(|| refuse(oid));
+        local_rows::require(table, Reader::Index);
+        let table = OpenRelation::table(table, lock as u32);
+        let index = OpenRelation::any(oid, lock as u32);
+        // Between the look-up and the locks the index may have been dropped, and its OID given to
+        // another relation.
+        if table_of(oid) != Some(table.rel().oid()) || !index.rel().is_neardup_index() {
+            refuse(oid);
+        }
+        refuse_unreadable(index.rel());
+        if !index.rel().index_form().is_valid {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("index \"{}\" is not valid", relation_name(oid)),
+            )
+            .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
+            .raise();
+        }
+        LockedIndex { index, table }
+    }
+
+    /// Opens an index for a function that reads it past the executor, with the snapshot that is
+    /// active. Raises an error unless the caller may see what it tells of its table, and unless
+    /// it holds all rows that the snapshot sees.
+    pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
+        let opened = Self::open_checked(oid);
+        // SAFETY: a function is called with an active snapshot; the index is open. It is counted as
+        // used, so that nobody takes it for one that is not.
+        unsafe {
+            opened.check_age((*pg_sys::GetActiveSnapshot()).xmin);
+            opened.index.rel().count_index_scan();
+        }
+        opened
+    }
+
+    /// Opens an index of which the caller may see what it tells of its table; raises an error if
+    /// that is not so.
+    pub fn open_checked(oid: pg_sys::Oid) -> Self {
+        acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
+        let opened = Self::reopen(oid);
+        acl::check_index(opened.table.rel(), opened.index.rel());
+        acl::check_reachable(opened.table.rel());
+        opened
+    }
+
+    /// Opens again what [`LockedIndex::open_for_reading`] opened earlier in the same query.
+    pub fn reopen(oid: pg_sys::Oid) -> Self {
+        Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
+    }
+
+    /// Raises an error if a snapshot may see rows that the index left out, because their chains of
+    /// updates were broken when it was built. As for amcheck and the planner. `xmin` is the
+    /// snapshot's.
+    pub fn check_age(&self, xmin: pg_sys::TransactionId) {
+        let index = self.index.rel().raw();
+        // SAFETY: the relation is open.
+        let is_older = unsafe {
+            (*(*index).rd_index).indcheckxmin
+                && !pg_sys::TransactionIdPrecedes(compat::creation_xid(index), xmin)
+        };
+        if is_older {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!(
+                    "index \"{}\" is younger than this transaction's snapshot",
+                    self.index.rel().shown()
+                ),
+            )
+            .hint("Read it in a new transaction.")
+            .raise();
+        }
+    }
+
+    /// The index.
+    pub fn index(&self) -> Rel<'_> {
+        self.index.rel()
+    }
+
+    /// The table that it is on.
+    pub fn table(&self) -> Rel<'_> {
+        self.table.rel()
+    }
+}
+
+/// The table of an index; `None` if there is no such index.
+fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let table = server::IndexGetRelation(index, true);
+    (table != pg_sys::InvalidOid).then_some(table)
+}
+
+/// Raises an error for an index whose pages this session cannot read.
+fn refuse_unreadable(index: Rel) {
+    let (oid, persistence) = (index.oid(), index.persistence());
+    let kind = relation_kind(oid);
+    let name = || relation_name(oid);
+    if kind == pg_sys::RELKIND_PARTITIONED_INDEX {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("index \"{}\" is partitioned", name()),
+        )
+        .detail("It has no pages of its own: those are in the indexes of the partitions.")
+        .hint("Name the index of a partition; pg_partition_tree() lists them.")
+        .raise();
+    }
+    if persistence == pg_sys::RELPERSISTENCE_TEMP && !index.is_local_temp() {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on a temporary table of another session",
+                name()
+            ),
+        )
+        .detail("Its pages are in that session's own memory.")
+        .raise();
+    }
+    if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && backend::in_recovery() {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "index \"{}\" is on an unlogged table, which a standby does not have",
+                name()
+            ),
+        )
+        .hint("Look at it on the primary.")
+        .raise();
+    }
+}
+
+fn refuse(oid: pg_sys::Oid) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("\"{}\" is not a neardup index", relation_name(oid)),
+    )
+    .hint("Name an index made by CREATE INDEX ... USING neardup.")
+    .raise()
+}

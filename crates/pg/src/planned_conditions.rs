@@ -1,0 +1,173 @@
+//! The conditions of a query, replaced where they stand while the query is being planned.
+use core::cell::Cell;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, BoolExprType, Node, NodeTag, Oid, PlannerInfo, RelOptInfo};
+
+use super::expr::Expr;
+use super::planner::Planner;
+
+/// A relation that the planner has just read from the catalogue.
+pub struct PlannedRelation<'a> {
+    /// The planner's call.
+    pub planner: Planner<'a>,
+    rel: &'a RelOptInfo,
+}
+
+thread_local! {
+    static REWRITE: Cell<Option<fn(&PlannedRelation)>> = const { Cell::new(None) };
+    /// The hook that another library had installed before.
+    static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
+}
+
+/// Installs a function as `get_relation_info_hook`: the planner calls it for each table of a query,
+/// after it has read the table's indexes. Called once, when the library is loaded.
+pub fn install(rewrite: fn(&PlannedRelation)) {
+    assert!(REWRITE.replace(Some(rewrite)).is_none());
+    // SAFETY: the server has a single thread, and never unloads the library.
+    unsafe {
+        PREVIOUS.set(pg_sys::get_relation_info_hook);
+        pg_sys::get_relation_info_hook = Some(relation_info);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_info(
+    root: *mut PlannerInfo,
+    table: Oid,
+    has_children: bool,
+    rel: *mut RelOptInfo,
+) {
+    // SAFETY: the planner passes its state and the relation that it is about to plan.
+    let relation = unsafe {
+        if let Some(previous) = PREVIOUS.get() {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, table, has_children, rel));
+        }
+        PlannedRelation::new(root, rel)
+    };
+    if let Some(rewrite) = REWRITE.get() {
+        rewrite(&relation);
+    }
+}
+
+impl<'a> PlannedRelation<'a> {
+    /// Wraps what the server passes to `get_relation_info_hook`.
+    ///
+    /// # Safety
+    /// Both come from the server and live for `'a`, as for [`Planner::new`].
+    unsafe fn new(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> Self {
+        // SAFETY: the caller's promise.
+        let (planner, rel) = unsafe { (Planner::new(root), &*rel) };
+        PlannedRelation { planner, rel }
+    }
+
+    /// Replaces comparisons in the conditions of the query and of row security on its tables; or,
+    /// if the relation is a part of a UNION ALL, in the conditions that have been assigned to the
+    /// relation which it belongs to. Those in predicates of the relation's indexes are replaced
+    /// in both cases.
+    ///
+    /// `replace` gets comparisons by an operator and `ANY` of an array, at the top or below AND, OR
+    /// and NOT. The flag is true where it matters only whether the condition is true, so that NULL
+    /// is as good as false; below NOT it is not.
+    pub fn replace_comparisons(&self, replace: impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>) {
+        let Some(root) = self.planner.root() else {
+            return;
+        };
+        // SAFETY: the planner's state, its query and the relation are alive. Both arrays have an
+        // element for each relation, which may be null.
+        unsafe {
+            let visit = |node: *mut pg_sys::List| visit(node.cast(), true, &replace);
+            if self.rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL {
+                // Once more for each table; what has been replaced stays as it is.
+                let query = (*root).parse;
+                visit((*query).jointree.cast());
+                visit((*query).rtable);
+            } else if !(*root).append_rel_array.is_null()
+                && let Some(link) =
+                    (*(*root).append_rel_array.add(self.rel.relid as usize)).as_ref()
+                && let parent = *(*root).simple_rel_array.add(link.parent_relid as usize)
+                && let Some(parent) = parent.as_ref()
+            {
+                visit(parent.baserestrictinfo);
+                visit(parent.joininfo);
+            }
+            visit(self.rel.indexlist);
+        }
+    }
+}
+
+/// Replaces comparisons below a node in place. Returns the node, or what replaces it.
+///
+/// # Safety
+/// `node` is null or part of a query that is being planned, with simplified conditions.
+unsafe fn visit<'a>(
+    node: *mut Node,
+    truth_only: bool,
+    replace: &impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>,
+) -> *mut Node {
+    if node.is_null() {
+        // The planner's state is a dummy while the server plans a CREATE INDEX or a CLUSTER.
+        return node;
+    }
+    // SAFETY: the tag says which struct it is; all belong to the planner.
+    unsafe {
+        let visit = |node, truth_only| visit(node, truth_only, replace);
+        match (*node).type_ {
+            NodeTag::T_List => {
+                let list: *mut pg_sys::List = node.cast();
+                for position in 0..pg_sys::list_length(list) as usize {
+                    let cell = (*list).elements.add(position);
+                    (*cell).ptr_value = visit((*cell).ptr_value.cast(), truth_only).cast();
+                }
+            }
+            NodeTag::T_FromExpr => {
+                let from: *mut pg_sys::FromExpr = node.cast();
+                (*from).quals = visit((*from).quals, true);
+                visit((*from).fromlist.cast(), true);
+            }
+            NodeTag::T_JoinExpr => {
+                let join: *mut pg_sys::JoinExpr = node.cast();
+                (*join).quals = visit((*join).quals, true);
+                visit((*join).larg, true);
+                visit((*join).rarg, true);
+            }
+            NodeTag::T_RangeTblEntry => {
+                visit(
+                    (*node.cast::<pg_sys::RangeTblEntry>()).securityQuals.cast(),
+                    true,
+                );
+            }
+            // A partial index is used where the condition implies its predicate, which must be in
+            // the same form.
+            NodeTag::T_IndexOptInfo => {
+                visit((*node.cast::<pg_sys::IndexOptInfo>()).indpred.cast(), true);
+            }
+            NodeTag::T_BoolExpr => {
+                let expression: *mut pg_sys::BoolExpr = node.cast();
+                let negates = (*expression).boolop == BoolExprType::NOT_EXPR;
+                visit((*expression).args.cast(), truth_only && !negates);
+            }
+            // A condition that has been assigned to a relation.
+            NodeTag::T_RestrictInfo => {
+                let info: *mut pg_sys::RestrictInfo = node.cast();
+                let clause = visit((*info).clause.cast(), true).cast();
+                if clause != (*info).clause {
+                    (*info).clause = clause;
+                    // True of the operator that was replaced.
+                    (*info).can_join = false;
+                    (*info).mergeopfamilies = core::ptr::null_mut();
+                    (*info).hashjoinoperator = pg_sys::InvalidOid;
+                }
+                (*info).orclause = visit((*info).orclause.cast(), true).cast();
+            }
+            NodeTag::T_OpExpr | NodeTag::T_ScalarArrayOpExpr => {
+                if let Some(replacement) = replace(Expr::new(node), truth_only) {
+                    assert!(replacement.has_type(pg_sys::BOOLOID));
+                    return replacement.as_ptr();
+                }
+            }
+            _ => {}
+        }
+    }
+    node
+}

@@ -1,0 +1,192 @@
+//! The planner's state, and the expressions that are made and evaluated while it plans.
+use core::marker::PhantomData;
+
+use pgrx::pg_sys::{self, BoolExprType, CoercionForm, Oid, PlannerInfo};
+
+use super::catalog;
+use super::compat;
+use super::expr::{Expr, List};
+use super::value::{OwnedValue, Value, ValueType};
+
+/// The planner's state during one of its calls, `'a`. There is none while expressions of the
+/// catalogue are simplified.
+///
+/// New expressions are made in the planner's memory context, which is the current one.
+#[derive(Clone, Copy)]
+pub struct Planner<'a> {
+    root: *mut PlannerInfo,
+    _call: PhantomData<&'a ()>,
+}
+
+impl<'a> Planner<'a> {
+    /// Wraps the server's state.
+    ///
+    /// # Safety
+    /// `root` is null or the planner's state. It lives for `'a`, and so does the memory context
+    /// that is current, which is not switched while the handle is used.
+    pub unsafe fn new(root: *mut PlannerInfo) -> Self {
+        Planner {
+            root,
+            _call: PhantomData,
+        }
+    }
+
+    /// The state; `None` if there is none.
+    pub fn root(self) -> Option<*mut PlannerInfo> {
+        (!self.root.is_null()).then_some(self.root)
+    }
+
+    /// The expression with its constant parts evaluated.
+    pub fn simplified(self, expression: Expr<'a>) -> Expr<'a> {
+        self.evaluated(expression, false)
+    }
+
+    /// The expression as far as it can be evaluated for an estimate, which assumes the present
+    /// values of parameters and of stable functions.
+    pub fn estimated(self, expression: Expr<'a>) -> Expr<'a> {
+        self.evaluated(expression, true)
+    }
+
+    fn evaluated(self, expression: Expr<'a>, for_estimate: bool) -> Expr<'a> {
+        let node = expression.as_ptr();
+        // SAFETY: an expression that type checks; the state is alive, or null to simplify without.
+        unsafe {
+            Expr::new(match self.root() {
+                Some(root) if for_estimate => pg_sys::estimate_expression_value(root, node),
+                _ => pg_sys::eval_const_expressions(self.root, node),
+            })
+        }
+    }
+
+    /// The number of elements that an array is expected to have.
+    pub fn array_length(self, array: Expr<'a>) -> f64 {
+        // SAFETY: the planner's state and an expression.
+        unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
+    }
+
+    /// Returns whether no expression takes the place of a column in a condition that this query has
+    /// simplified, unless the condition is simplified once more with it: in a subquery into which
+    /// it is moved, or below the GROUP BY. It does in a part of a UNION ALL. Columns of outer
+    /// queries, and columns in expressions of the catalogue, are not replaced.
+    pub fn is_settled_column(self, entry: i64, levels_up: u32) -> bool {
+        let Some(root) = self.root().filter(|_| levels_up == 0) else {
+            return true;
+        };
+        // SAFETY: the range table is a list of entries.
+        unsafe {
+            let entries = (*(*root).parse).rtable;
+            if !(1..=pg_sys::list_length(entries).into()).contains(&entry) {
+                return false;
+            }
+            let entry: *mut pg_sys::RangeTblEntry =
+                pg_sys::list_nth(entries, entry as i32 - 1).cast();
+            match (*entry).rtekind {
+                pg_sys::RTEKind::RTE_RELATION => true,
+                // A UNION ALL whose parts are planned with this query is an entry with children.
+                pg_sys::RTEKind::RTE_SUBQUERY => !(*entry).inh,
+                kind => compat::is_group(kind),
+            }
+        }
+    }
+
+    /// A constant of type int4.
+    pub fn int4(self, value: i32) -> Expr<'a> {
+        self.constant(Value::int4(value))
+    }
+
+    /// A constant.
+    pub fn constant(self, value: Value<'a>) -> Expr<'a> {
+        self.make_const(value.value_type(), Some(value))
+    }
+
+    /// A constant, of a copy of the value.
+    pub fn copied_constant(self, value: &OwnedValue) -> Expr<'a> {
+        // SAFETY: the copy is a value of the same type. It is in the current memory context, as all
+        // that is made for the planner.
+        let copy = unsafe { Value::typed(value.server_copy(), value.get().value_type()) };
+        self.constant(copy)
+    }
+
+    /// NULL.
+    pub fn null(self, oid: Oid) -> Expr<'a> {
+        self.make_const(ValueType::of(oid), None)
+    }
+
+    fn make_const(self, of: ValueType, value: Option<Value<'a>>) -> Expr<'a> {
+        let (none, length) = (pg_sys::InvalidOid, of.length().into());
+        let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
+        // SAFETY: the value is of the type, and lives as long as the result.
+        unsafe {
+            let (oid, by_value) = (of.oid(), of.by_value());
+            let is_null = value.is_none();
+            Expr::new(pg_sys::makeConst(oid, -1, none, length, datum, is_null, by_value).cast())
+        }
+    }
+
+    /// `operator(left, right)`. Raises an internal error unless the operator takes these types.
+    pub fn operator(self, operator: Oid, left: Expr<'a>, right: Expr<'a>) -> Expr<'a> {
+        let declared = catalog::operator(operator).expect("operator exists");
+        assert!(left.has_type(declared.oprleft) && right.has_type(declared.oprright));
+        let (result, none) = (declared.oprresult, pg_sys::InvalidOid);
+        let (left, right) = (left.as_ptr().cast(), right.as_ptr().cast());
+        // SAFETY: the types are those that the operator is declared with. An expression that leaves
+        // the simplifier knows its function.
+        unsafe {
+            let clause = pg_sys::make_opclause(operator, result, false, left, right, none, none);
+            pg_sys::set_opfuncid(clause.cast());
+            Expr::new(clause.cast())
+        }
+    }
+
+    /// `function(arguments)`. Raises an internal error unless it is a plain function that takes
+    /// these types.
+    pub fn call(self, function: Oid, arguments: &[Expr<'a>]) -> Expr<'a> {
+        self.func_expr(function, arguments, CoercionForm::COERCE_EXPLICIT_CALL)
+    }
+
+    /// An implicit cast by a function of the server. Raises an internal error unless the function
+    /// takes this type.
+    pub fn cast(self, function: u32, argument: Expr<'a>) -> Expr<'a> {
+        let function = Oid::from_u32(function);
+        self.func_expr(function, &[argument], CoercionForm::COERCE_IMPLICIT_CAST)
+    }
+
+    fn func_expr(
+        self,
+        function: Oid,
+        arguments: &[Expr<'a>],
+        form: CoercionForm::Type,
+    ) -> Expr<'a> {
+        let (declared, result) = catalog::function_signature(function);
+        let fits = |(argument, declared): (&Expr, &Oid)| argument.has_type(*declared);
+        assert_eq!(arguments.len(), declared.len());
+        assert!(arguments.iter().zip(&declared).all(fits));
+        let (list, none) = (List::build(arguments), pg_sys::InvalidOid);
+        // SAFETY: the types are those that the function is declared with.
+        unsafe { Expr::new(pg_sys::makeFuncExpr(function, result, list, none, none, form).cast()) }
+    }
+
+    /// `NOT condition`.
+    pub fn not(self, condition: Expr<'a>) -> Expr<'a> {
+        self.bool_expr(BoolExprType::NOT_EXPR, &[condition])
+    }
+
+    /// `a AND b`.
+    pub fn and(self, a: Expr<'a>, b: Expr<'a>) -> Expr<'a> {
+        self.bool_expr(BoolExprType::AND_EXPR, &[a, b])
+    }
+
+    /// `first OR ...`, or the first alone if there are no others.
+    pub fn or(self, first: Expr<'a>, others: &[Expr<'a>]) -> Expr<'a> {
+        match others {
+            [] => first,
+            _ => self.bool_expr(BoolExprType::OR_EXPR, &[&[first], others].concat()),
+        }
+    }
+
+    fn bool_expr(self, operator: BoolExprType::Type, conditions: &[Expr<'a>]) -> Expr<'a> {
+        assert!(conditions.iter().all(|it| it.has_type(pg_sys::BOOLOID)));
+        // SAFETY: as many conditions as the operator takes.
+        unsafe { Expr::new(pg_sys::makeBoolExpr(operator, List::build(conditions), -1).cast()) }
+    }
+}

@@ -1,0 +1,84 @@
+//! The limit on the slots of one backend.
+//!
+//! A backend counts its own slots, and the table has room for all backends at their limits. So
+//! whether a session gets this error depends on its own rows only.
+use core::cmp::Reverse;
+use std::collections::HashMap;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::table::SLOTS_PER_BACKEND;
+use super::{OWN, Owner};
+use crate::catalog;
+use crate::errors::UserError;
+
+/// Maximum number of tables that an error lists.
+const MAX_LISTED_TABLES: usize = 5;
+
+/// Raises an error if this backend has too few slots left for a row.
+pub fn check(owner: Owner, needed: usize) {
+    let used = OWN.with_borrow(|rows| rows.iter().map(|own| own.slots.len()).sum::<usize>());
+    if used + needed > SLOTS_PER_BACKEND {
+        refuse(owner, needed);
+    }
+}
+
+/// Slots and rows of one table.
+#[derive(Default)]
+struct Usage {
+    slots: usize,
+    rows: usize,
+    last_statement: usize,
+}
+
+fn refuse(owner: Owner, needed: usize) -> ! {
+    let needed = match needed {
+        1 => "1 slot".to_owned(),
+        _ => format!("{needed} slots"),
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "too many rows of this session are in flight",
+    )
+    .detail(format!(
+        "A session has {SLOTS_PER_BACKEND} slots for rows that neardup_dedup has compared and that \
+         are not in their indexes yet. In use: {}. The next row of table {} needs {needed}.",
+        in_use(),
+        catalog::relation_name(owner.table),
+    ))
+    .hint(
+        "A row stays in flight while later BEFORE triggers write other rows. Nest such triggers \
+         less deeply, or make them AFTER triggers. A row needs a slot for each trigger that \
+         compares it, and four if it has a signature of 128 hashes.",
+    )
+    .raise()
+}
+
+/// The tables with rows in flight of this backend.
+fn in_use() -> String {
+    let mut tables: HashMap<pg_sys::Oid, Usage> = HashMap::new();
+    OWN.with_borrow(|rows| {
+        for own in rows {
+            let usage = tables.entry(own.owner.table).or_default();
+            usage.slots += own.slots.len();
+            // A statement has at most one row in flight, which several triggers may publish.
+            usage.rows += usize::from(usage.last_statement != own.owner.statement);
+            usage.last_statement = own.owner.statement;
+        }
+    });
+    let mut tables: Vec<_> = tables.into_iter().collect();
+    tables.sort_by_key(|(table, usage)| (Reverse(usage.slots), table.to_u32()));
+    let mut listed: Vec<String> = (tables.iter().take(MAX_LISTED_TABLES))
+        .map(|(table, Usage { slots, rows, .. })| {
+            let name = catalog::relation_name(*table);
+            format!("{name} ({slots} slots for {rows} rows)")
+        })
+        .collect();
+    if tables.len() > MAX_LISTED_TABLES {
+        listed.push(format!("and {} more", tables.len() - MAX_LISTED_TABLES));
+    }
+    match listed.is_empty() {
+        true => "none".to_owned(),
+        false => listed.join(", "),
+    }
+}

@@ -1,0 +1,466 @@
+//! Open relations, what the relation cache knows of them, and their triggers.
+use core::cell::Cell;
+use core::ffi::CStr;
+use core::marker::PhantomData;
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+
+use super::catalog::name_of;
+use super::expr::Expr;
+use super::local_rows::{self, Reader};
+use super::server::{self, owned};
+use super::{catalog, compat};
+
+/// A relation that is open for `'a`.
+#[derive(Clone, Copy)]
+pub struct Rel<'a> {
+    raw: pg_sys::Relation,
+    _open: PhantomData<&'a ()>,
+}
+
+impl<'a> Rel<'a> {
+    /// Wraps what the server, or the caller, has opened.
+    ///
+    /// # Safety
+    /// The relation is open and locked for `'a`.
+    #[inline]
+    pub unsafe fn new(raw: pg_sys::Relation) -> Self {
+        Rel {
+            raw,
+            _open: PhantomData,
+        }
+    }
+
+    /// The relation cache's entry.
+    #[inline]
+    pub fn raw(self) -> pg_sys::Relation {
+        self.raw
+    }
+
+    #[inline]
+    fn entry(&self) -> &pg_sys::RelationData {
+        // SAFETY: the relation is open.
+        unsafe { &*self.raw }
+    }
+
+    #[inline]
+    fn class(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: each open relation has its row of pg_class.
+        unsafe { &*self.entry().rd_rel }
+    }
+
+    /// The OID.
+    #[inline]
+    pub fn oid(self) -> pg_sys::Oid {
+        self.entry().rd_id
+    }
+
+    /// The name, without a schema.
+    pub fn name(self) -> CString {
+        name_of(&self.class().relname)
+    }
+
+    /// The name for messages.
+    pub fn shown(self) -> String {
+        self.name().to_string_lossy().into_owned()
+    }
+
+    /// The schema.
+    pub fn schema(self) -> pg_sys::Oid {
+        self.class().relnamespace
+    }
+
+    /// The owner.
+    pub fn owner(self) -> pg_sys::Oid {
+        self.class().relowner
+    }
+
+    /// Its persistence (`RELPERSISTENCE_...`).
+    #[inline]
+    pub fn persistence(self) -> u8 {
+        self.class().relpersistence as u8
+    }
+
+    /// The number of its file.
+    #[inline]
+    pub fn file_number(self) -> u32 {
+        compat::file_number(self.entry())
+    }
+
+    /// Counts a scan of this index in the statistics.
+    pub fn count_index_scan(self) {
+        // SAFETY: the relation is open.
+        unsafe { compat::count_index_scan(self.raw) }
+    }
+
+    /// Returns whether changes go into the write-ahead log.
+    #[inline]
+    pub fn needs_wal(self) -> bool {
+        // As the C macro: a permanent relation, unless its file is new in this transaction and
+        // `wal_level` is `minimal`.
+        let logs_new_files = server::wal_level() >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
+        self.persistence() == pg_sys::RELPERSISTENCE_PERMANENT
+            && (logs_new_files || !compat::has_new_file(self.entry()))
+    }
+
+    /// Returns whether it is a temporary one of this session.
+    pub fn is_local_temp(self) -> bool {
+        self.entry().rd_islocaltemp
+    }
+
+    /// The name with its schema, quoted where need be.
+    pub fn qualified_name(self) -> Vec<u8> {
+        catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
+    }
+
+    /// The name with its schema as a string, for messages.
+    pub fn shown_qualified(self) -> String {
+        String::from_utf8_lossy(&self.qualified_name()).into_owned()
+    }
+
+    /// The columns, dropped ones included.
+    #[inline]
+    pub fn column_count(self) -> i16 {
+        self.class().relnatts
+    }
+
+    /// A column, counted from 1.
+    #[inline]
+    pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
+        // SAFETY: an open relation has the relation cache's description of its columns.
+        unsafe { *compat::attribute(&*self.entry().rd_att, column) }
+    }
+
+    /// The columns that have not been dropped.
+    pub fn attributes(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
+        let columns = (1..=self.column_count()).map(move |column| self.attribute(column));
+        columns.filter(|attribute| !attribute.attisdropped)
+    }
+
+    /// The name of a column.
+    pub fn column_name(self, column: i16) -> CString {
+        name_of(&self.attribute(column).attname)
+    }
+
+    /// The number of a column; `None` if there is none with this name, or it is a system column.
+    pub fn column_number(self, name: &CStr) -> Option<i16> {
+        let mut columns = self.attributes();
+        let found = columns.find(|column| name_of(&column.attname).as_c_str() == name);
+        found.map(|column| column.attnum)
+    }
+
+    /// Returns whether a column is generated, stored or not.
+    pub fn is_generated(self, column: i16) -> bool {
+        let attribute = self.attribute(column);
+        !attribute.attisdropped && attribute.attgenerated != 0
+    }
+
+    /// Returns whether a column is generated and stored.
+    pub fn is_stored_generated(self, column: i16) -> bool {
+        let attribute = self.attribute(column);
+        !attribute.attisdropped
+            && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
+    }
+
+    /// The columns that a generated column is computed from (0: whole rows); none for other
+    /// columns.
+    pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
+        if !self.is_generated(column) {
+            return Vec::new();
+        }
+        // SAFETY: the relation is open, and the column has an expression, which is made in the
+        // current memory context.
+        let expression =
+            unsafe { Expr::new(pg_sys::build_column_default(self.raw, i32::from(column))) };
+        expression.columns_used()
+    }
+
+    /// Returns whether other tables inherit from it, or did once.
+    pub fn may_have_children(self) -> bool {
+        self.class().relhassubclass
+    }
+
+    /// Returns whether rules rewrite statements on it.
+    pub fn has_rules(self) -> bool {
+        self.class().relhasrules
+    }
+
+    /// The table's indexes, in the order in which the server writes them.
+    pub fn indexes(self) -> Vec<pg_sys::Oid> {
+        // SAFETY: the list is a copy, which is freed here.
+        unsafe {
+            let list = pg_sys::RelationGetIndexList(self.raw);
+            let indexes = (0..pg_sys::list_length(list)).map(|i| pg_sys::list_nth_oid(list, i));
+            let indexes = indexes.collect();
+            pg_sys::list_free(list);
+            indexes
+        }
+    }
+
+    /// The index of the table's primary key.
+    pub fn primary_key(self) -> Option<pg_sys::Oid> {
+        // Also finds the primary key.
+        self.indexes();
+        let oid = self.entry().rd_pkindex;
+        (oid != pg_sys::InvalidOid).then_some(oid)
+    }
+
+    /// The parts of an index; `None` for any other relation.
+    fn index_parts(&self) -> Option<IndexParts<'_>> {
+        use core::slice::from_raw_parts;
+        let entry = self.entry();
+        // SAFETY: null, or the row of pg_index, which has as many columns as it says. An index has
+        // as many operator families, input types and collations as it has key columns.
+        unsafe {
+            let form = entry.rd_index.as_ref()?;
+            let keys = form.indnkeyatts as usize;
+            Some(IndexParts {
+                form,
+                columns: from_raw_parts(form.indkey.values.as_ptr(), form.indnatts as usize),
+                families: from_raw_parts(entry.rd_opfamily, keys),
+                inputs: from_raw_parts(entry.rd_opcintype, keys),
+                collations: from_raw_parts(entry.rd_indcollation, keys),
+            })
+        }
+    }
+
+    /// The catalogue's entry of an index. Raises an internal error for any other relation.
+    pub fn index_form(self) -> IndexForm {
+        let IndexParts { form, columns, .. } = self.index_parts().expect("an index");
+        IndexForm {
+            table: form.indrelid,
+            is_valid: form.indisvalid,
+            is_ready: form.indisready,
+            is_unique_at_once: form.indisunique && form.indimmediate && !form.indisexclusion,
+            is_deferrable: !form.indimmediate,
+            nulls_equal: form.indnullsnotdistinct,
+            key_columns: form.indnkeyatts as usize,
+            columns: columns.to_vec(),
+        }
+    }
+
+    /// Returns whether the server checks an exclusion constraint by this index after each
+    /// insertion. Raises an internal error if the relation is no index.
+    pub fn is_for_exclusion(self) -> bool {
+        self.index_parts().expect("an index").form.indisexclusion
+    }
+
+    /// Operator class of a key column of an index, counted from 0. Raises an internal error if
+    /// there is no such column.
+    pub fn key_class(self, column: usize) -> KeyClass {
+        let parts = self.index_parts().expect("an index");
+        KeyClass {
+            family: parts.families[column],
+            input: parts.inputs[column],
+            collation: parts.collations[column],
+        }
+    }
+
+    /// OID of the operator class of a key column of an index, counted from 0.
+    pub fn operator_class(self, column: usize) -> pg_sys::Oid {
+        server::get_index_column_opclass(self.oid(), column as i32 + 1)
+    }
+
+    /// Blocks of a fork.
+    pub fn blocks(self, fork: pg_sys::ForkNumber::Type) -> pg_sys::BlockNumber {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
+    }
+
+    /// The storage parameter `parallel_workers` of a table; `None` if it is not set.
+    pub fn parallel_workers(self) -> Option<usize> {
+        // SAFETY: the options of a table are null, or these.
+        let options = unsafe {
+            self.entry()
+                .rd_options
+                .cast::<pg_sys::StdRdOptions>()
+                .as_ref()
+        };
+        usize::try_from(options?.parallel_workers).ok()
+    }
+
+    /// Returns whether it is an index of this access method.
+    #[inline]
+    pub fn is_neardup_index(self) -> bool {
+        thread_local! {
+            static KNOWN: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
+        }
+        let access_method = self.class().relam;
+        if access_method == pg_sys::InvalidOid || self.entry().rd_index.is_null() {
+            return false;
+        }
+        if access_method == KNOWN.get() {
+            return true;
+        }
+        let is_ours =
+            server::get_am_name(access_method).is_some_and(|name| name.as_c_str() == c"neardup");
+        if is_ours {
+            KNOWN.set(access_method);
+        }
+        is_ours
+    }
+
+    /// The triggers, in the order in which they fire.
+    pub fn triggers(self) -> Vec<Trigger> {
+        // SAFETY: null, or as many triggers as are counted.
+        unsafe {
+            let Some(all) = self.entry().trigdesc.as_ref() else {
+                return Vec::new();
+            };
+            let triggers = core::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
+            triggers
+                .iter()
+                .map(|trigger| Trigger::copy(trigger))
+                .collect()
+        }
+    }
+}
+
+/// Parts of an index in the relation cache.
+struct IndexParts<'a> {
+    form: &'a pg_sys::FormData_pg_index,
+    /// The table's columns.
+    columns: &'a [i16],
+    // One for each key column.
+    families: &'a [pg_sys::Oid],
+    inputs: &'a [pg_sys::Oid],
+    collations: &'a [pg_sys::Oid],
+}
+
+/// Operator class of an index's key column, as the relation cache has it.
+#[derive(Clone, Copy)]
+pub struct KeyClass {
+    /// Operator family.
+    pub family: pg_sys::Oid,
+    /// Type of the values that are indexed.
+    pub input: pg_sys::Oid,
+    /// Collation by which values are compared.
+    pub collation: pg_sys::Oid,
+}
+
+/// An index as pg_index describes it.
+pub struct IndexForm {
+    /// The table.
+    pub table: pg_sys::Oid,
+    /// True if queries may use it.
+    pub is_valid: bool,
+    /// True if writers keep it.
+    pub is_ready: bool,
+    /// True if it forbids equal rows, at the moment at which they are written.
+    pub is_unique_at_once: bool,
+    /// True if it is of a constraint that may be checked later.
+    pub is_deferrable: bool,
+    /// True if it takes NULLs for equal.
+    pub nulls_equal: bool,
+    /// The columns without those that are only included.
+    pub key_columns: usize,
+    /// The table's columns; 0 for an expression.
+    pub columns: Vec<i16>,
+}
+
+/// A trigger of a table.
+pub struct Trigger {
+    /// Its OID.
+    pub oid: pg_sys::Oid,
+    /// Its name.
+    pub name: CString,
+    /// The function that it calls.
+    pub function: pg_sys::Oid,
+    /// Events and timing, as flags (`TRIGGER_TYPE_...`).
+    pub flags: u32,
+    /// When it is enabled (`TRIGGER_FIRES_...`).
+    pub enabled: u8,
+    /// The columns whose UPDATE it fires for; none for all.
+    pub columns: Vec<i16>,
+    /// True if it has a WHEN clause.
+    pub has_condition: bool,
+    /// Its arguments.
+    pub arguments: Vec<CString>,
+}
+
+impl Trigger {
+    /// # Safety
+    /// The trigger is the server's, and whole.
+    pub(super) unsafe fn copy(trigger: &pg_sys::Trigger) -> Self {
+        // SAFETY: the caller's promise: as many columns and C strings as are counted.
+        unsafe {
+            let columns = match trigger.tgnattr {
+                0 => &[],
+                count => core::slice::from_raw_parts(trigger.tgattr, count as usize),
+            };
+            let argument = |i: usize| owned(*trigger.tgargs.add(i)).unwrap_or_default();
+            Trigger {
+                oid: trigger.tgoid,
+                name: owned(trigger.tgname).unwrap_or_default(),
+                function: trigger.tgfoid,
+                flags: u32::from(trigger.tgtype as u16),
+                enabled: trigger.tgenabled as u8,
+                columns: columns.to_vec(),
+                has_condition: !trigger.tgqual.is_null(),
+                arguments: (0..trigger.tgnargs as usize).map(argument).collect(),
+            }
+        }
+    }
+
+    /// Returns whether it fires for all of these events, given as flags.
+    pub fn fires_for(&self, flags: u32) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+/// A relation that was opened here, until dropped. Its lock stays until the transaction ends.
+pub struct OpenRelation {
+    raw: pg_sys::Relation,
+    /// The transaction in which it was opened, and outside of which it is not used.
+    transaction: u32,
+}
+
+impl OpenRelation {
+    /// Opens and locks a table. Raises error 0A000 if another engine keeps its rows.
+    pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
+        let table = Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE));
+        local_rows::require(oid, Reader::WholeTable);
+        table
+    }
+
+    /// Opens and locks an index.
+    pub fn index(oid: pg_sys::Oid, lock: u32) -> Self {
+        Self::new(server::index_open(oid, lock as pg_sys::LOCKMODE))
+    }
+
+    /// Opens and locks a relation of any kind.
+    pub fn any(oid: pg_sys::Oid, lock: u32) -> Self {
+        Self::new(server::relation_open(oid, lock as pg_sys::LOCKMODE))
+    }
+
+    #[inline]
+    fn new(raw: pg_sys::Relation) -> Self {
+        OpenRelation {
+            raw,
+            transaction: compat::local_transaction(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.transaction == compat::local_transaction()
+    }
+
+    /// The relation.
+    pub fn rel(&self) -> Rel<'_> {
+        assert!(self.is_open(), "a relation of an earlier transaction");
+        // SAFETY: opened by us, in this transaction; rolling a part of it back unwinds what
+        // was opened in it.
+        unsafe { Rel::new(self.raw) }
+    }
+}
+
+impl Drop for OpenRelation {
+    fn drop(&mut self) {
+        // After an error, and at its end, the transaction closes it.
+        if !std::thread::panicking() && self.is_open() {
+            // SAFETY: opened by us.
+            unsafe { pg_sys::relation_close(self.raw, pg_sys::NoLock as pg_sys::LOCKMODE) }
+        }
+    }
+}

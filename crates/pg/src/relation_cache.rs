@@ -1,0 +1,56 @@
+//! A value that the access method keeps with an open index (`rd_amcache`).
+use core::any::TypeId;
+use core::ptr::NonNull;
+
+use pgrx::pg_sys;
+
+use super::rel::Rel;
+
+#[repr(C)]
+struct Typed<T> {
+    type_id: TypeId,
+    value: T,
+}
+
+impl Rel<'_> {
+    /// The value that [`Rel::cache`] has stored. `None` if the server has dropped it, which it does
+    /// whenever the index may have been rebuilt. Raises an internal error unless the relation is a
+    /// neardup index and the value is of this type.
+    pub fn cached<T: Copy + 'static>(self) -> Option<T> {
+        // SAFETY: `place` returns a value that `cache` has written.
+        self.place::<T>()
+            .map(|place| unsafe { place.as_ref().value })
+    }
+
+    /// Stores a value until the server drops it. Raises an internal error as [`Rel::cached`] does.
+    pub fn cache<T: Copy + 'static>(self, value: T) {
+        const { assert!(align_of::<Typed<T>>() <= 8) };
+        if let Some(mut place) = self.place::<T>() {
+            // SAFETY: `place` returns a value that `cache` has written. No reference to it exists.
+            unsafe { place.as_mut().value = value };
+            return;
+        }
+        let typed = Typed {
+            type_id: TypeId::of::<T>(),
+            value,
+        };
+        // SAFETY: the index is open. The memory has the size of the value, and the server frees it
+        // in one piece.
+        unsafe {
+            let entry = self.raw();
+            let place = pg_sys::MemoryContextAlloc((*entry).rd_indexcxt, size_of::<Typed<T>>());
+            place.cast::<Typed<T>>().write(typed);
+            (*entry).rd_amcache = place;
+        }
+    }
+
+    fn place<T: Copy + 'static>(self) -> Option<NonNull<Typed<T>>> {
+        assert!(self.is_neardup_index());
+        // SAFETY: the index is open.
+        let place = NonNull::new(unsafe { (*self.raw()).rd_amcache })?.cast::<Typed<T>>();
+        // SAFETY: in an index of this access method `cache` alone sets the field. The type's
+        // identity comes first.
+        assert!(unsafe { *place.cast::<TypeId>().as_ref() } == TypeId::of::<T>());
+        Some(place)
+    }
+}

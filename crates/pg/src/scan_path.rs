@@ -1,0 +1,123 @@
+//! Index paths: scans of an index that the planner considers.
+use core::{ptr, slice};
+
+use pgrx::{PgList, pg_sys};
+
+use super::expr::{Expr, List};
+use super::planner::Planner;
+
+/// A scan of an index whose cost the planner asks for.
+pub struct ScanPath<'a> {
+    root: *mut pg_sys::PlannerInfo,
+    path: &'a mut pg_sys::IndexPath,
+    /// The planner's call.
+    pub planner: Planner<'a>,
+    /// The index, as the planner knows it.
+    pub index: &'a pg_sys::IndexOptInfo,
+    /// Its table, as the planner knows it.
+    pub table: &'a pg_sys::RelOptInfo,
+    /// The operator family of each key column of the index.
+    pub families: &'a [pg_sys::Oid],
+    /// The conditions that the index serves.
+    pub quals: Vec<ScanQual<'a>>,
+    /// The operators by whose results rows are asked for in order.
+    pub order_bys: List<'a>,
+}
+
+/// A condition that an index path serves.
+#[derive(Clone, Copy)]
+pub struct ScanQual<'a> {
+    /// The column of the index, counted from 0.
+    pub column: usize,
+    restriction: *mut pg_sys::RestrictInfo,
+    /// The condition, with the column on its left.
+    pub condition: Expr<'a>,
+}
+
+impl<'a> ScanPath<'a> {
+    /// Wraps what the planner has made.
+    ///
+    /// # Safety
+    /// `root` is the planner's state, and `path` a path of its over an index that it has locked.
+    /// Both live for `'a`, and the path is used by this handle alone.
+    pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath) -> Self {
+        let mut quals = Vec::new();
+        // SAFETY: a path has an index, and that a table and a family for each key column. It has a
+        // list of clauses, each with a list of conditions, which are expressions.
+        unsafe {
+            let path = &mut *path;
+            let index = &*path.indexinfo;
+            for clause in PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses).iter_ptr() {
+                let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+                for restriction in conditions.iter_ptr() {
+                    quals.push(ScanQual {
+                        column: (*clause).indexcol as usize,
+                        restriction,
+                        condition: Expr::new((*restriction).clause.cast()),
+                    });
+                }
+            }
+            ScanPath {
+                root,
+                planner: Planner::new(root),
+                index,
+                table: &*index.rel,
+                families: slice::from_raw_parts(index.opfamily, index.nkeycolumns as usize),
+                quals,
+                order_bys: List::new(path.indexorderbys),
+                path,
+            }
+        }
+    }
+
+    /// Returns whether the index alone is to be read.
+    pub fn is_index_only(&self) -> bool {
+        self.path.path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
+    }
+
+    /// Makes it a scan that reads the table as well: the plan is made from the path's type.
+    pub fn read_table(&mut self) {
+        self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
+    }
+
+    /// Share of the table's rows that fulfil all conditions and the index's predicate.
+    pub fn selectivity(&self) -> f64 {
+        // SAFETY: an index of the planner's and conditions.
+        self.share_of(unsafe {
+            let quals = pg_sys::get_quals_from_indexclauses(self.path.indexclauses);
+            pg_sys::add_predicate_to_index_quals(self.path.indexinfo, quals)
+        })
+    }
+
+    /// Share of the table's rows that fulfil these of the conditions.
+    pub fn selectivity_of(&self, quals: impl Iterator<Item = ScanQual<'a>>) -> f64 {
+        let mut list = PgList::new();
+        quals.for_each(|qual| list.push(qual.restriction));
+        self.share_of(list.into_pg())
+    }
+
+    fn share_of(&self, conditions: *mut pg_sys::List) -> f64 {
+        let (table, join) = (self.table.relid as i32, pg_sys::JoinType::JOIN_INNER);
+        let no_join = ptr::null_mut();
+        // SAFETY: the planner's state and conditions of its.
+        unsafe { pg_sys::clauselist_selectivity(self.root, conditions, table, join, no_join) }
+    }
+
+    /// Number of page reads that a number of random accesses cause, where a relation has
+    /// `relation_pages` pages, as far as the cache does not hold them.
+    pub fn pages_fetched(&self, accesses: f64, relation_pages: u32) -> f64 {
+        let index_pages = f64::from(self.index.pages.max(1));
+        // SAFETY: the planner's state.
+        unsafe { pg_sys::index_pages_fetched(accesses, relation_pages, index_pages, self.root) }
+    }
+}
+
+/// Costs of a random and of a sequential page read in a tablespace.
+pub fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
+    let (mut random, mut sequential) = (0.0, 0.0);
+    // SAFETY: two places for numbers.
+    unsafe {
+        pg_sys::get_tablespace_page_costs(tablespace, &raw mut random, &raw mut sequential);
+    }
+    (random, sequential)
+}

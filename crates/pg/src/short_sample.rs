@@ -1,0 +1,179 @@
+//! ANALYZE of columns whose values are too wide for the server's statistics.
+//!
+//! The server keeps no common values and no histogram of wide values. Here its own analysis runs on
+//! shortened values, and stores them under statistic kinds of the extension.
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, VacAttrStats};
+
+use super::fmgr::Call;
+use super::memory::maintenance_work_mem;
+use super::varlena;
+
+/// Bytes above which the server keeps no values: `WIDTH_THRESHOLD` of its analyze.c.
+const WIDE: usize = 1024;
+
+/// Shortened values of a type of variable length.
+pub trait ShortSample {
+    /// Bytes of a shortened value, without its header. The same number of bytes is read from the
+    /// beginning of a wide value.
+    const SIZE: usize;
+    /// Statistic kind of the most common shortened values, with their shares.
+    const COMMON_KIND: u32;
+    /// Statistic kind of shortened values drawn evenly from the others.
+    const SAMPLE_KIND: u32;
+
+    /// The bytes of a shortened value of the same type, from the beginning of a wide value. `None`
+    /// if the value cannot be shortened.
+    fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// The server's own analysis of a column, which runs on the shortened values.
+struct Standard {
+    compute: pg_sys::AnalyzeAttrComputeStatsFunc,
+    data: *mut c_void,
+}
+
+/// State of the column that is being analyzed. It is not an argument of the function that fetches
+/// values.
+#[derive(Clone, Copy)]
+struct Fetching {
+    fetch: pg_sys::AnalyzeAttrFetchFunc,
+    /// Bytes that shortened values may still take.
+    budget: usize,
+    /// Stored bytes of all values.
+    stored_bytes: f64,
+    /// Number of values.
+    count: f64,
+    has_shortened: bool,
+}
+
+thread_local! {
+    static FETCHING: Cell<Option<Fetching>> = const { Cell::new(None) };
+}
+
+/// The `typanalyze` function of a type. Raises an internal error unless the type is of variable
+/// length.
+pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
+    let stats = call.internal::<VacAttrStats>(0);
+    // SAFETY: the server passes the statistics of a column, with its type.
+    let wanted = unsafe {
+        assert_eq!((*(*stats).attrtype).typlen, -1);
+        pg_sys::std_typanalyze(stats)
+    };
+    if wanted {
+        // SAFETY: the standard's memory lives as long as the statistics.
+        unsafe {
+            let standard = pg_sys::palloc(size_of::<Standard>()).cast::<Standard>();
+            standard.write(Standard {
+                compute: (*stats).compute_stats,
+                data: (*stats).extra_data,
+            });
+            (*stats).extra_data = standard.cast();
+            (*stats).compute_stats = Some(compute::<S>);
+        }
+    }
+    Datum::from(wanted)
+}
+
+/// Computes the statistics of a column from a sample of its rows.
+#[pg_guard]
+unsafe extern "C-unwind" fn compute<S: ShortSample>(
+    stats: *mut VacAttrStats,
+    fetch: pg_sys::AnalyzeAttrFetchFunc,
+    rows: c_int,
+    all_rows: f64,
+) {
+    FETCHING.set(Some(Fetching {
+        fetch,
+        // The server keeps the rows of the sample, too.
+        budget: maintenance_work_mem() / 2,
+        stored_bytes: 0.0,
+        count: 0.0,
+        has_shortened: false,
+    }));
+    // SAFETY: `analyze` has set this function together with the data.
+    unsafe {
+        let standard = (*stats).extra_data.cast::<Standard>();
+        (*stats).extra_data = (*standard).data;
+        if let Some(compute) = (*standard).compute {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                compute(stats, Some(fetch_short::<S>), rows, all_rows)
+            });
+        }
+        (*stats).extra_data = standard.cast();
+    }
+    let Some(state) = FETCHING.take().filter(|state| state.has_shortened) else {
+        return;
+    };
+    // SAFETY: the server's statistics of this column.
+    let stats = unsafe { &mut *stats };
+    stats.stawidth = (state.stored_bytes / state.count) as i32;
+    for kind in &mut stats.stakind {
+        *kind = match *kind as u32 {
+            pg_sys::STATISTIC_KIND_MCV => S::COMMON_KIND as i16,
+            pg_sys::STATISTIC_KIND_HISTOGRAM => S::SAMPLE_KIND as i16,
+            _ => *kind,
+        };
+    }
+}
+
+/// The value of a row of the sample, shortened if the server would not keep it.
+#[pg_guard]
+unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
+    stats: pg_sys::VacAttrStatsP,
+    row: c_int,
+    is_null: *mut bool,
+) -> Datum {
+    let state = FETCHING.get();
+    let Some((mut state, fetch)) = state.and_then(|state| Some((state, state.fetch?))) else {
+        // SAFETY: the server passes a place for the flag.
+        unsafe { *is_null = true };
+        return Datum::null();
+    };
+    // SAFETY: the server's own function, with the arguments that the server passes.
+    let (value, is_null) = unsafe {
+        let value = pg_sys::ffi::pg_guard_ffi_boundary(|| fetch(stats, row, is_null));
+        (value, *is_null)
+    };
+    if is_null {
+        return value;
+    }
+    // SAFETY: `analyze` has checked that the type is of variable length.
+    let (stored, raw) = unsafe {
+        let stored = pgrx::varlena::varsize_any(value.cast_mut_ptr());
+        (stored, pg_sys::toast_raw_datum_size(value))
+    };
+    state.stored_bytes += stored as f64;
+    state.count += 1.0;
+    let size = pg_sys::VARHDRSZ + S::SIZE;
+    let mut result = value;
+    // Beyond the budget the server takes the value for one that is too wide.
+    if raw > WIDE
+        && state.budget >= size
+        // SAFETY: a value of variable length.
+        && let Some(short) = unsafe { shortened::<S>(value) }
+    {
+        state.budget -= size;
+        state.has_shortened = true;
+        result = short;
+    }
+    FETCHING.set(Some(state));
+    result
+}
+
+/// The shortened value. Only its bytes are read from TOAST.
+///
+/// # Safety
+/// `value` is of a type of variable length.
+unsafe fn shortened<S: ShortSample>(value: Datum) -> Option<Datum> {
+    // SAFETY: a slice of a value of variable length is such a value, with a plain header.
+    unsafe {
+        let slice = pg_sys::pg_detoast_datum_slice(value.cast_mut_ptr(), 0, S::SIZE as i32);
+        let short = S::shorten(varlena::aligned(Datum::from(slice)));
+        pg_sys::pfree(slice.cast());
+        short.map(|bytes| varlena::build(&[&bytes]))
+    }
+}

@@ -1,0 +1,128 @@
+//! Rows in the executor's slots.
+use core::marker::PhantomData;
+
+use pgrx::pg_sys;
+
+use super::compat;
+use super::rel::Rel;
+use super::spi::has_transaction_snapshot;
+use super::value::Value;
+
+/// A slot for rows of a table.
+pub struct Slot<'a> {
+    raw: *mut pg_sys::TupleTableSlot,
+    table: pg_sys::Oid,
+    _table: PhantomData<&'a ()>,
+}
+
+impl<'a> Slot<'a> {
+    /// An empty slot for rows as the table stores them.
+    pub fn new(table: Rel<'a>) -> Self {
+        Slot {
+            // SAFETY: the table is open as long as the slot lives.
+            raw: unsafe { pg_sys::table_slot_create(table.raw(), core::ptr::null_mut()) },
+            table: table.oid(),
+            _table: PhantomData,
+        }
+    }
+
+    /// The slot as the server has it.
+    #[inline]
+    pub fn raw(&self) -> *mut pg_sys::TupleTableSlot {
+        self.raw
+    }
+
+    /// The table.
+    #[inline]
+    pub fn table(&self) -> pg_sys::Oid {
+        self.table
+    }
+
+    /// Returns whether it holds no row.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        u32::from(self.data().tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0
+    }
+
+    #[inline]
+    fn data(&self) -> &pg_sys::TupleTableSlot {
+        // SAFETY: the slot lives.
+        unsafe { &*self.raw }
+    }
+
+    /// The value of the row in a column, counted from 1; `None` for NULL.
+    pub fn get(&self, column: i16) -> Option<Value<'_>> {
+        assert!(!self.is_empty(), "no row in the slot");
+        // SAFETY: the slot holds a row, and the descriptor says how many columns it has. The value
+        // lives as long as the row is in the slot.
+        unsafe {
+            let attribute = compat::attribute(&*(*self.raw).tts_tupleDescriptor, column);
+            let mut null = false;
+            let value = pg_sys::slot_getattr(self.raw, i32::from(column), &mut null);
+            (!null).then(|| Value::new(value, attribute))
+        }
+    }
+
+    /// The row's address.
+    pub fn address(&self) -> pg_sys::ItemPointerData {
+        self.data().tts_tid
+    }
+
+    /// Returns whether this transaction has written the row.
+    pub fn is_own(&self) -> bool {
+        assert!(!self.is_empty(), "no row in the slot");
+        let mut null = false;
+        // SAFETY: the slot holds a row of a table.
+        unsafe {
+            let column = pg_sys::MinTransactionIdAttributeNumber;
+            let writer = pg_sys::slot_getsysattr(self.raw, column, &mut null);
+            let writer = pg_sys::TransactionId::from(writer.value() as u32);
+            !null && pg_sys::TransactionIdIsCurrentTransactionId(writer)
+        }
+    }
+
+    /// Returns whether the row, which is committed, is not in the transaction's snapshot, if that
+    /// is one for all of its statements.
+    pub fn is_unseen(&self, table: Rel) -> bool {
+        if !has_transaction_snapshot() {
+            return false;
+        }
+        assert!(!self.is_empty(), "no row in the slot");
+        // The active snapshot may be a later one: what compares rows again when an original goes
+        // looks at the latest, as a foreign key's actions do.
+        // SAFETY: the slot holds a row of the table; the transaction has taken its snapshot.
+        let is_seen = unsafe {
+            let snapshot = pg_sys::GetTransactionSnapshot();
+            pg_sys::table_tuple_satisfies_snapshot(table.raw(), self.raw, snapshot)
+        };
+        // The statement's own rows are not in its snapshot either.
+        !is_seen && !self.is_own()
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        // After an error the server drops it, and releases its pin.
+        if !std::thread::panicking() {
+            // SAFETY: made by us.
+            unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.raw) }
+        }
+    }
+}
+
+/// Calls a function for each row of a table that the active snapshot sees.
+pub fn for_each_row(table: Rel, mut each: impl FnMut(&Slot)) {
+    let slot = Slot::new(table);
+    // SAFETY: the table is open. The scan ends here, or with an error, and before the snapshot of
+    // the function's caller.
+    unsafe {
+        let snapshot = pg_sys::GetActiveSnapshot();
+        let scan = pg_sys::table_beginscan(table.raw(), snapshot, 0, core::ptr::null_mut());
+        let forward = pg_sys::ScanDirection::ForwardScanDirection;
+        while pg_sys::table_scan_getnextslot(scan, forward, slot.raw()) {
+            pgrx::check_for_interrupts!();
+            each(&slot);
+        }
+        pg_sys::table_endscan(scan);
+    }
+}

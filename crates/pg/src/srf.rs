@@ -1,0 +1,142 @@
+//! Functions that return a set, row by row.
+//!
+//! The state between calls is in Rust's own memory and holds nothing of the server's: no
+//! open relation, no pin, no snapshot. A query may stop asking at any time (LIMIT, a cursor that is
+//! closed, an error), and then nothing has to be given back in the right order. What cannot be kept
+//! so is collected in one call, in the server's own store, which goes to disk beyond `work_mem`.
+use core::any::TypeId;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::errors::UserError;
+use super::fmgr::Call;
+use super::record::{form_record, split};
+
+/// Rows on their way to the server.
+pub trait SetReturning: Sized + 'static {
+    /// The next row's columns, NULL for `None`; `None` after the last. Datums may point into
+    /// memory of the set, which is good until the next call, or of the current memory context.
+    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
+}
+
+/// `None` is an empty set.
+impl<T: SetReturning> SetReturning for Option<T> {
+    fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
+        self.as_mut().is_some_and(|set| set.next(columns))
+    }
+}
+
+impl Call {
+    /// Returns a set that is collected at once: `fill` is given what adds a row.
+    pub fn return_collected(
+        &mut self,
+        fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
+    ) -> pg_sys::Datum {
+        use pg_sys::SetFunctionReturnMode::{SFRM_Materialize, SFRM_Materialize_Random};
+        let modes = self.allowed_modes();
+        if modes & SFRM_Materialize == 0 {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+                "set-valued function called in a context that cannot accept a set",
+            )
+            .raise();
+        }
+        // SAFETY: the caller takes a set, so it passes a `ReturnSetInfo`.
+        let result = unsafe { &mut *(*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>() };
+        // SAFETY: the store and its descriptor are made in the memory of the query, and live as
+        // long as the query.
+        let (store, descriptor) = unsafe {
+            let outer = pg_sys::MemoryContextSwitchTo((*result.econtext).ecxt_per_query_memory);
+            let descriptor = self.result_descriptor();
+            let again = modes & SFRM_Materialize_Random != 0;
+            let store = pg_sys::tuplestore_begin_heap(again, false, pg_sys::work_mem);
+            pg_sys::MemoryContextSwitchTo(outer);
+            (store, descriptor)
+        };
+        result.returnMode = SFRM_Materialize;
+        result.setResult = store;
+        result.setDesc = descriptor;
+        fill(self, &mut |columns| {
+            // SAFETY: the descriptor lives as long as the query.
+            let (mut values, mut nulls) = split(columns, unsafe { descriptor.as_ref() });
+            let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            // SAFETY: there are as many values as the descriptor has columns.
+            unsafe { pg_sys::tuplestore_putvalues(store, descriptor, values, nulls) };
+        });
+        self.return_null()
+    }
+
+    /// Returns whether the caller takes the set as a whole, as FROM does: then its rows are stored,
+    /// and it makes no difference when the first one comes.
+    pub fn is_asked_for_all(&self) -> bool {
+        use pg_sys::SetFunctionReturnMode::SFRM_Materialize_Preferred;
+        self.allowed_modes() & SFRM_Materialize_Preferred != 0
+    }
+
+    /// The ways in which the caller takes a set, as flags; 0 if it takes none.
+    fn allowed_modes(&self) -> u32 {
+        // SAFETY: the server passes a live call record, with null or a node.
+        unsafe {
+            match (*self.fcinfo()).resultinfo.as_ref() {
+                Some(node) if node.type_ == pg_sys::NodeTag::T_ReturnSetInfo => {
+                    (*core::ptr::from_ref(node).cast::<pg_sys::ReturnSetInfo>()).allowedModes as u32
+                }
+                _ => 0,
+            }
+        }
+    }
+
+    /// Returns the next row of a set, which `begin` makes in the first call.
+    pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
+        let fcinfo = self.fcinfo();
+        // SAFETY: the server passes a live call record.
+        let function = unsafe { &*(*fcinfo).flinfo };
+        if function.fn_extra.is_null() {
+            self.begin_set(begin);
+        }
+        // SAFETY: the first call has set what the server keeps for the function.
+        let context = unsafe { &mut *pg_sys::per_MultiFuncCall(fcinfo) };
+        // SAFETY: `init_MultiFuncCall` refuses callers that do not pass a `ReturnSetInfo`.
+        let result = unsafe { &mut *(*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>() };
+        // SAFETY: `begin_set` has put a value of this type there.
+        let kept = unsafe { &mut *context.user_fctx.cast::<Kept<T>>() };
+        assert!(kept.type_id == TypeId::of::<T>());
+        let mut columns = Vec::new();
+        if !kept.set.next(&mut columns) {
+            // SAFETY: the set is not used any more.
+            unsafe { pg_sys::end_MultiFuncCall(fcinfo, context) };
+            result.isDone = pg_sys::ExprDoneCond::ExprEndResult;
+            return self.return_null();
+        }
+        context.call_cntr += 1;
+        result.isDone = pg_sys::ExprDoneCond::ExprMultipleResult;
+        // SAFETY: `begin_set` has made the descriptor.
+        unsafe { form_record(context.tuple_desc, &columns) }
+    }
+
+    /// Makes the set of [`Call::return_set`], in memory that lives until the last row.
+    fn begin_set<T: SetReturning>(&self, begin: impl FnOnce(&Call) -> T) {
+        // SAFETY: the server passes a live call record. It refuses callers that want no set.
+        let context = unsafe { &mut *pg_sys::init_MultiFuncCall(self.fcinfo()) };
+        let memory = context.multi_call_memory_ctx;
+        // SAFETY: the context lives until the last row. An error resets the current context.
+        unsafe {
+            let outer = pg_sys::MemoryContextSwitchTo(memory);
+            context.tuple_desc = pg_sys::BlessTupleDesc(self.result_descriptor());
+            pg_sys::MemoryContextSwitchTo(outer);
+        }
+        let kept = Kept {
+            type_id: TypeId::of::<T>(),
+            set: begin(self),
+        };
+        let kept = pgrx::PgMemoryContexts::For(memory).leak_and_drop_on_delete(kept);
+        context.user_fctx = kept.cast();
+    }
+}
+
+/// The set of a function between two calls.
+#[repr(C)]
+struct Kept<T> {
+    type_id: TypeId,
+    set: T,
+}

@@ -1,0 +1,183 @@
+//! Writing a new index past the server's buffers.
+use core::alloc::Layout;
+
+use neardup_blocktree::build::BuildHost;
+use neardup_blocktree::key::Block;
+use neardup_blocktree::page::Page;
+use neardup_blocktree::sort::TempFiles;
+use pgrx::pg_sys;
+
+use super::temp::{TempFile, TempSpace};
+use crate::compat;
+use crate::errors::UserError;
+use crate::rel::Rel;
+
+/// Pages that are logged and written together: as many as one log record can hold.
+const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
+
+/// Pages in memory, aligned for direct input and output.
+#[repr(C, align(4096))]
+struct Pages([Page; BATCH]);
+
+impl Pages {
+    /// Pages of zeroes. They never stand on the stack, which may not be able to grow that far.
+    fn new() -> Box<Self> {
+        // SAFETY: the layout has a size, and zeroes are pages.
+        unsafe {
+            let pages = std::alloc::alloc_zeroed(Layout::new::<Self>()).cast::<Self>();
+            if pages.is_null() {
+                UserError::out_of_memory().raise();
+            }
+            Box::from_raw(pages)
+        }
+    }
+}
+
+/// Writes a new index into a fork that is empty, block by block.
+///
+/// The pages go to the storage manager and not through the buffers: nobody else can see them
+/// before the build commits, and a large index would only push others out. What the log says is
+/// what recovery needs, since the files themselves are synced at the end.
+pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
+    relation: Rel<'a>,
+    fork: pg_sys::ForkNumber::Type,
+    logged: bool,
+    /// True if the next checkpoint need not sync the pages: they are synced at the end, or with
+    /// the transaction, or need not survive.
+    skip_sync: bool,
+    temp: TempSpace,
+    pages: Box<Pages>,
+    /// Pages that wait in the batch, the first of which is this block.
+    waiting: usize,
+    first: Block,
+    table_done: F,
+}
+
+impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
+    /// Starts to write an index that no other backend can see yet. `table_done` is told how many
+    /// tables of how many are written. Raises an internal error unless the fork is empty.
+    pub fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, table_done: F) -> Self {
+        assert!(relation.is_neardup_index());
+        // SAFETY: the index is open.
+        let blocks = unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation.raw(), fork) };
+        assert_eq!(blocks, 0);
+        // The init fork of an unlogged index is logged: it must be there after a crash.
+        let logged = relation.needs_wal() || fork == pg_sys::ForkNumber::INIT_FORKNUM;
+        // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk
+        // then.
+        let unlogged = relation.persistence() == pg_sys::RELPERSISTENCE_UNLOGGED;
+        let skip_sync = logged || !unlogged;
+        let pages = Pages::new();
+        // Block 0 comes last; until then it holds the place.
+        BulkWriter {
+            relation,
+            fork,
+            logged,
+            skip_sync,
+            temp: TempSpace,
+            pages,
+            waiting: 1,
+            first: 0,
+            table_done,
+        }
+    }
+
+    /// Makes everything durable.
+    pub fn finish(mut self) {
+        self.flush();
+        if self.logged {
+            // A checkpoint may have passed since the first page was logged; these pages were not
+            // among the buffers that it wrote and synced.
+            // SAFETY: the relation is open.
+            unsafe {
+                pg_sys::smgrimmedsync(pg_sys::RelationGetSmgr(self.relation.raw()), self.fork)
+            };
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.waiting > 0 {
+            self.write(self.first, self.waiting, true);
+            self.first += self.waiting as Block;
+            self.waiting = 0;
+            pgrx::check_for_interrupts!();
+        }
+    }
+
+    /// Logs and writes the first pages of the batch: new ones, or ones that exist in the fork.
+    fn write(&mut self, first: Block, count: usize, new: bool) {
+        let (relation, fork, skip_sync) = (self.relation.raw(), self.fork, self.skip_sync);
+        let pages = &mut self.pages.0[..count];
+        let blocks: Vec<Block> = (first..).take(count).collect();
+        // SAFETY: the relation is open, and the pages are as many as the blocks.
+        unsafe {
+            if self.logged {
+                compat::log_new_pages(relation, fork, &blocks, pages);
+            }
+            for (page, &block) in pages.iter_mut().zip(&blocks) {
+                let page = page.as_mut_ptr();
+                pg_sys::PageSetChecksumInplace(page.cast(), block);
+                // Good until the next call that may take in invalidations.
+                let smgr = pg_sys::RelationGetSmgr(relation);
+                match new {
+                    true => pg_sys::smgrextend(smgr, fork, block, page.cast(), skip_sync),
+                    false => pg_sys::smgrwrite(smgr, fork, block, page.cast(), skip_sync),
+                }
+            }
+        }
+    }
+}
+
+impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<'_, F> {
+    fn put(&mut self, block: Block, page: &mut Page) {
+        if block == 0 {
+            self.flush();
+            // It was written as a page of zeroes.
+            self.pages.0[0] = *page;
+            self.write(0, 1, false);
+            return;
+        }
+        debug_assert_eq!(block, self.first + self.waiting as Block);
+        self.pages.0[self.waiting] = *page;
+        self.waiting += 1;
+        if self.waiting == BATCH {
+            self.flush();
+        }
+    }
+
+    fn table_done(&mut self, done: usize, tables: usize) {
+        (self.table_done)(done, tables);
+    }
+}
+
+impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<'_, F> {
+    type File = TempFile;
+
+    fn create(&mut self) -> TempFile {
+        self.temp.create()
+    }
+
+    fn write(&mut self, file: &mut TempFile, bytes: &[u8]) {
+        self.temp.write(file, bytes);
+    }
+
+    fn rewind(&mut self, file: &mut TempFile) {
+        self.temp.rewind(file);
+    }
+
+    fn seek(&mut self, file: &mut TempFile, place: u64) {
+        self.temp.seek(file, place);
+    }
+
+    fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
+        self.temp.read(file, bytes);
+    }
+
+    fn check_interrupts(&mut self) {
+        self.temp.check_interrupts();
+    }
+
+    fn out_of_memory(&mut self) -> ! {
+        self.temp.out_of_memory()
+    }
+}

@@ -1,0 +1,138 @@
+//! The rows behind an index's entries, as a snapshot sees them.
+//!
+//! The visibility map is of no use here. It says that all rows of a page are visible, and an entry
+//! that was copied from a leaf some time ago may belong to a row that VACUUM has taken away since;
+//! only who keeps the leaf pinned may trust it. And what joins on `ctid` needs is the address of
+//! the row's version that is seen, which the line at the indexed address may only refer to.
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys;
+
+use crate::compat::OldSnapshotCheck;
+use crate::rel::Rel;
+use crate::slot::Slot;
+use crate::tid::{item_pointer, tid_of};
+
+unsafe extern "C-unwind" {
+    /// Not among pgrx's bindings (storage/predicate.h).
+    fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
+}
+
+/// Rows of a table that are looked up by the addresses in its indexes.
+pub struct HeapFetch<'a> {
+    table: Rel<'a>,
+    snapshot: pg_sys::Snapshot,
+    check: OldSnapshotCheck,
+    fetch: *mut pg_sys::IndexFetchTableData,
+    slot: Slot<'a>,
+}
+
+impl<'a> HeapFetch<'a> {
+    /// Rows as the active snapshot sees them.
+    pub fn new(table: Rel<'a>) -> Self {
+        // SAFETY: the table is open as long as this lives. A function is called with an active
+        // snapshot; registered, it stays when the caller's is no longer the active one.
+        let (snapshot, check, fetch) = unsafe {
+            let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
+            (
+                snapshot,
+                OldSnapshotCheck::of(&*snapshot),
+                pg_sys::table_index_fetch_begin(table.raw()),
+            )
+        };
+        HeapFetch {
+            table,
+            snapshot,
+            check,
+            fetch,
+            slot: Slot::new(table),
+        }
+    }
+
+    /// The address of the row that an entry leads to: that of the version which the snapshot sees,
+    /// on which SQL can join. `None` if it sees none. The row stays in the slot until the next
+    /// call.
+    pub fn find(&mut self, entry: Tid) -> Option<Tid> {
+        let mut pointer = item_pointer(entry);
+        let (mut again, mut all_dead) = (false, false);
+        // SAFETY: the table is open; MVCC snapshots see at most one row of a chain.
+        let found = unsafe {
+            pg_sys::table_index_fetch_tuple(
+                self.fetch,
+                &raw mut pointer,
+                self.snapshot,
+                self.slot.raw(),
+                &raw mut again,
+                &raw mut all_dead,
+            )
+        };
+        if !found && self.check.is_active() {
+            self.check_page();
+        }
+        found.then(|| tid_of(self.slot.address()))
+    }
+
+    /// Raises error 72000 if a row that the snapshot sees may have been removed from the page that
+    /// was read last. The server's own fetch leaves this to sequential scans and to indexes, but
+    /// pruning changes no index.
+    fn check_page(&self) {
+        let table = self.table.raw();
+        // SAFETY: the table is open. The fetch of a heap keeps the page pinned that it read last.
+        unsafe {
+            if (*table).rd_tableam == pg_sys::GetHeapamTableAmRoutine() {
+                let buffer = (*self.fetch.cast::<pg_sys::IndexFetchHeapData>()).xs_cbuf;
+                self.check.test(table, pg_sys::BufferGetLSNAtomic(buffer));
+            }
+        }
+    }
+
+    /// The row found last.
+    pub fn slot(&self) -> &Slot<'a> {
+        &self.slot
+    }
+}
+
+impl Drop for HeapFetch<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: both were made by us; on an error the server releases what they hold.
+            unsafe {
+                pg_sys::table_index_fetch_end(self.fetch);
+                pg_sys::UnregisterSnapshot(self.snapshot);
+            }
+        }
+    }
+}
+
+/// Notes, for serializable transactions, that a relation has been read whole.
+pub fn note_read(relation: Rel) {
+    // SAFETY: the relation is open, and a function is called with an active snapshot.
+    unsafe {
+        let (relation, snapshot) = (relation.raw(), pg_sys::GetActiveSnapshot());
+        pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot))
+    }
+}
+
+/// Returns whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may
+/// be taken back, and the row written again. Of a table that is no heap nobody can say; then it may
+/// be. The row is one that this transaction has just written.
+pub fn is_speculative(table: Rel, tid: Tid) -> bool {
+    let table = table.raw();
+    // SAFETY: the table is open. A line that the page has and that is in use leads to a row on it;
+    // nobody removes a row of a transaction in progress.
+    unsafe {
+        if (*table).rd_tableam != pg_sys::GetHeapamTableAmRoutine() {
+            return true;
+        }
+        let buffer = pg_sys::ReadBuffer(table, tid.block);
+        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+        let page = pg_sys::BufferGetPage(buffer);
+        assert!((1..=pg_sys::PageGetMaxOffsetNumber(page) as u16).contains(&tid.offset));
+        let line = pg_sys::PageGetItemId(page, tid.offset);
+        assert!((*line).lp_len() > 0, "a row that was just written");
+        let item = pg_sys::PageGetItem(page, line);
+        let header = item.cast::<pg_sys::HeapTupleHeaderData>();
+        let speculative = u32::from((*header).t_ctid.ip_posid) == pg_sys::SpecTokenOffsetNumber;
+        pg_sys::UnlockReleaseBuffer(buffer);
+        speculative
+    }
+}

@@ -1,0 +1,246 @@
+//! Pages of an index that are pinned and locked, until dropped.
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+use neardup_blocktree::key::Block;
+use neardup_blocktree::page::Page;
+use neardup_blocktree::store::PageGuard;
+use pgrx::pg_sys;
+
+use crate::compat::{self, OldSnapshotCheck};
+use crate::rel::Rel;
+
+unsafe extern "C-unwind" {
+    // The calls that each page costs besides its pin. On a buffer that is pinned, with the few
+    // locks that the tree holds, they raise no error; so they are declared here without the wrapper
+    // that pgrx puts around C functions, which makes a place to return to for each call.
+    fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
+    fn ConditionalLockBuffer(buffer: pg_sys::Buffer) -> bool;
+    fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
+}
+
+/// A way to lock a page exclusively, other than by just waiting for it.
+#[derive(Clone, Copy)]
+pub(super) enum Exclusive {
+    /// Once nobody else has it pinned.
+    ForCleanup,
+    /// If nobody else has it pinned.
+    ForCleanupAtOnce,
+    /// If nobody has it locked, this backend included.
+    AtOnce,
+}
+
+/// A pinned buffer that holds a block of an index. If it is forgotten, the server releases the pin
+/// when the statement ends.
+pub struct Pinned {
+    buffer: pg_sys::Buffer,
+    block: Block,
+}
+
+impl Pinned {
+    /// Wraps a pin.
+    ///
+    /// # Safety
+    /// The buffer holds this block, and is pinned by the caller, who leaves the pin to the result.
+    #[inline]
+    pub(super) unsafe fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
+        Pinned { buffer, block }
+    }
+
+    /// The buffer.
+    #[inline]
+    pub(super) fn buffer(&self) -> pg_sys::Buffer {
+        self.buffer
+    }
+
+    /// Locks the page of an index shared, for a reader with this check. There is no other way to a
+    /// [`ReadPage`]. Raises error 72000 if the page is too new for the reader's snapshot.
+    #[inline]
+    pub(super) fn read<'a>(self, index: Rel<'_>, check: OldSnapshotCheck) -> ReadPage<'a> {
+        let page = self.lock(pg_sys::BUFFER_LOCK_SHARE);
+        if check.is_active() {
+            // SAFETY: the index is open.
+            unsafe { check.test(index.raw(), compat::page_lsn(&page)) }
+        }
+        ReadPage(page)
+    }
+
+    /// Locks the page exclusively.
+    #[inline]
+    pub(super) fn write<'a>(self) -> WritePage<'a> {
+        WritePage::new(self.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
+    }
+
+    #[inline]
+    fn lock<'a>(self, mode: u32) -> Locked<'a> {
+        // SAFETY: the buffer is pinned.
+        unsafe {
+            LockBuffer(self.buffer, mode as i32);
+            self.locked()
+        }
+    }
+
+    /// Locks the page exclusively in one of these ways; `None` if it does not wait, and would have
+    /// to. For a cleanup the buffer must be pinned once by this backend.
+    #[inline]
+    pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
+        // SAFETY: the buffer is pinned.
+        unsafe {
+            let is_locked = match way {
+                Exclusive::ForCleanup => {
+                    pg_sys::LockBufferForCleanup(self.buffer);
+                    true
+                }
+                Exclusive::ForCleanupAtOnce => pg_sys::ConditionalLockBufferForCleanup(self.buffer),
+                Exclusive::AtOnce => ConditionalLockBuffer(self.buffer),
+            };
+            if !is_locked {
+                pg_sys::ReleaseBuffer(self.buffer);
+                return None;
+            }
+            Some(WritePage::new(self.locked()))
+        }
+    }
+
+    /// The page, which the caller has locked.
+    ///
+    /// # Safety
+    /// The buffer is locked by the caller, who leaves that to the result.
+    #[inline]
+    pub(super) unsafe fn locked<'a>(self) -> Locked<'a> {
+        Locked {
+            // SAFETY: the buffer is pinned, so its page stays where it is.
+            page: unsafe { pg_sys::BufferGetPage(self.buffer) }.cast(),
+            pinned: self,
+            _store: PhantomData,
+        }
+    }
+
+    /// Releases the pin.
+    #[inline]
+    pub(super) fn release(self) {
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::ReleaseBuffer(self.buffer) }
+    }
+}
+
+/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
+/// then the server releases all of a backend's locks and pins by itself.
+pub(super) struct Locked<'a> {
+    pinned: Pinned,
+    page: *mut Page,
+    _store: PhantomData<&'a ()>,
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the buffer was pinned and locked by us.
+            unsafe { UnlockReleaseBuffer(self.pinned.buffer) }
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = Page;
+    #[inline]
+    fn deref(&self) -> &Page {
+        // SAFETY: the page is pinned and locked, so that nobody else changes it, as long as `self`
+        // lives; we change it only through `&mut self` (see `wal`).
+        unsafe { &*self.page }
+    }
+}
+
+/// A page under a shared lock.
+pub struct ReadPage<'a>(Locked<'a>);
+
+/// A page under an exclusive lock.
+pub struct WritePage<'a> {
+    locked: Locked<'a>,
+    /// Never logged before: its first change logs it whole.
+    new: bool,
+}
+
+impl ReadPage<'_> {
+    /// Unlocks the buffer and returns it, still pinned.
+    #[inline]
+    pub(super) fn unlock_keep_pin(self) -> Pinned {
+        let (buffer, block) = (self.0.pinned.buffer, self.0.pinned.block);
+        core::mem::forget(self);
+        // SAFETY: the buffer is pinned and locked by us.
+        unsafe {
+            LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+            Pinned::new(buffer, block)
+        }
+    }
+}
+
+impl<'a> WritePage<'a> {
+    /// A page that is locked exclusively.
+    #[inline]
+    pub(super) fn new(locked: Locked<'a>) -> Self {
+        WritePage { locked, new: false }
+    }
+
+    /// Returns the page, marked as never logged before: its first change logs it whole.
+    #[inline]
+    pub(super) fn into_new(mut self) -> Self {
+        self.new = true;
+        self
+    }
+
+    /// The buffer, for the log.
+    #[inline]
+    pub(super) fn buffer(&self) -> pg_sys::Buffer {
+        self.locked.pinned.buffer
+    }
+
+    /// Returns whether the page is to be logged whole.
+    #[inline]
+    pub(super) fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// The page itself, for changes inside a critical section.
+    #[inline]
+    pub(super) fn page_mut(&mut self) -> &mut Page {
+        // SAFETY: the lock is exclusive, and `&mut self` keeps out other references of our own.
+        unsafe { &mut *self.locked.page }
+    }
+
+    /// From now on its changes are logged as such.
+    pub(super) fn set_logged(&mut self) {
+        self.new = false;
+    }
+}
+
+impl Deref for ReadPage<'_> {
+    type Target = Page;
+    #[inline]
+    fn deref(&self) -> &Page {
+        &self.0
+    }
+}
+
+impl Deref for WritePage<'_> {
+    type Target = Page;
+    #[inline]
+    fn deref(&self) -> &Page {
+        &self.locked
+    }
+}
+
+impl PageGuard for ReadPage<'_> {
+    #[inline]
+    fn block(&self) -> Block {
+        self.0.pinned.block
+    }
+}
+
+impl PageGuard for WritePage<'_> {
+    #[inline]
+    fn block(&self) -> Block {
+        self.locked.pinned.block
+    }
+}

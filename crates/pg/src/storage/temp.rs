@@ -1,0 +1,101 @@
+//! Temporary files of the server's.
+use neardup_blocktree::sort::TempFiles;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use crate::compat;
+use crate::errors::UserError;
+
+/// Maker of temporary files, which live until the transaction ends at most.
+#[derive(Clone, Copy)]
+pub struct TempSpace;
+
+/// A temporary file of the server's: it counts towards `temp_file_limit`, and goes with the
+/// transaction at the latest.
+pub struct TempFile {
+    raw: *mut pg_sys::BufFile,
+    /// The transaction in which it was made, and outside of which it is not used.
+    transaction: u32,
+}
+
+impl TempFile {
+    fn raw(&self) -> *mut pg_sys::BufFile {
+        assert!(self.is_open(), "a file of an earlier transaction");
+        self.raw
+    }
+
+    fn is_open(&self) -> bool {
+        self.transaction == compat::local_transaction()
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        // SAFETY: the file is open. After an error its resource owner closes it, and where a set is
+        // dropped with its memory when the transaction is cleaned up, has done so before.
+        unsafe {
+            if !std::thread::panicking() && pg_sys::IsTransactionState() && self.is_open() {
+                pg_sys::BufFileClose(self.raw)
+            }
+        }
+    }
+}
+
+impl TempFiles for TempSpace {
+    type File = TempFile;
+
+    fn create(&mut self) -> TempFile {
+        // Not in the context that is current, which a table's scan may reset while it hands over a
+        // row.
+        // SAFETY: within a transaction.
+        let raw = unsafe {
+            let current = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
+            let file = pg_sys::BufFileCreateTemp(false);
+            pg_sys::MemoryContextSwitchTo(current);
+            file
+        };
+        TempFile {
+            raw,
+            transaction: compat::local_transaction(),
+        }
+    }
+
+    fn write(&mut self, file: &mut TempFile, bytes: &[u8]) {
+        // SAFETY: the file is open, and the server only reads the bytes.
+        unsafe {
+            pg_sys::BufFileWrite(
+                file.raw(),
+                bytes.as_ptr().cast_mut().cast(),
+                bytes.len() as _,
+            )
+        };
+    }
+
+    fn rewind(&mut self, file: &mut TempFile) {
+        self.seek(file, 0);
+    }
+
+    fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
+        // SAFETY: the file is open, and there is room for what is asked for.
+        unsafe { compat::buf_file_read_exact(file.raw(), bytes) };
+    }
+
+    fn seek(&mut self, file: &mut TempFile, place: u64) {
+        // SAFETY: the file is open. The server finds the segment that an offset lies in.
+        let failed = unsafe { pg_sys::BufFileSeek(file.raw(), 0, place as _, 0) } != 0;
+        if failed {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_IO_ERROR,
+                "could not seek in a temporary file",
+            )
+            .raise();
+        }
+    }
+
+    fn check_interrupts(&mut self) {
+        pgrx::check_for_interrupts!();
+    }
+
+    fn out_of_memory(&mut self) -> ! {
+        UserError::out_of_memory().raise()
+    }
+}

@@ -1,0 +1,151 @@
+//! Changing pages and logging the changes: all log records of the index but those of a build, which
+//! `bulk.rs` writes.
+//!
+//! All records are of the server's generic kind (access/generic_xlog.h), which every server can
+//! replay without this extension: for each page a list of (offset u16, length u16, bytes).
+use neardup_blocktree::page::Page;
+use neardup_blocktree::store::{PAGES_PER_RECORD, PageChange};
+use pgrx::pg_sys;
+
+use super::page_guard::WritePage;
+use crate::compat;
+
+unsafe extern "C-unwind" {
+    // What an append calls inside its critical section, where an error is a PANIC: nothing comes
+    // back that the wrapper which pgrx puts around C functions would have to catch.
+    fn XLogBeginInsert();
+    fn XLogRegisterBuffer(block: u8, buffer: pg_sys::Buffer, flags: u8);
+    fn XLogInsert(manager: pg_sys::RmgrId, info: u8) -> pg_sys::XLogRecPtr;
+    fn MarkBufferDirty(buffer: pg_sys::Buffer);
+}
+
+/// Bytes of the longest list of fragments that [`write_logged`] can log.
+const LONGEST: usize = 160;
+
+const _: () = assert!(PAGES_PER_RECORD == pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
+
+/// The change of a page, as `generic_redo` reads it.
+struct Fragments {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+impl Fragments {
+    fn of(change: &PageChange<'_, WritePage<'_>>) -> Self {
+        let (mut bytes, mut length) = ([0; LONGEST], 0);
+        for patch in &change.patches {
+            bytes[length..length + 2].copy_from_slice(&(patch.offset as u16).to_ne_bytes());
+            let size = patch.bytes.len();
+            bytes[length + 2..length + 4].copy_from_slice(&(size as u16).to_ne_bytes());
+            put(&mut bytes[length + 4..length + 4 + size], patch.bytes);
+            length += 4 + size;
+        }
+        Fragments { bytes, length }
+    }
+}
+
+/// Copies a few bytes to a place of the same length. Those of appends have lengths that the
+/// compiler knows here, which spares calls that would take longer than the copy.
+#[inline(always)]
+fn put(place: &mut [u8], bytes: &[u8]) {
+    match bytes.len() {
+        4 => place[..4].copy_from_slice(&bytes[..4]),
+        6 => place[..6].copy_from_slice(&bytes[..6]),
+        8 => place[..8].copy_from_slice(&bytes[..8]),
+        16 => place[..16].copy_from_slice(&bytes[..16]),
+        _ => place.copy_from_slice(bytes),
+    }
+}
+
+/// Writes a few bytes of each of some pages and logs just those, by one record.
+///
+/// `GenericXLogFinish` would find the same fragments by copying the pages and comparing them byte
+/// by byte, which costs ten times the rest of an insert. So the record is written here, in the form
+/// that `generic_redo` reads. Most of a record is not the change but its header and the names of
+/// file and block: those of one file follow each other, so that it is named once.
+pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool) {
+    assert!(changes.len() <= PAGES_PER_RECORD);
+    let mut fragments: [Option<Fragments>; PAGES_PER_RECORD] = [const { None }; PAGES_PER_RECORD];
+    // SAFETY: the buffers are pinned and locked exclusively. Between the first changed byte and the
+    // end of the critical section nothing of ours can fail; an error of the server there is a
+    // PANIC, as for every access method. The fragments live until XLogInsert has copied them. To
+    // prefetch a place changes nothing.
+    unsafe {
+        // The places of all pages come from memory at the same time, and while the record is made.
+        #[cfg(target_arch = "x86_64")]
+        for change in &*changes {
+            use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            for patch in &change.patches {
+                _mm_prefetch::<_MM_HINT_ET0>(
+                    change.page.as_ptr().wrapping_add(patch.offset).cast(),
+                );
+            }
+        }
+        if logged {
+            for (fragments, change) in fragments.iter_mut().zip(&*changes) {
+                *fragments = Some(Fragments::of(change));
+            }
+        }
+        pg_sys::CritSectionCount += 1;
+        if logged {
+            XLogBeginInsert();
+        }
+        for (number, change) in changes.iter_mut().enumerate() {
+            let buffer = change.page.buffer();
+            let target = change.page.page_mut();
+            for patch in &change.patches {
+                put(
+                    &mut target[patch.offset..patch.offset + patch.bytes.len()],
+                    patch.bytes,
+                );
+            }
+            MarkBufferDirty(buffer);
+            if let Some(fragments) = &fragments[number] {
+                let bytes = &fragments.bytes[..fragments.length];
+                XLogRegisterBuffer(number as u8, buffer, pg_sys::REGBUF_STANDARD as u8);
+                compat::xlog_register_buffer_data(number as u8, bytes);
+            }
+        }
+        if logged {
+            let lsn = XLogInsert(compat::RM_GENERIC_ID, 0);
+            for change in changes {
+                compat::page_set_lsn(change.page.page_mut(), lsn);
+            }
+        }
+        pg_sys::CritSectionCount -= 1;
+    }
+}
+
+/// Returns whether the next record on a page will hold all of it, as the first after a checkpoint
+/// does with `full_page_writes`: about, since a checkpoint may begin at any time.
+pub fn takes_whole(page: &WritePage<'_>) -> bool {
+    // SAFETY: the buffer is pinned and locked.
+    unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
+}
+
+/// Changes pages together and logs the changes as one record.
+pub fn change<const P: usize>(
+    relation: pg_sys::Relation,
+    pages: [&mut WritePage<'_>; P],
+    edit: impl FnOnce([&mut Page; P]),
+) {
+    const { assert!(P <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize) };
+    // SAFETY: the buffers are pinned and locked exclusively, and different from each other, so that
+    // the images are too; each has the size of a page and lives until GenericXLogFinish.
+    unsafe {
+        let state = pg_sys::GenericXLogStart(relation);
+        let images = pages.each_ref().map(|page| {
+            let flags = if page.is_new() {
+                pg_sys::GENERIC_XLOG_FULL_IMAGE as i32
+            } else {
+                0
+            };
+            &mut *pg_sys::GenericXLogRegisterBuffer(state, page.buffer(), flags).cast::<Page>()
+        });
+        edit(images);
+        pg_sys::GenericXLogFinish(state);
+    }
+    for page in pages {
+        page.set_logged();
+    }
+}

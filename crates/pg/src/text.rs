@@ -1,0 +1,241 @@
+//! Text of the server's encoding as UTF-8, and back.
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::ops::RangeInclusive;
+
+use neardup_sketch::memory::{Grow, GrowVec, copied};
+use pgrx::pg_sys::{self, Datum, Oid, pg_enc};
+
+use super::errors::UserError;
+use super::memory::check_interrupts;
+use super::{server, varlena};
+
+/// The text in UTF-8, converted if the database has another encoding. A database in SQL_ASCII
+/// does not know what its bytes mean: they are taken as UTF-8, and it is error 22021 if they
+/// are not.
+#[inline]
+pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    // Which are the same in all encodings of a database.
+    if bytes.is_ascii()
+        && let Ok(text) = simdutf8::compat::from_utf8(bytes)
+    {
+        return Cow::Borrowed(text);
+    }
+    // SAFETY: a conversion returns a new terminated string, or its argument if there is nothing to
+    // convert, which is excluded here.
+    unsafe {
+        let encoding = pg_sys::GetDatabaseEncoding();
+        let (from, to) = (encoding as pg_enc::Type, pg_enc::PG_UTF8);
+        if from == to || from == pg_enc::PG_SQL_ASCII {
+            return Cow::Borrowed(checked(bytes, from));
+        }
+        let source = bytes.as_ptr().cast_mut();
+        let converted =
+            pg_sys::pg_do_encoding_conversion(source, bytes.len() as i32, encoding, to as i32);
+        // Copied, so that the server's memory can be given back: the text may be large.
+        let text = copied(checked(CStr::from_ptr(converted.cast()).to_bytes(), to));
+        pg_sys::pfree(converted.cast());
+        Cow::Owned(text)
+    }
+}
+
+/// The text in UTF-8 as [`bytes_utf8`] makes it, but with replacement characters for bytes that a
+/// database in SQL_ASCII has and UTF-8 has not.
+pub fn utf8_lossy(bytes: &[u8]) -> String {
+    match server::GetDatabaseEncoding() as pg_enc::Type {
+        pg_enc::PG_SQL_ASCII => String::from_utf8_lossy(bytes).into_owned(),
+        _ => bytes_utf8(bytes).into_owned(),
+    }
+}
+
+/// [`utf8_lossy`] for the beginning of a text: without a character that it has only a part of, as
+/// where a database in SQL_ASCII counts bytes.
+pub fn utf8_beginning(bytes: &[u8]) -> String {
+    // A character has at most four bytes.
+    let last = bytes.len().saturating_sub(3);
+    let starts = |byte: u8| byte & 0xC0 == 0xC0;
+    let start = (last..bytes.len()).rev().find(|&at| starts(bytes[at]));
+    let end = start.filter(|&start| {
+        let part = std::str::from_utf8(&bytes[start..]);
+        part.is_err_and(|error| error.error_len().is_none())
+    });
+    match server::GetDatabaseEncoding() as pg_enc::Type {
+        pg_enc::PG_SQL_ASCII => utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]),
+        _ => utf8_lossy(bytes),
+    }
+}
+
+/// Returns whether the database has UTF-8.
+#[inline]
+pub fn is_utf8() -> bool {
+    server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_UTF8
+}
+
+/// A text in the server's encoding and the current memory context, as [`server_bytes`] converts it.
+pub fn datum(text: &str) -> Datum {
+    varlena::build(&[&server_bytes(text)])
+}
+
+/// Written for each character that the server's encoding does not have. It is one character of
+/// the server, so positions behind it stay the same.
+const REPLACEMENT: u8 = b'?';
+
+/// Characters that are the second half of a character of EUC_JIS_2004. Most have a code of their
+/// own as well; without a first half before it, U+309A has none.
+const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\u{309A}'];
+
+/// Bytes at most that a byte becomes in another encoding (MAX_CONVERSION_GROWTH).
+const GROWTH: usize = 4;
+/// Fewest and most bytes that are converted in one go. The most fits the server's integers.
+const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
+/// Pieces between two looks for a request to cancel.
+const CHECK_EVERY: usize = 1 << 10;
+
+/// A text in the server's encoding, with a question mark for each character that the encoding does
+/// not have. All text that a function returns is converted here.
+pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
+    let encoding = server::GetDatabaseEncoding();
+    let utf8 = pg_enc::PG_UTF8;
+    if text.is_ascii() || [utf8, pg_enc::PG_SQL_ASCII].contains(&(encoding as pg_enc::Type)) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let conversion = server::FindDefaultConversionProc(utf8 as i32, encoding);
+    let mut out = Vec::new();
+    out.ensure_room(text.len());
+    if conversion == Oid::INVALID {
+        // MULE_INTERNAL has no conversion to or from UTF-8.
+        let bytes = |c: char| u8::try_from(c).ok().filter(u8::is_ascii);
+        out.grow_all(text.chars().map(|c| bytes(c).unwrap_or(REPLACEMENT)));
+        return Cow::Owned(out);
+    }
+    let halves: &[char] = match encoding as pg_enc::Type {
+        pg_enc::PG_EUC_JIS_2004 => &SECOND_HALVES,
+        _ => &[],
+    };
+    let mut buffer = Vec::new();
+    buffer.grow_exact(GROWTH * PIECES.end() + 1, 0_u8);
+    let mut unknown = UnknownChars::default();
+    let mut rest = text;
+    let mut most = *PIECES.end();
+    for n in 1_usize.. {
+        let Some(first) = rest.chars().next() else {
+            break;
+        };
+        if n.is_multiple_of(CHECK_EVERY) {
+            check_interrupts();
+        }
+        if unknown.contains(first) {
+            out.grow_push(REPLACEMENT);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        let piece = unknown.before(&rest[..piece_end(rest, most, halves)]);
+        let taken = convert_piece(conversion, piece, &mut buffer, &mut out);
+        most = (2 * most).min(*PIECES.end());
+        rest = &rest[taken..];
+        if taken < piece.len()
+            && let Some(c) = rest.chars().next()
+        {
+            // There may be more unknown characters soon.
+            most = *PIECES.start();
+            if halves.contains(&c) {
+                // Known elsewhere, with its first half.
+                out.grow_push(REPLACEMENT);
+                rest = &rest[c.len_utf8()..];
+            } else {
+                // The server is asked once for each character.
+                unknown.insert(c);
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Converts the start of a piece up to the first character that the server's encoding does not
+/// have. Appends it to `out` and returns its length.
+fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<u8>) -> usize {
+    // SAFETY: both buffers have the lengths passed; the server ends what it writes with a zero
+    // and, as asked, stops at a character that it cannot convert without an error.
+    let (taken, made) = unsafe {
+        let taken = pg_sys::pg_do_encoding_conversion_buf(
+            conversion,
+            pg_enc::PG_UTF8 as i32,
+            server::GetDatabaseEncoding(),
+            piece.as_ptr().cast_mut(),
+            piece.len() as i32,
+            buffer.as_mut_ptr(),
+            buffer.len() as i32,
+            true,
+        );
+        (taken as usize, CStr::from_ptr(buffer.as_ptr().cast()))
+    };
+    out.grow_by(made.to_bytes());
+    taken
+}
+
+/// The end of the next piece of `text`, which has at most `most` bytes. It is not inside a
+/// character of the server, unless the piece consists of second halves.
+fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
+    let end = text.floor_char_boundary(most);
+    let is_half = |c: char| halves.contains(&c);
+    if !text[end..].chars().next().is_some_and(is_half) {
+        return end;
+    }
+    let mut before = text[..end].char_indices().rev();
+    let first_half = before.find(|&(at, c)| at > 0 && !is_half(c));
+    first_half.map_or(end, |(at, _)| at)
+}
+
+/// Characters that an encoding was seen not to have.
+#[derive(Default)]
+struct UnknownChars {
+    /// A bit for each code point, once there are any.
+    bits: Vec<u64>,
+}
+
+impl UnknownChars {
+    fn insert(&mut self, c: char) {
+        if self.bits.is_empty() {
+            self.bits.grow_exact(char::MAX as usize / 64 + 1, 0);
+        }
+        self.bits[c as usize / 64] |= 1 << (c as usize % 64);
+    }
+
+    fn contains(&self, c: char) -> bool {
+        (self.bits.get(c as usize / 64)).is_some_and(|bits| bits >> (c as usize % 64) & 1 == 1)
+    }
+
+    /// The start of a text up to the first of them.
+    fn before<'a>(&self, text: &'a str) -> &'a str {
+        if self.bits.is_empty() {
+            return text;
+        }
+        let end = text.char_indices().find(|&(_, c)| self.contains(c));
+        &text[..end.map_or(text.len(), |(at, _)| at)]
+    }
+}
+
+fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
+    match simdutf8::compat::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let at = error.valid_up_to();
+            let raised = UserError::bad_encoding("text is not valid UTF-8").detail(format!(
+                "The byte 0x{:02x} at position {} does not belong to a valid character.",
+                bytes[at],
+                at + 1
+            ));
+            if encoding == pg_enc::PG_SQL_ASCII {
+                raised
+                    .hint(
+                        "The encoding SQL_ASCII does not say what bytes mean. If they are \
+                           LATIN1, pass convert_from(convert(convert_to(x, 'SQL_ASCII'), \
+                           'LATIN1', 'UTF8'), 'SQL_ASCII').",
+                    )
+                    .raise()
+            } else {
+                raised.raise()
+            }
+        }
+    }
+}

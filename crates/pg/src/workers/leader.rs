@@ -1,0 +1,268 @@
+//! The leader's side: starting workers, and taking what they send.
+use core::ffi::CStr;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+
+use pgrx::pg_sys;
+
+use super::{
+    END, LIBRARY, Numbers, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared,
+    Summary, WORDS,
+};
+use crate::backend;
+use crate::build_scan::SharedScan;
+use crate::rel::Rel;
+use crate::snapshot::RegisteredSnapshot;
+
+/// Messages that are taken of a queue before it is the next one's turn.
+const TAKEN_IN_TURN: u32 = 8;
+
+/// Job that a leader does with workers.
+pub struct Job<'a> {
+    /// The function of this library that workers are started with: a symbol of
+    /// [`super::export_worker`].
+    pub entry_point: &'static CStr,
+    /// Most workers.
+    pub workers: usize,
+    /// Facts for the workers.
+    pub words: &'a [u64],
+    /// Table whose rows all read together: those that a snapshot sees, or all.
+    pub scan: Option<(Rel<'a>, Option<&'a RegisteredSnapshot>)>,
+    /// Wait event of a leader that has done its part, as pg_stat_activity shows it.
+    pub wait_event: u32,
+}
+
+/// Workers that have been started, seen from the leader.
+pub struct Workers {
+    context: *mut pg_sys::ParallelContext,
+    scan: Option<SharedScan>,
+    numbers: Option<Numbers>,
+    queues: Queues,
+    wait_event: u32,
+}
+
+impl Workers {
+    /// Starts as many workers as are wanted, or as many of these as there are. `None`: the leader
+    /// is to work alone.
+    pub fn launch(job: &Job) -> Option<Self> {
+        // SAFETY: the table is open and locked. All parts of the shared memory are written before a
+        // worker starts; the workers end, or are ended, before it goes.
+        unsafe {
+            pg_sys::EnterParallelMode();
+            let (library, function) = (LIBRARY.as_ptr(), job.entry_point.as_ptr());
+            let context = pg_sys::CreateParallelContext(library, function, job.workers as i32);
+            let mut workers = Workers {
+                context,
+                scan: None,
+                numbers: None,
+                queues: Queues::default(),
+                wait_event: job.wait_event,
+            };
+            if let Some(shared) = share(context, job) {
+                pg_sys::LaunchParallelWorkers(context);
+                let launched = (*context).nworkers_launched as usize;
+                let attach = |(i, queue)| {
+                    // With the worker's handle, so that one which never starts is noticed.
+                    let worker = (*(*context).worker.add(i)).bgwhandle;
+                    Queue(pg_sys::shm_mq_attach(queue, (*context).seg, worker))
+                };
+                let queues = shared.queues.into_iter().take(launched).enumerate();
+                workers.queues.open = queues.map(attach).collect();
+                workers.scan = shared.scan;
+                workers.numbers = Some(shared.numbers);
+            }
+            if workers.queues.open.is_empty() {
+                workers.finish(|_| ());
+                return None;
+            }
+            Some(workers)
+        }
+    }
+
+    /// Number of workers that have not ended yet.
+    pub fn running(&self) -> usize {
+        self.queues.open.len()
+    }
+
+    /// The scan of the job's table.
+    pub(crate) fn scan(&self) -> Option<SharedScan> {
+        self.scan
+    }
+
+    /// Draws the next number from 0 on that neither a worker nor the leader has drawn.
+    pub fn next_number(&self) -> u64 {
+        self.numbers.as_ref().map_or(0, Numbers::next)
+    }
+
+    /// Passes on messages that are there: of each, one or more times what a worker has put into its
+    /// outbox. Returns false if there were none.
+    pub fn take(&mut self, mut each: impl FnMut(&[u64])) -> bool {
+        self.queues.take(&mut each)
+    }
+
+    /// Passes on all messages that are still to come, and waits for the workers to end. Returns the
+    /// words with which each has ended. Raises the error of a worker that has failed.
+    pub fn finish(mut self, mut each: impl FnMut(&[u64])) -> Vec<[u64; RESULTS]> {
+        while !self.queues.open.is_empty() {
+            if !self.queues.take(&mut each) {
+                backend::wait(None, self.wait_event);
+            }
+        }
+        // SAFETY: the context is the one that was made, in the parallel mode that is ended; nothing
+        // in its shared memory is used any more.
+        unsafe {
+            pg_sys::WaitForParallelWorkersToFinish(self.context);
+            // The server has raised the error of a worker that ended early, if it had any.
+            let launched = (*self.context).nworkers_launched as usize;
+            assert_eq!(self.queues.results.len(), launched, "a worker was lost");
+            pg_sys::DestroyParallelContext(self.context);
+            pg_sys::ExitParallelMode();
+        }
+        self.queues.results
+    }
+}
+
+/// Memory that a leader shares with its workers.
+struct SharedMemory {
+    scan: Option<SharedScan>,
+    numbers: Numbers,
+    queues: Vec<*mut pg_sys::shm_mq>,
+}
+
+/// Makes the memory that the leader shares with its workers, and fills it. `None` if there is no
+/// such memory.
+///
+/// # Safety
+/// The context is new, and the job's table is open.
+unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<SharedMemory> {
+    // SAFETY: the caller's promise. Each part is as long as what is written to it.
+    unsafe {
+        let query = match pg_sys::debug_query_string.is_null() {
+            true => c"",
+            false => CStr::from_ptr(pg_sys::debug_query_string),
+        };
+        let query = query.to_bytes_with_nul();
+        let workers = (*context).nworkers as usize;
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        let scan = (job.scan.as_ref()).map(|(table, snapshot)| {
+            let snapshot = snapshot.map_or(any, RegisteredSnapshot::raw);
+            (table.raw(), snapshot)
+        });
+        let scan_bytes = scan.map_or(0, |(table, snapshot)| {
+            pg_sys::table_parallelscan_estimate(table, snapshot)
+        });
+        let parts = [
+            (SHARED, size_of::<Shared>()),
+            (WORDS, size_of_val(job.words)),
+            (SCAN, scan_bytes),
+            (QUEUES, QUEUE_BYTES * workers),
+            (QUERY, query.len()),
+        ];
+        let estimator = &mut (*context).estimator;
+        for (_, bytes) in parts {
+            // As the server's macros do it.
+            estimator.space_for_chunks += bytes.next_multiple_of(pg_sys::ALIGNOF_BUFFER as usize);
+            estimator.number_of_keys += 1;
+        }
+        pg_sys::InitializeParallelDSM(context);
+        if (*context).seg.is_null() {
+            return None;
+        }
+        let [shared, words, shared_scan, queues, query_copy] = parts.map(|(key, bytes)| {
+            let part = pg_sys::shm_toc_allocate((*context).toc, bytes);
+            pg_sys::shm_toc_insert((*context).toc, key, part);
+            part
+        });
+        let shared = NonNull::new(shared.cast::<Shared>())?;
+        shared.write(Shared {
+            query_id: pg_sys::pgstat_get_my_query_id() as _,
+            words: job.words.len(),
+            next: AtomicU64::new(0),
+        });
+        core::ptr::copy_nonoverlapping(job.words.as_ptr(), words.cast(), job.words.len());
+        core::ptr::copy_nonoverlapping(query.as_ptr(), query_copy.cast(), query.len());
+        let queue = |i| {
+            let queue = pg_sys::shm_mq_create(queues.byte_add(i * QUEUE_BYTES), QUEUE_BYTES);
+            pg_sys::shm_mq_set_receiver(queue, pg_sys::MyProc);
+            queue
+        };
+        Some(SharedMemory {
+            scan: scan.map(|(table, snapshot)| {
+                pg_sys::table_parallelscan_initialize(table, shared_scan.cast(), snapshot);
+                SharedScan::new(shared_scan.cast(), true)
+            }),
+            numbers: Numbers::new(shared),
+            queues: (0..workers).map(queue).collect(),
+        })
+    }
+}
+
+/// The queues of all workers, and the words with which these have ended.
+#[derive(Default)]
+struct Queues {
+    /// Those through which messages may come.
+    open: Vec<Queue>,
+    /// Of each worker that has done its part.
+    results: Vec<[u64; RESULTS]>,
+}
+
+/// A queue, seen from its receiver.
+struct Queue(*mut pg_sys::shm_mq_handle);
+
+/// Answer of a queue.
+enum Received<'a> {
+    Nothing,
+    Words(&'a [u64]),
+    End([u64; RESULTS]),
+    /// The worker has ended, or cannot be started.
+    Lost,
+}
+
+impl Queues {
+    /// Passes on messages that are there. Returns false if there were none.
+    fn take(&mut self, each: &mut impl FnMut(&[u64])) -> bool {
+        let mut took_some = false;
+        self.open.retain_mut(|queue| {
+            for _ in 0..TAKEN_IN_TURN {
+                match queue.receive() {
+                    Received::Nothing => return true,
+                    Received::Words(words) => each(words),
+                    Received::Lost => return false,
+                    Received::End(results) => {
+                        self.results.push(results);
+                        return false;
+                    }
+                }
+                took_some = true;
+            }
+            true
+        });
+        took_some
+    }
+}
+
+impl Queue {
+    /// The next message, if it is there. It stays until the next call.
+    fn receive(&mut self) -> Received<'_> {
+        use pg_sys::shm_mq_result::{SHM_MQ_SUCCESS, SHM_MQ_WOULD_BLOCK};
+        let (mut bytes, mut data) = (0, core::ptr::null_mut());
+        // SAFETY: the queue is attached. Messages are words, at an address for words, and the last
+        // one of a worker is a summary.
+        unsafe {
+            match pg_sys::shm_mq_receive(self.0, &mut bytes, &mut data, true) {
+                SHM_MQ_SUCCESS => (),
+                SHM_MQ_WOULD_BLOCK => return Received::Nothing,
+                _ => return Received::Lost,
+            }
+            let words = core::slice::from_raw_parts(data.cast::<u64>(), bytes / 8);
+            if let [ROWS, rows @ ..] = words {
+                return Received::Words(rows);
+            }
+            assert!(words[0] == END && bytes == size_of::<Summary>());
+            let summary = data.cast::<Summary>();
+            let usage = (&raw mut (*summary).buffers, &raw mut (*summary).wal);
+            pg_sys::InstrAccumParallelQuery(usage.0, usage.1);
+            Received::End((*summary).results)
+        }
+    }
+}

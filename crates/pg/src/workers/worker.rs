@@ -1,0 +1,127 @@
+//! A worker's side: its part of the job, and the messages that it sends.
+use core::ffi::c_char;
+use core::ptr::NonNull;
+
+use pgrx::pg_sys;
+
+use super::{
+    END, Numbers, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared, Summary, WORDS,
+};
+use crate::build_scan::SharedScan;
+use crate::server;
+
+/// Words from which on a message is sent.
+const FULL: usize = 1024;
+
+/// A worker, seen from itself.
+pub struct Worker {
+    words: Vec<u64>,
+    scan: SharedScan,
+    numbers: Numbers,
+    outbox: Outbox,
+}
+
+/// A queue, seen from its sender, and the message that is being made.
+pub struct Outbox {
+    queue: *mut pg_sys::shm_mq_handle,
+    message: Vec<u64>,
+}
+
+impl Worker {
+    /// Reads what the leader has shared, and attaches to the queue to it.
+    ///
+    /// # Safety
+    /// The server passes these to a function that [`super::Workers::launch`] starts workers with.
+    pub unsafe fn new(segment: *mut pg_sys::dsm_segment, toc: *mut pg_sys::shm_toc) -> Self {
+        // SAFETY: the caller's promise: the leader has made these parts.
+        unsafe {
+            let [shared, words, scan, queues, query] = [SHARED, WORDS, SCAN, QUEUES, QUERY]
+                .map(|key| pg_sys::shm_toc_lookup(toc, key, false));
+            let shared = NonNull::new_unchecked(shared.cast::<Shared>());
+            // For pg_stat_activity and the log.
+            let query = query.cast::<c_char>().cast_const();
+            pg_sys::debug_query_string = query;
+            pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, query);
+            pg_sys::pgstat_report_query_id(shared.as_ref().query_id as _, false);
+            let number = server::parallel_worker_number() as usize;
+            let queue = queues.byte_add(number * QUEUE_BYTES).cast();
+            pg_sys::shm_mq_set_sender(queue, pg_sys::MyProc);
+            pg_sys::InstrStartParallelQuery();
+            Worker {
+                words: core::slice::from_raw_parts(words.cast(), shared.as_ref().words).to_vec(),
+                scan: SharedScan::new(scan.cast(), false),
+                numbers: Numbers::new(shared),
+                outbox: Outbox {
+                    queue: pg_sys::shm_mq_attach(queue, segment, core::ptr::null_mut()),
+                    message: vec![ROWS],
+                },
+            }
+        }
+    }
+
+    /// The leader's facts.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The scan of the job's table, if it has one.
+    pub(crate) fn scan(&self) -> SharedScan {
+        self.scan
+    }
+
+    /// Draws the next number from 0 on that no other process has drawn.
+    pub fn next_number(&self) -> u64 {
+        self.numbers.next()
+    }
+
+    /// Words on their way to the leader.
+    pub fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Sends what is left and the last message, and closes the queue.
+    pub fn finish(mut self, results: [u64; RESULTS]) {
+        self.outbox.send_rows();
+        let mut summary = Summary {
+            kind: END,
+            results,
+            buffers: pg_sys::BufferUsage::default(),
+            wal: pg_sys::WalUsage::default(),
+        };
+        // SAFETY: `new` has begun to count. The queue is attached, and not used any more.
+        unsafe {
+            pg_sys::InstrEndParallelQuery(&raw mut summary.buffers, &raw mut summary.wal);
+            self.outbox.send(&[summary]);
+            pg_sys::shm_mq_detach(self.outbox.queue);
+        }
+    }
+}
+
+impl Outbox {
+    /// Adds words, which come to the leader together.
+    pub fn put(&mut self, words: impl IntoIterator<Item = u64>) {
+        self.message.extend(words);
+        if self.message.len() >= FULL {
+            self.send_rows();
+        }
+    }
+
+    /// Sends the words so far.
+    fn send_rows(&mut self) {
+        self.send(&self.message);
+        self.message.truncate(1);
+    }
+
+    /// Sends whole words without gaps, and waits until there is room for them.
+    fn send<T>(&self, message: &[T]) {
+        const { assert!(size_of::<T>().is_multiple_of(8)) };
+        let bytes = size_of_val(message);
+        // SAFETY: the queue is attached, and the message lives until it has been copied.
+        let sent =
+            unsafe { pg_sys::shm_mq_send(self.queue, bytes, message.as_ptr().cast(), false, true) };
+        if sent != pg_sys::shm_mq_result::SHM_MQ_SUCCESS {
+            pgrx::check_for_interrupts!();
+            panic!("the leader has ended");
+        }
+    }
+}

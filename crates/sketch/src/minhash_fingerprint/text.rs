@@ -1,0 +1,89 @@
+//! MinHash fingerprint of a text.
+
+use crate::common_features::{FeatureSet, RareMinima};
+use crate::hash::join;
+use crate::options::TextOptions;
+use crate::sketcher::{Scratch, Sketcher};
+use crate::tokens::FeatureExtractor;
+
+impl<const W: usize> Scratch<W> {
+    fn minhash_fingerprint(
+        &mut self,
+        extractor: &mut FeatureExtractor,
+        text: &str,
+        options: &TextOptions,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<[u64; W]> {
+        let minima = &mut self.minhash_fingerprint;
+        minima.reset();
+        match without {
+            None => extractor.extract(text, options, minima, check),
+            Some(set) => {
+                let mut rare = RareMinima { set, minima };
+                extractor.extract(text, options, &mut rare, check);
+            }
+        }
+        self.minhash_fingerprint.finish(check)
+    }
+}
+
+impl Sketcher {
+    /// 64-bit fingerprint of the set of features of a text, one bit of each of 64 minima; `None` if
+    /// it has no feature.
+    ///
+    /// The weight of the options does not matter. Time and memory are those of
+    /// [`Sketcher::simhash64`], but features need no counting: only where almost all features of a
+    /// long text are equal, or were chosen to avoid a bin, are they kept, 8 bytes for each distinct
+    /// one.
+    pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
+        self.minhash64_of(text, None, check)
+    }
+
+    /// As [`Sketcher::minhash64`], of the features that a set does not have.
+    pub fn minhash64_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
+        self.minhash64_of(text, Some(set), check)
+    }
+
+    /// As [`Sketcher::minhash64`], with 128 bits.
+    pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        self.minhash128_of(text, None, check)
+    }
+
+    /// As [`Sketcher::minhash128`], of the features that a set does not have.
+    pub fn minhash128_without(
+        &mut self,
+        text: &str,
+        set: &FeatureSet,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
+        self.minhash128_of(text, Some(set), check)
+    }
+
+    fn minhash64_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u64> {
+        let (scratch, extractor) = (&mut self.scratch64, &mut self.extractor);
+        let bits = scratch.minhash_fingerprint(extractor, text, &self.options, without, check);
+        bits.map(|[word]| word)
+    }
+
+    fn minhash128_of(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Option<u128> {
+        let (scratch, extractor) = (&mut self.scratch128, &mut self.extractor);
+        let bits = scratch.minhash_fingerprint(extractor, text, &self.options, without, check);
+        bits.map(join)
+    }
+}

@@ -1,0 +1,67 @@
+//! Printing a comparison as one text, with its changes marked.
+
+use std::fmt::{Result, Write};
+
+use crate::{Diff, Kind, Piece, View};
+
+/// Notation of a printed comparison: [`Html`](crate::html::Html) or
+/// [`Terminal`](crate::terminal::Terminal).
+pub trait Notation {
+    /// Writes text that is equal in both texts.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn equal(&self, text: &str, out: &mut dyn Write) -> Result;
+
+    /// Writes text that only the first text has.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn deleted(&self, text: &str, out: &mut dyn Write) -> Result;
+
+    /// Writes text that only the second text has.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn inserted(&self, text: &str, out: &mut dyn Write) -> Result;
+
+    /// Writes a note in the place of this number of equal words.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn folded(&self, words: usize, out: &mut dyn Write) -> Result;
+}
+
+impl Diff<'_> {
+    /// Writes both texts as one. With a `context`, equal text is folded beyond this number of words
+    /// beside a change.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn print(
+        &self,
+        notation: &dyn Notation,
+        context: Option<usize>,
+        out: &mut dyn Write,
+    ) -> Result {
+        for piece in self.pieces(View::with_words(context)) {
+            match piece {
+                Piece::Text {
+                    kind: Kind::Equal,
+                    a,
+                    ..
+                } => notation.equal(a, out)?,
+                Piece::Text { a, b, .. } => {
+                    if !a.is_empty() {
+                        notation.deleted(a, out)?;
+                    }
+                    if !b.is_empty() {
+                        notation.inserted(b, out)?;
+                    }
+                }
+                Piece::Folded { amount, .. } => notation.folded(amount, out)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Clustering, for any metric: finds nodes, ranks rows, groups nodes and lists clusters.
+//!
+//! Each list and array keeps within its share of `maintenance_work_mem` ([`share`]). The rest is in
+//! temporary files.
+use neardup_blocktree::clusters::{UNRANKED, join, split};
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::ExternalSort;
+
+use super::graph::{Graph, number};
+use super::methods::{Links, Method};
+use super::{ClusterArguments, Give};
+use crate::dedup::limits::{share, too_many};
+use crate::dedup::progress::Progress;
+use neardup_pg::errors::UserError;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::order_by::OrderBy;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Metric of a clustering job. `N` is the number of words that identify a node, `M` is one more,
+/// and `D` is the number of words of an entry of a crowded node.
+pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
+    /// Finds the nodes, and as many pairs as a method needs.
+    fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
+
+    /// Replaces the rank of each node by that of its representative, by the method `star`.
+    fn star(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
+
+    /// Replaces the rank of each node by the lowest of its component.
+    fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
+
+    /// Returns the number of bits or positions in which a member and its representative differ.
+    fn differing(&mut self, member: &Key<N>, representative: &Key<N>) -> u32;
+}
+
+/// Gives the clusters in the order of their representatives, and in each the rows in their order.
+/// Skips clusters of one row unless the caller asks for them.
+pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
+    metric: &mut impl ClusterMetric<N, M, D>,
+    relations: &LockedIndex,
+    arguments: &ClusterArguments,
+    give: Give,
+) {
+    let files = &mut TempSpace;
+    let Graph {
+        nodes,
+        mut members,
+        ends,
+        crowded,
+        ..
+    } = metric.graph(files, arguments.method);
+    let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
+    drop(members);
+    // A node has the rank of its best row. The rows are in the order of their nodes, so that the
+    // pages of `ranks` are written and read one after the other. Any other order would load a page
+    // for each row.
+    let mut rows = ExternalSort::<TempSpace, M>::new(share());
+    let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
+    let mut last = None;
+    ranked.in_order(files, None, |files, row| {
+        let (node, rank) = split(row.key[0]);
+        if last.replace(node) != Some(node) {
+            ranks.set(files, node, rank);
+        }
+        rows.push(files, row.key, Tid::from_packed(row.tid));
+    });
+    drop(ranked);
+
+    let links = Links {
+        nodes,
+        ends,
+        crowded,
+    };
+    match arguments.method {
+        Method::Star => metric.star(files, links, &mut ranks),
+        Method::Connected => metric.connected(files, links, &mut ranks),
+    }
+
+    // By cluster, and in it by rank.
+    let mut listed = ExternalSort::<TempSpace, M>::new(share());
+    rows.as_added(files, |files, row| {
+        let (node, rank) = split(row.key[0]);
+        let mut key = row.key;
+        key[0] = join(ranks.get(files, node), rank);
+        listed.push(files, key, Tid::from_packed(row.tid));
+    });
+    drop((rows, ranks));
+    let min_size = if arguments.singletons { 1 } else { 2 };
+    let differing = |a: &Key<N>, b: &Key<N>| metric.differing(a, b);
+    list(&mut listed, min_size, files, differing, give);
+}
+
+/// Ranks all rows, the row to keep first. Returns node and rank, then what is known of the row, and
+/// behind them its address.
+fn rank<const M: usize>(
+    members: &mut ExternalSort<TempSpace, M>,
+    relations: &LockedIndex,
+    keep: Option<&OrderBy>,
+    files: &mut TempSpace,
+) -> ExternalSort<TempSpace, M> {
+    if members.len() >= u64::from(UNRANKED) {
+        too_many();
+    }
+    let mut ranked = ExternalSort::new(share());
+    let mut push = |files: &mut TempSpace, member: Key<M>, node: u64, rank: u32| {
+        let mut key = member;
+        key[0] = join(node as u32, rank);
+        ranked.push(files, key, Tid::from_packed(member[0]));
+    };
+    let mut progress = Progress::new("ordering rows", "rows", members.len() as f64);
+    let Some(keep) = keep else {
+        let mut next = 0;
+        members.in_order(files, None, |files, member| {
+            push(files, member.key, member.tid, next);
+            next += 1;
+        });
+        return ranked;
+    };
+    let (mut order, mut next) = (ExternalSort::<TempSpace, 1>::new(share()), 0);
+    let mut rows = members.sorted(files, None);
+    let mut temp = TempSpace;
+    let mut give = || {
+        rows.next(files)
+            .map(|member| Tid::from_packed(member.key[0]))
+    };
+    keep.rows(relations.table(), &mut give, |row| {
+        progress.advance(1);
+        order.push(&mut temp, [row.packed()], number(next));
+        next += 1;
+    });
+    let (mut order, mut rows) = (order.sorted(files, None), members.sorted(files, None));
+    while let Some(member) = rows.next(files) {
+        match order.next(files) {
+            Some(ranked) if ranked.key[0] == member.key[0] => {
+                push(files, member.key, member.tid, ranked.tid as u32);
+            }
+            _ => not_one_for_each(),
+        }
+    }
+    if order.next(files).is_some() {
+        not_one_for_each();
+    }
+    ranked
+}
+
+fn not_one_for_each() -> ! {
+    UserError::invalid_parameter("keep gives more or fewer rows than there are")
+        .detail("Its expressions must have one value for each row.")
+        .raise()
+}
+
+/// Gives the rows of clusters with at least `min_size` rows.
+fn list<const N: usize, const M: usize>(
+    listed: &mut ExternalSort<TempSpace, M>,
+    min_size: u64,
+    files: &mut TempSpace,
+    mut differing: impl FnMut(&Key<N>, &Key<N>) -> u32,
+    give: Give,
+) {
+    let mut sizes = cluster_sizes(listed, min_size, files).sorted(files, None);
+    let mut size = sizes.next(files);
+    // The first row of the current cluster: the cluster, the address and the key.
+    let mut representative: Option<(u32, Tid, Key<N>)> = None;
+    let mut rows = listed.sorted(files, None);
+    while let Some(row) = rows.next(files) {
+        pgrx::check_for_interrupts!();
+        let (cluster, _) = split(row.key[0]);
+        while size.is_some_and(|size| size.key[0] < u64::from(cluster)) {
+            size = sizes.next(files);
+        }
+        let Some(size) = size.filter(|size| size.key[0] == u64::from(cluster)) else {
+            continue;
+        };
+        let mut key = [0; N];
+        key.copy_from_slice(&row.key[1..]);
+        let row = Tid::from_packed(row.tid);
+        let (_, kept, its_key) = match &representative {
+            Some(known) if known.0 == cluster => known,
+            _ => representative.insert((cluster, row, key)),
+        };
+        give([row, *kept], size.tid, differing(&key, its_key));
+    }
+}
+
+/// Returns each cluster with at least `min_size` rows, and behind it the number of its rows.
+fn cluster_sizes<const M: usize>(
+    listed: &mut ExternalSort<TempSpace, M>,
+    min_size: u64,
+    files: &mut TempSpace,
+) -> ExternalSort<TempSpace, 1> {
+    let mut sizes = ExternalSort::<TempSpace, 1>::new(share());
+    let mut last: Option<(u32, u64)> = None;
+    let mut end = |files: &mut TempSpace, last: Option<(u32, u64)>| {
+        if let Some((cluster, size)) = last
+            && size >= min_size
+        {
+            sizes.push(files, [u64::from(cluster)], Tid::from_packed(size));
+        }
+    };
+    listed.in_order(files, None, |files, row| {
+        let (cluster, _) = split(row.key[0]);
+        last = match last {
+            Some((known, size)) if known == cluster => Some((known, size + 1)),
+            _ => {
+                end(files, last);
+                Some((cluster, 1))
+            }
+        };
+    });
+    end(files, last);
+    sizes
+}

@@ -1,0 +1,206 @@
+//! Clusters of fingerprints by Hamming distance.
+//!
+//! A search for pairs of distinct fingerprints comes first. [`NodeBuilder`] merges the pairs with
+//! the entries of the index, and each fingerprint of a pair becomes a node.
+use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::crowded_centers::CrowdedCenters;
+use neardup_blocktree::key::{Key, Tid, distance};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs, Thinning};
+use neardup_blocktree::sort::{ExternalSort, Sorted};
+
+use super::clustering::{ClusterMetric, find_clusters};
+use super::graph::{Gap, Graph};
+use super::methods::{Links, Method};
+use super::node_builder::{GraphWriter, NodeBuilder, PairEnds, RowLookup};
+use super::scope_parts::{Part, ScopeParts};
+use super::{ClusterArguments, Give};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::limits::share;
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
+use crate::dedup::tid_set::TidList;
+use crate::dedup::work_limit::check_fingerprints;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Number of pairs beyond which a fingerprint is crowded. The graph does not have all pairs of two
+/// crowded fingerprints. The method `star` compares them when it needs them.
+const MAX_PAIRS: u32 = 32;
+/// Maximum number of searches for a forest. After them, one search takes all pairs.
+const MAX_FOREST_SEARCHES: usize = 3;
+
+/// Gives all clusters of fingerprints.
+pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, give: Give) {
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        let mut search = NodeSearch {
+            index: &index,
+            relations,
+            plan: PairPlan::new(&index.block_layout, radius, index.rows()),
+            wanted: Wanted::new(arguments.filter.as_ref(), &index, relations, &mut TempSpace),
+            part: Part::All,
+            invisible: TidList::new(),
+            singletons: arguments.singletons,
+        };
+        if !arguments.exhaustive {
+            check_fingerprints(relations, &index, &search.plan);
+        }
+        find_clusters::<N, { N + 1 }, { N + 1 }>(&mut search, relations, arguments, give);
+    })
+}
+
+/// Search for the nodes of an index.
+struct NodeSearch<'a, const N: usize> {
+    index: &'a Index<'a, N>,
+    relations: &'a LockedIndex,
+    plan: PairPlan<N>,
+    /// Entries whose rows take part.
+    wanted: Wanted,
+    /// Entries of the current search.
+    part: Part,
+    /// Entries without a visible row: deleted rows that VACUUM has not removed yet, and rows of
+    /// other transactions. Such an entry stays invisible while the snapshot lives, whatever row
+    /// takes its address.
+    invisible: TidList,
+    /// Rows without a pair are nodes as well.
+    singletons: bool,
+}
+
+impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N> {
+    fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, M> {
+        if method == Method::Star {
+            return self.find(Thinning::Degree(MAX_PAIRS), files);
+        }
+        let found = self.forest(files).or_else(|gap| match gap {
+            // Any scope may lack pairs that connect two of its fingerprints.
+            Gap::Scopes => self.forest_by_scopes(files).ok_or(gap),
+            _ => Err(gap),
+        });
+        self.part = Part::All;
+        found.unwrap_or_else(|_| self.find(Thinning::Degree(u32::MAX), files))
+    }
+
+    fn star(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
+        let nearness = Nearness {
+            radius: self.plan.radius,
+            scope_words: self.index.layout.scope_words(),
+        };
+        links.star(files, ranks, &mut CrowdedCenters::new(share(), nearness));
+    }
+
+    fn connected(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
+        // A forest has all pairs that it needs.
+        links.connected(files, ranks, |_, _, _, _| ());
+    }
+
+    fn differing(&mut self, member: &Key<N>, representative: &Key<N>) -> u32 {
+        distance(member, representative, self.index.layout.scope_words())
+    }
+}
+
+impl<const N: usize> NodeSearch<'_, N> {
+    /// Finds pairs that connect everything that is connected.
+    ///
+    /// # Errors
+    /// The reason why the pairs may not connect everything.
+    fn forest<const M: usize>(&mut self, files: &mut TempSpace) -> Result<Graph<M, M>, Gap> {
+        // Each search skips the entries that the searches before have found to be invisible: a
+        // fingerprint without a visible row connects nothing. Other sessions may insert more of
+        // them during a search.
+        for _ in 0..MAX_FOREST_SEARCHES {
+            let graph = self.find(Thinning::Forest, files);
+            match graph.gap {
+                Gap::None => return Ok(graph),
+                Gap::Invisible => (),
+                Gap::Scopes => return Err(Gap::Scopes),
+            }
+        }
+        Err(Gap::Invisible)
+    }
+
+    /// Finds such pairs where scopes share a hash. Searches one scope of each hash at a time.
+    /// Returns `None` if the pairs may not connect everything.
+    fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
+        let wanted = &mut self.wanted;
+        let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);
+        let mut parts = ScopeParts::find(self.index, self.relations, files, is_wanted)?;
+        let mut all = Graph::new(share());
+        for _ in 0..parts.count {
+            self.part = parts.next(files)?;
+            let graph = self.forest(files).ok()?;
+            all.append(files, graph);
+        }
+        Some(all)
+    }
+
+    /// Finds all nodes. Skips entries known to be invisible, and notes those that it finds.
+    fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
+        let index = self.index;
+        let mut invisible = self.invisible.set(files);
+        let (wanted, part) = (&mut self.wanted, &mut self.part);
+        let mut is_skipped = |files: &mut TempSpace, entry| {
+            (invisible.as_mut()).is_some_and(|entries| entries.contains(files, entry))
+                || !part.contains(files, entry)
+                || !wanted.contains(files, entry)
+        };
+        let ends = find_ends(index, &self.plan, thinning, &mut is_skipped, files);
+        let mut builder = NodeBuilder::new(
+            &index.block_layout,
+            PairEnds::new(ends, files),
+            RowLookup::new(self.relations, index),
+            GraphWriter::new(thinning, &mut self.invisible),
+            self.singletons,
+        );
+        let mut scan = KeyOrderScan::new(index.block_layout.clone());
+        let (tree, mut entries) = (index.tree(), Vec::new());
+        let mut progress = Progress::new("collecting rows", "rows", index.rows());
+        let mut more = true;
+        while more {
+            entries.clear();
+            more = index.or_corrupt(scan.step(&tree, &mut |key, tid| {
+                if !is_skipped(files, tid) {
+                    entries.push((key, tid));
+                }
+            }));
+            progress.advance(entries.len() as u64);
+            for &(key, tid) in &entries {
+                builder.add_entry(files, key, tid);
+            }
+        }
+        builder.finish(files)
+    }
+}
+
+/// Finds the ends of pairs of fingerprints, in the key order of the first table.
+fn find_ends<const N: usize>(
+    index: &Index<N>,
+    plan: &PairPlan<N>,
+    thinning: Thinning,
+    is_skipped: &mut impl FnMut(&mut TempSpace, Tid) -> bool,
+    files: &mut TempSpace,
+) -> Sorted<TempSpace, N> {
+    let layout = &index.block_layout;
+    let passes = plan.probes.len() as f64;
+    let mut progress = Progress::new("comparing the rows of a table", "tables", passes);
+    let mut pairs = Pairs::thinned(layout.clone(), plan.clone(), work_mem(), thinning);
+    let tree = index.tree();
+    let mut ends = ExternalSort::<TempSpace, N>::new(share());
+    let mut count = 0u64;
+    // Rows are not fetched yet, so a pair may have a fingerprint without a visible row.
+    let mut own_files = *files;
+    let mut wanted = |entry| !is_skipped(&mut own_files, entry);
+    let mut emit = |pair: Pair<N>| {
+        for fingerprint in pair.fingerprints {
+            ends.push(files, fingerprint, Tid::from_packed(count));
+        }
+        count += 1;
+    };
+    while index.or_corrupt(pairs.step(&tree, &mut wanted, &mut Some, &mut emit)) {
+        progress.reach(pairs.passes_done() as u64);
+    }
+    drop(pairs);
+    ends.sorted(files, Some(&layout.tables()[0]))
+}

@@ -1,0 +1,248 @@
+//! Clusters of signatures by Jaccard similarity.
+//!
+//! A node is a row, or a run of rows with equal signatures. Its key is the entry of the row that
+//! represents the run.
+use neardup_blocktree::bands::{BucketCenters, connect_buckets};
+use neardup_blocktree::clusters::join;
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::pairs::KeyOrderScan;
+use neardup_blocktree::sort::ExternalSort;
+
+use super::clustering::{ClusterMetric, find_clusters};
+use super::graph::Graph;
+use super::methods::{Links, Method};
+use super::{ClusterArguments, Give};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::bound::SignatureBound;
+use crate::dedup::limits::share;
+use crate::dedup::row_filter::Wanted;
+use crate::dedup::signatures::equal_rows::EqualRows;
+use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
+use crate::dedup::signatures::{CrowdedRows, for_each_edge, hashes};
+use crate::dedup::work_limit::{BY_PARAMETER, SignaturePlan};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Gives all clusters of signatures.
+pub fn find(
+    relations: &LockedIndex,
+    arguments: &ClusterArguments,
+    bound: SignatureBound,
+    give: Give,
+) {
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        let mut nodes = SignatureNodes {
+            index: &index,
+            relations,
+            arguments,
+            bound,
+            rows: SignatureRows::new(relations, &index),
+            buckets: 0,
+            representative: None,
+            last: ([0; 2], 0),
+        };
+        find_clusters(&mut nodes, relations, arguments, give);
+    })
+}
+
+/// Search for the nodes of an index, and their comparison by the rows of the table.
+struct SignatureNodes<'a, const N: usize> {
+    index: &'a Index<'a, N>,
+    relations: &'a LockedIndex,
+    arguments: &'a ClusterArguments,
+    bound: SignatureBound,
+    rows: SignatureRows<'a>,
+    /// Number of crowded buckets.
+    buckets: u32,
+    /// Representative of the last comparison, and its row.
+    representative: Option<(u64, Option<FoundRow>)>,
+    /// Nodes and result of the last comparison.
+    last: ([u64; 2], u32),
+}
+
+impl<'a, const N: usize> SignatureNodes<'a, N> {
+    /// Access to the rows of crowded nodes.
+    fn compared_rows(&self) -> ComparedRows<'a> {
+        let rows = SignatureRows::new(self.relations, self.index);
+        ComparedRows::new(rows, hashes(self.index), self.bound.mismatches)
+    }
+}
+
+impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
+    fn graph(&mut self, files: &mut TempSpace, _: Method) -> Graph<2, 4> {
+        let (index, relations, rows) = (self.index, self.relations, &mut self.rows);
+        let wanted = Wanted::new(self.arguments.filter.as_ref(), index, relations, files);
+        let mut equal_rows = EqualRows::find(index, rows, wanted, *files);
+        let otherwise = (!self.arguments.exhaustive).then_some(BY_PARAMETER);
+        let mut is_wanted = |entry| equal_rows.is_wanted(entry);
+        let plan = SignaturePlan::new(relations, index, self.bound, otherwise, &mut is_wanted);
+        let mut ends = NodeEnds {
+            sort: ExternalSort::new(share()),
+            files: *files,
+        };
+        let mut crowd = CrowdedRows {
+            files: *files,
+            rows: ExternalSort::new(share()),
+            buckets: 0,
+        };
+        let mut pair = 0;
+        for_each_edge(index, &mut equal_rows, &plan, rows, &mut crowd, |edge| {
+            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+                ends.push(entry, pair, row);
+            }
+            pair += 1;
+        });
+        ends.add_crowd(&mut crowd, rows);
+        if self.arguments.singletons {
+            ends.add_all(index, &mut equal_rows, rows);
+        }
+        self.buckets = crowd.buckets;
+        graph(equal_rows, ends, crowd, files)
+    }
+
+    fn star(&mut self, files: &mut TempSpace, links: Links<4>, ranks: &mut Paged<TempSpace>) {
+        let (rows, mismatches) = (self.compared_rows(), self.bound.mismatches);
+        let mut centers = BucketCenters::new(files, self.buckets, rows, mismatches, share());
+        links.star(files, ranks, &mut centers);
+    }
+
+    fn connected(&mut self, files: &mut TempSpace, links: Links<4>, ranks: &mut Paged<TempSpace>) {
+        let (mut rows, mismatches) = (self.compared_rows(), self.bound.mismatches);
+        links.connected(files, ranks, |files, crowded, connected, done| {
+            let rows = &mut rows;
+            connect_buckets(files, crowded, connected, rows, mismatches, share(), done);
+        });
+    }
+
+    fn differing(&mut self, &[member]: &Key<1>, &[representative]: &Key<1>) -> u32 {
+        let nodes = [member, representative];
+        if self.last.0 == nodes {
+            return self.last.1;
+        }
+        let rows = &mut self.rows;
+        let known = match &mut self.representative {
+            Some((known, row)) if *known == representative => row,
+            other => {
+                let row = rows.find(Tid::from_packed(representative));
+                &mut other.insert((representative, row.map(|(_, row)| row))).1
+            }
+        };
+        let compared = known.as_ref().filter(|_| member != representative);
+        // The snapshot has seen both rows before.
+        let compared = compared.and_then(|row| rows.compare(Tid::from_packed(member), row));
+        let differing = compared.map_or(0, |(_, differing)| differing as u32);
+        self.last = (nodes, differing);
+        differing
+    }
+}
+
+/// Number in place of a pair: the row is crowded, or a node without a pair.
+const NO_PAIR: u64 = u64::MAX;
+
+/// Ends of pairs: the entry and the number of the pair, and behind them the row.
+struct NodeEnds {
+    sort: ExternalSort<TempSpace, 2>,
+    files: TempSpace,
+}
+
+impl NodeEnds {
+    fn push(&mut self, entry: Tid, pair: u64, row: Tid) {
+        self.sort.push(&mut self.files, [entry.packed(), pair], row);
+    }
+
+    /// Adds an end for each visible row of a crowd.
+    fn add_crowd(&mut self, crowd: &mut CrowdedRows, rows: &mut SignatureRows) {
+        let mut last = None;
+        crowd.rows.in_order(&mut crowd.files, None, |_, member| {
+            let entry = member.key[0];
+            if last.replace(entry) == Some(entry) {
+                return;
+            }
+            pgrx::check_for_interrupts!();
+            let entry = Tid::from_packed(entry);
+            if let Some((row, _)) = rows.find(entry) {
+                self.push(entry, NO_PAIR, row);
+            }
+        });
+    }
+
+    /// Adds an end for each row that represents itself or a run, so that each becomes a node.
+    fn add_all<const N: usize>(
+        &mut self,
+        index: &Index<N>,
+        equal_rows: &mut EqualRows,
+        rows: &mut SignatureRows,
+    ) {
+        let mut scan = KeyOrderScan::new(index.block_layout.clone());
+        let (tree, mut entries) = (index.tree(), Vec::new());
+        let mut more = true;
+        while more {
+            entries.clear();
+            more = index.or_corrupt(scan.step(&tree, &mut |_, entry| entries.push(entry)));
+            for &entry in &entries {
+                if equal_rows.is_wanted(entry)
+                    && let Some((row, _)) = rows.find(entry)
+                {
+                    self.push(entry, NO_PAIR, row);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers the nodes in the order of their entries: runs of equal signatures, and rows with an end.
+fn graph(
+    mut equal_rows: EqualRows,
+    mut ends: NodeEnds,
+    mut crowd: CrowdedRows,
+    files: &mut TempSpace,
+) -> Graph<2, 4> {
+    let mut graph = Graph::new(share());
+    let mut crowded = crowd.rows.sorted(files, None);
+    let mut member = crowded.next(files);
+    let mut runs = equal_rows.all();
+    let mut sorted = ends.sort.sorted(files, None);
+    drop(ends);
+    let mut end = sorted.next(files);
+    loop {
+        let entry = match (runs.peek(), end.map(|end| end.key[0])) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => return graph,
+        };
+        let node = graph.add_node();
+        let itself = end.map_or(Tid::MIN, |end| Tid::from_packed(end.tid));
+        let side = runs.side_of(entry, itself);
+        for number in 0..side.len() {
+            if let Some(row) = equal_rows.row(side, number) {
+                graph.add_member(files, row, &[entry], node);
+            }
+        }
+        if runs.peek() == Some(entry) {
+            runs.next();
+        }
+        while let Some(next) = end
+            && next.key[0] == entry
+        {
+            end = sorted.next(files);
+            if next.key[1] != NO_PAIR {
+                let end_of_pair = [next.key[1], join(0, node)];
+                graph.ends.push(files, end_of_pair, Tid::MIN);
+                continue;
+            }
+            while let Some(own) = member
+                && own.key[0] <= entry
+            {
+                let [owner, bucket, high, low] = own.key;
+                if owner == entry {
+                    let crowded = [u64::from(node), bucket, high, low];
+                    graph.crowded.push(files, crowded, Tid::from_packed(entry));
+                }
+                member = crowded.next(files);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Pairs of fingerprints.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::PairPlan;
+use pgrx::pg_sys;
+
+use super::in_table_order::{Batches, Found};
+use super::planned_search::{PlannedSearch, Search, of_words};
+use super::{PairArguments, check_file};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::progress::Progress;
+use crate::dedup::row_filter::Wanted;
+use crate::dedup::work_limit::check_fingerprints;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::storage::temp::TempSpace;
+
+/// All pairs of an index on fingerprints within a distance.
+pub struct FingerprintPairs {
+    index: pg_sys::Oid,
+    /// The index's file when the search began.
+    file: u32,
+    search: Box<dyn Search>,
+    /// The tables, or the range, being searched may hold more.
+    goes_on: bool,
+    /// Found, and their rows not yet looked up; `None` where scopes need both rows of a pair.
+    batches: Option<Batches>,
+    wanted: Wanted,
+    /// Found and not yet given, the next one last.
+    ready: Vec<Found>,
+    progress: Progress,
+}
+
+/// Draws the number of the next range to be searched; none where whole tables are.
+pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
+
+impl FingerprintPairs {
+    /// Pairs of wanted rows within a radius in bits.
+    pub fn new(relations: &LockedIndex, radius: u32, wanted: Wanted) -> Self {
+        let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let rows = index.rows();
+            let plan = PairPlan::new(&index.block_layout, radius, rows);
+            Box::new(PlannedSearch::new(&index, plan, rows))
+        });
+        Self::of(relations, search, wanted)
+    }
+
+    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    pub fn of_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
+        let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
+        let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let rows = index.rows();
+            let plan = PairPlan::new(&index.block_layout, radius, rows);
+            if !arguments.exhaustive {
+                check_fingerprints(relations, &index, &plan);
+            }
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            (Box::new(PlannedSearch::new(&index, plan, rows)), wanted)
+        });
+        Self::of(relations, found.0, found.1)
+    }
+
+    fn of(relations: &LockedIndex, search: Box<dyn Search>, wanted: Wanted) -> Self {
+        let (passes, _) = search.passes();
+        FingerprintPairs {
+            index: relations.index().oid(),
+            file: relations.index().file_number(),
+            goes_on: true,
+            batches: search.batches(relations),
+            search,
+            wanted,
+            ready: Vec::new(),
+            progress: Progress::new("comparing the rows of a table", "tables", passes as f64),
+        }
+    }
+
+    /// Opens the index again. Raises an error if it has been rebuilt since the search began.
+    pub fn reopen(&self) -> LockedIndex {
+        let relations = LockedIndex::reopen(self.index);
+        check_file(&relations, self.file);
+        relations
+    }
+
+    /// The next pair, the lower address first, and its distance.
+    pub fn next(&mut self) -> Option<([Tid; 2], u32)> {
+        if self.ready.is_empty() {
+            let relations = self.reopen();
+            while self.ready.is_empty() && self.search_on(&relations, &|| None) {}
+            self.ready.reverse();
+        }
+        let found = self.ready.pop()?;
+        Some((found.rows, found.distance))
+    }
+
+    /// Searches for some pairs, or looks up the rows of some. False: there is nothing left to do.
+    pub fn search_on(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
+        let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
+        if !has_batch && (self.goes_on || self.begin_range(next)) {
+            let wanted = &mut self.wanted;
+            self.goes_on = match &mut self.batches {
+                Some(batches) => self.search.collect(relations, wanted, batches),
+                None => self.search.step(relations, wanted, &mut self.ready),
+            };
+            if self.search.ranges() == 0 {
+                self.progress.reach(self.search.passes().1);
+            }
+            return true;
+        }
+        let Some(batches) = self.batches.as_mut().filter(|all| !all.is_empty()) else {
+            return false;
+        };
+        let mut rows = HeapFetch::new(relations.table());
+        batches.look_up(&mut rows, &mut self.ready);
+        true
+    }
+
+    /// Takes the pairs that have been found.
+    pub fn take(&mut self) -> impl Iterator<Item = Found> {
+        self.ready.drain(..)
+    }
+}
+
+/// Searches by ranges, which several processes draw.
+impl FingerprintPairs {
+    /// Estimated nanoseconds of reading and comparing.
+    pub fn cost(&self) -> f64 {
+        self.search.cost()
+    }
+
+    /// Divides a search that has not begun for some number of processes. Returns words by which
+    /// [`FingerprintPairs::of_words`] makes the same; `None` if they would take more than
+    /// `work_mem`, or if there is nothing to search.
+    pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
+        let most = work_mem() / size_of::<u64>();
+        let wanted = self.wanted.pack(&mut TempSpace, most)?;
+        let search = self.search.divide(relations, processes);
+        let head = [self.index.to_u32(), self.file].map(u64::from);
+        let length = [search.len() as u64];
+        Some([&head, &length[..], &search, &wanted].concat())
+    }
+
+    /// Searches the ranges that are drawn from now on, together with other processes.
+    pub fn share(&mut self, processes: usize) {
+        self.goes_on = false;
+        let phase = format!("comparing the rows of a table in {processes} processes");
+        self.progress = Progress::new(phase, "parts of tables", self.search.ranges() as f64);
+    }
+
+    /// A search that another process has divided, and its index.
+    pub fn of_words(words: &[u64]) -> (LockedIndex, Self) {
+        let [index, file, length, words @ ..] = words else {
+            panic!("words of another job");
+        };
+        let (search, wanted) = words.split_at(*length as usize);
+        let relations = LockedIndex::reopen(pg_sys::Oid::from_u32(*index as u32));
+        check_file(&relations, *file as u32);
+        let search = of_words(&relations, search);
+        let wanted = Wanted::unpack(&mut TempSpace, wanted);
+        let pairs = Self::of(&relations, search, wanted);
+        (
+            relations,
+            FingerprintPairs {
+                goes_on: false,
+                ..pairs
+            },
+        )
+    }
+
+    /// Goes on with the next range. False: there is none.
+    fn begin_range(&mut self, next: NextRange) -> bool {
+        let Some(number) = next() else {
+            return false;
+        };
+        self.progress.reach(number.min(self.search.ranges()));
+        self.search.begin_range(number)
+    }
+}

@@ -1,0 +1,199 @@
+//! Search of an index for pairs of fingerprints, for whatever width of keys.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
+
+use super::in_table_order::{Batches, Found};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::row_filter::Wanted;
+use crate::dedup::scope::ScopeColumns;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::heap_fetch::HeapFetch;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Pairs that an entry may be in, of a part of a table, before its row is looked up by itself.
+const TRUSTED: u32 = 16;
+
+/// A search by a plan: of whole tables, or of ranges of them that processes draw.
+pub struct PlannedSearch<const N: usize> {
+    pairs: Pairs<N>,
+    /// Number of rows for which the plan was made.
+    rows: f64,
+    ranges: Vec<PairRange<N>>,
+}
+
+impl<const N: usize> PlannedSearch<N> {
+    /// The search for pairs within a radius in bits by a plan for some number of rows.
+    pub fn new(index: &Index<N>, plan: PairPlan<N>, rows: f64) -> Self {
+        let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
+        PlannedSearch {
+            pairs: Pairs::<N>::new(layout, plan, memory, false).trusting(TRUSTED),
+            rows,
+            ranges: Vec::new(),
+        }
+    }
+}
+
+/// A search of ranges by the words of [`Search::divide`].
+pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
+    let [radius, rows, ranges @ ..] = words else {
+        panic!("words of another job");
+    };
+    let rows = f64::from_bits(*rows);
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        let plan = PairPlan::new(&index.block_layout, *radius as u32, rows);
+        let mut search = PlannedSearch::new(&index, plan, rows);
+        let ranges = ranges.chunks(PairRange::<N>::WORDS);
+        search.ranges = ranges.map(PairRange::from_words).collect();
+        Box::new(search)
+    })
+}
+
+/// A search for pairs.
+pub trait Search {
+    /// Batches for this search, unless rows have to be looked at in pairs.
+    fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
+
+    /// Adds some pairs of wanted entries to batches; false: these were the last. Of entries in many
+    /// pairs the snapshot sees the rows.
+    fn collect(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        batches: &mut Batches,
+    ) -> bool;
+
+    /// Appends some pairs of wanted rows of one scope; false: these were the last.
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        found: &mut Vec<Found>,
+    ) -> bool;
+
+    /// Number of passes, and how many of them are done.
+    fn passes(&self) -> (u64, u64);
+
+    /// Estimated nanoseconds of reading and comparing.
+    fn cost(&self) -> f64;
+
+    /// Divides the work, for some number of processes, into ranges. Returns words by which
+    /// [`of_words`] makes the same search with the same ranges.
+    fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64>;
+
+    /// Number of ranges.
+    fn ranges(&self) -> u64;
+
+    /// Goes on with a range; false: there are not as many. What was under way is dropped.
+    fn begin_range(&mut self, number: u64) -> bool;
+}
+
+impl<const N: usize> Search for PlannedSearch<N> {
+    fn passes(&self) -> (u64, u64) {
+        let passes = self.pairs.plan().probes.len();
+        (passes as u64, self.pairs.passes_done() as u64)
+    }
+
+    fn cost(&self) -> f64 {
+        self.pairs.plan().cost
+    }
+
+    fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64> {
+        /// Most ranges of a table for each process, so that all end at about the same time.
+        const FOR_EACH: usize = 16;
+        /// Leaves of a range: at its end one more is read than was needed.
+        const LEAVES: usize = 32;
+        let index = Index::<N>::open(relations.index());
+        let leaves = index.blocks as usize / index.block_layout.tables().len();
+        let most = (FOR_EACH * processes).min(leaves / LEAVES);
+        let plan = self.pairs.plan();
+        self.ranges = index.or_corrupt(plan.ranges(&index.tree(), most));
+        let head = [u64::from(plan.radius), self.rows.to_bits()];
+        let ranges = self.ranges.iter().flat_map(PairRange::to_words);
+        head.into_iter().chain(ranges).collect()
+    }
+
+    fn ranges(&self) -> u64 {
+        self.ranges.len() as u64
+    }
+
+    fn begin_range(&mut self, number: u64) -> bool {
+        let range = usize::try_from(number).map(|number| self.ranges.get(number));
+        let Ok(Some(range)) = range else {
+            return false;
+        };
+        self.pairs.begin_range(*range);
+        true
+    }
+
+    fn batches(&self, relations: &LockedIndex) -> Option<Batches> {
+        let index = Index::<N>::open(relations.index());
+        let has_scopes = ScopeColumns::of(relations, &index.layout).is_some();
+        (!has_scopes).then(|| Batches::new(index.rows()))
+    }
+
+    fn collect(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        batches: &mut Batches,
+    ) -> bool {
+        let index = Index::<N>::open(relations.index());
+        let mut rows = HeapFetch::new(relations.table());
+        let mut wanted = |entry| wanted.contains(&mut TempSpace, entry);
+        let mut resolve = |entry| rows.find(entry).map(|_| entry);
+        let mut emit = |pair: Pair<N>| batches.push(pair.rows, pair.distance);
+        let tree = index.tree();
+        index.or_corrupt((self.pairs).step(&tree, &mut wanted, &mut resolve, &mut emit))
+    }
+
+    fn step(
+        &mut self,
+        relations: &LockedIndex,
+        wanted: &mut Wanted,
+        found: &mut Vec<Found>,
+    ) -> bool {
+        let index = Index::<N>::open(relations.index());
+        let Some(scope) = ScopeColumns::of(relations, &index.layout) else {
+            unreachable!("rows without a scope are looked up in batches");
+        };
+        let mut rows = HeapFetch::new(relations.table());
+        let mut entries = Vec::new();
+        let mut wanted = |entry| wanted.contains(&mut TempSpace, entry);
+        let mut resolve = |entry| rows.find(entry).map(|_| entry);
+        let mut emit = |pair: Pair<N>| entries.push((pair.rows, pair.distance));
+        let tree = index.tree();
+        let more = (self.pairs).step(&tree, &mut wanted, &mut resolve, &mut emit);
+        keep_within_scope(&scope, &mut rows, &entries, found);
+        index.or_corrupt(more)
+    }
+}
+
+/// Appends the pairs of entries whose rows the snapshot sees and are of one scope.
+fn keep_within_scope(
+    scope: &ScopeColumns,
+    rows: &mut HeapFetch,
+    pairs: &[([Tid; 2], u32)],
+    found: &mut Vec<Found>,
+) {
+    let mut seen = |entry| {
+        let row = rows.find(entry)?;
+        Some((row, scope.values(rows.slot())?))
+    };
+    // The first row of a pair is often that of the pair before.
+    let mut first = None;
+    for &([a, b], distance) in pairs {
+        pgrx::check_for_interrupts!();
+        if first.as_ref().is_none_or(|(entry, _)| *entry != a) {
+            first = Some((a, seen(a)));
+        }
+        if let Some((_, Some((row, values)))) = &first
+            && let Some((other, other_values)) = seen(b)
+            && scope.equal(values, &other_values)
+        {
+            found.push(Found::new([*row, other], distance));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Pairs of different signatures that are near each other.
+//!
+//! A search of the index collects a batch of candidates in temporary files, whose number is at most
+//! a multiple of the rows. Then the rows of the batch are looked up in the table. A pair that
+//! shares several bands may be in several batches. The batch with the first of these bands reports
+//! it.
+//!
+//! Beyond what the bands guarantee the search compares the sketches of all rows with each other.
+//! Its batches are small enough for memory, however many candidates there are.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::{Pair, Pairs};
+use neardup_blocktree::sort::{ExternalSort, Sorted};
+
+use super::EdgeSource;
+use crate::am::index::Index;
+use crate::dedup::progress::Progress;
+use crate::dedup::signatures::candidates::Candidates;
+use crate::dedup::signatures::equal_rows::{EqualRows, Side};
+use crate::dedup::signatures::rows::SignatureRows;
+use crate::dedup::work_limit::SignaturePlan;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::memory::work_mem;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Maximum number of candidates in a batch for each row of the index, in a search by bands.
+const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
+/// Maximum number of candidates in a batch of a small index.
+const MIN_BATCH: f64 = 1e6;
+/// Maximum number of candidates in a batch of an exhaustive search.
+const EXHAUSTIVE_BATCH: u64 = 1 << 15;
+/// Number of comparisons after which an exhaustive search looks up the candidates that it has.
+const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
+
+/// Pairs of different signatures, a batch at a time.
+pub struct SignatureEdges<const N: usize> {
+    plan: SignaturePlan,
+    search: Pairs<N>,
+    /// The search may find more.
+    more: bool,
+    max_candidates: u64,
+    is_first_batch: bool,
+    /// The current batch: both entries and both packed sides. Behind them the mismatches.
+    batch: Option<Sorted<TempSpace, 4>>,
+    progress: Progress,
+}
+
+impl<const N: usize> SignatureEdges<N> {
+    /// Creates the search of an index by a plan.
+    pub fn new(index: &Index<N>, plan: SignaturePlan) -> Self {
+        let layout = index.block_layout.clone();
+        let passes = plan.pairs.passes(&layout);
+        let (bands, rows) = (plan.pairs.tables(), index.rows());
+        let (max_candidates, progress) = match plan.pairs.is_by_bands() {
+            true => (
+                (MAX_CANDIDATES_PER_ROW * rows).max(MIN_BATCH) as u64,
+                Progress::of_parts(
+                    "comparing the rows of each band",
+                    ("entries", rows * bands as f64),
+                    ("band", bands as u64),
+                ),
+            ),
+            false => (EXHAUSTIVE_BATCH, plan.exhaustive_progress()),
+        };
+        SignatureEdges {
+            plan,
+            search: Pairs::new(layout, passes, work_mem() / 4, false),
+            more: true,
+            max_candidates,
+            is_first_batch: true,
+            batch: None,
+            progress,
+        }
+    }
+
+    /// Collects candidates and returns the pairs among them.
+    fn next_batch(
+        &mut self,
+        equal_rows: &mut EqualRows,
+        relations: &LockedIndex,
+    ) -> Sorted<TempSpace, 4> {
+        let index = Index::<N>::open(relations.index());
+        let by_bands = self.plan.pairs.is_by_bands();
+        let mut candidates = Candidates::new(&self.plan.pairs);
+        let tree = index.tree();
+        let start = self.search.comparisons_done();
+        while self.more && candidates.len() < self.max_candidates {
+            let mut emit = |pair: Pair<N>| candidates.push(&pair);
+            let mut is_wanted = |entry| equal_rows.is_wanted(entry);
+            let step = (self.search).step(&tree, &mut is_wanted, &mut Some, &mut emit);
+            self.more = index.or_corrupt(step);
+            if by_bands {
+                let bands = self.search.passes_done() as u64;
+                self.progress.reach_part(bands, self.search.entries_done());
+                continue;
+            }
+            let comparisons = self.search.comparisons_done();
+            self.progress.reach(comparisons);
+            if candidates.len() > 0 && comparisons - start >= EXHAUSTIVE_COMPARISONS {
+                break;
+            }
+        }
+        // The only batch of a search, or a batch of one that finds each pair once.
+        let has_all_bands = !by_bands || self.is_first_batch && !self.more;
+        self.is_first_batch = false;
+        let bands = index.metric.bands().filter(|_| !has_all_bands);
+        let progress = by_bands.then(|| {
+            let count = candidates.len() as f64;
+            Progress::new("comparing candidates", "pairs", count)
+        });
+        // By the second entry, in which order the sides are looked up. The first sides are known.
+        let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
+        let mut firsts = equal_rows.all();
+        let mut rows = SignatureRows::new(relations, &index);
+        candidates.verify(&mut rows, bands.map(|bands| &**bands), progress, |edge| {
+            let ([a, b], [row, other]) = (edge.entries.map(Tid::packed), edge.rows);
+            let key = [b, a, firsts.side_of(a, row).packed(), other.packed()];
+            let mismatches = Tid::from_packed(u64::from(edge.mismatches));
+            by_second.push(&mut TempSpace, key, mismatches);
+        });
+        drop(firsts);
+        with_second_sides(by_second, equal_rows)
+    }
+}
+
+/// Replaces the second row of each pair by its side. Returns the pairs in the order of their
+/// entries.
+fn with_second_sides(
+    mut by_second: ExternalSort<TempSpace, 4>,
+    equal_rows: &mut EqualRows,
+) -> Sorted<TempSpace, 4> {
+    let files = &mut TempSpace;
+    let mut sorted = by_second.sorted(files, None);
+    drop(by_second);
+    let mut found = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
+    let mut seconds = equal_rows.all();
+    while let Some(edge) = sorted.next(files) {
+        let [b, a, left, other] = edge.key;
+        let right = seconds.side_of(b, Tid::from_packed(other)).packed();
+        found.push(files, [a, b, left, right], Tid::from_packed(edge.tid));
+    }
+    found.sorted(files, None)
+}
+
+impl<const N: usize> EdgeSource for SignatureEdges<N> {
+    fn next_edge(
+        &mut self,
+        equal_rows: &mut EqualRows,
+        relations: &dyn Fn() -> LockedIndex,
+    ) -> Option<([Side; 2], u32)> {
+        loop {
+            if let Some(batch) = &mut self.batch
+                && let Some(edge) = batch.next(&mut TempSpace)
+            {
+                let [_, _, left, right] = edge.key;
+                return Some(([left, right].map(Side::from_packed), edge.tid as u32));
+            }
+            self.batch = None;
+            if !self.more {
+                return None;
+            }
+            let relations = relations();
+            self.batch = Some(self.next_batch(equal_rows, &relations));
+        }
+    }
+}

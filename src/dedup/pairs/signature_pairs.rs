@@ -1,0 +1,144 @@
+//! Pairs of rows with signatures near each other.
+use neardup_blocktree::key::Tid;
+use pgrx::pg_sys;
+
+use super::signature_edges::SignatureEdges;
+use super::{EdgeSource, PairArguments, PairSearch, check_file};
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::bound::SignatureBound;
+use crate::dedup::row_filter::Wanted;
+use crate::dedup::signatures::equal_rows::{EqualRows, RunsInOrder, Side};
+use crate::dedup::signatures::rows::SignatureRows;
+use crate::dedup::work_limit::{BY_PARAMETER, SignaturePlan};
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::temp::TempSpace;
+
+/// All pairs of a row of one side with a row of the other, or all pairs of one side.
+struct Product {
+    sides: [Side; 2],
+    /// Numbers of the rows of the next pair.
+    next: [u32; 2],
+    mismatches: u32,
+}
+
+/// Pairs of rows with signatures near each other. Pairs of equal signatures come first, run by run.
+pub struct SignaturePairs {
+    index: pg_sys::Oid,
+    /// File of the index when the search began.
+    file: u32,
+    equal_rows: EqualRows,
+    /// Runs whose own pairs have not been returned.
+    runs: RunsInOrder,
+    edges: Box<dyn EdgeSource>,
+    /// One row of each run represents all of them.
+    is_distinct: bool,
+    /// Product whose pairs are being returned.
+    product: Option<Product>,
+}
+
+impl SignaturePairs {
+    /// All pairs of the filter's rows within a bound. With `is_distinct`, one row of each run of
+    /// equal signatures takes part. Raises an error if the search takes too much work.
+    pub fn all(
+        relations: &LockedIndex,
+        bound: SignatureBound,
+        filter: Option<&Condition>,
+        is_distinct: bool,
+    ) -> Self {
+        let otherwise = "count a sample, by sample_rows => 1000";
+        SignaturePairs {
+            is_distinct,
+            ..Self::begin(relations, bound, filter, Some(otherwise))
+        }
+    }
+
+    /// The pairs that a caller asks for. Raises an error if the search takes too much work.
+    pub fn new(relations: &LockedIndex, bound: SignatureBound, arguments: &PairArguments) -> Self {
+        let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
+        Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
+    }
+
+    /// Begins a search. `otherwise` is that of [`SignaturePlan::new`].
+    fn begin(
+        relations: &LockedIndex,
+        bound: SignatureBound,
+        filter: Option<&Condition>,
+        otherwise: Option<&str>,
+    ) -> Self {
+        let mut files = TempSpace;
+        let (mut equal_rows, edges) = with_words!(words_of(relations.index()), N => {
+            let index = Index::<N>::open(relations.index());
+            let mut rows = SignatureRows::new(relations, &index);
+            let wanted = Wanted::new(filter, &index, relations, &mut files);
+            let mut equal_rows = EqualRows::find(&index, &mut rows, wanted, files);
+            let mut is_wanted = |entry| equal_rows.is_wanted(entry);
+            let plan = SignaturePlan::new(relations, &index, bound, otherwise, &mut is_wanted);
+            let edges: Box<dyn EdgeSource> = Box::new(SignatureEdges::new(&index, plan));
+            (equal_rows, edges)
+        });
+        SignaturePairs {
+            index: relations.index().oid(),
+            file: relations.index().file_number(),
+            runs: equal_rows.all(),
+            equal_rows,
+            edges,
+            is_distinct: false,
+            product: None,
+        }
+    }
+
+    /// Returns the next sides to pair.
+    fn next_product(&mut self) -> Option<Product> {
+        if !self.is_distinct
+            && let Some((_, run)) = self.runs.next()
+        {
+            return Some(Product {
+                sides: [run; 2],
+                next: [0, 1],
+                mismatches: 0,
+            });
+        }
+        let (oid, file) = (self.index, self.file);
+        let relations = || {
+            let relations = LockedIndex::reopen(oid);
+            check_file(&relations, file);
+            relations
+        };
+        let (sides, mismatches) = self.edges.next_edge(&mut self.equal_rows, &relations)?;
+        Some(Product {
+            sides,
+            next: [0, 0],
+            mismatches,
+        })
+    }
+}
+
+impl PairSearch for SignaturePairs {
+    fn next_pair(&mut self) -> Option<([Tid; 2], u32)> {
+        loop {
+            let Some(product) = &mut self.product else {
+                self.product = Some(self.next_product()?);
+                continue;
+            };
+            let [left, right] = product.sides;
+            let is_one = left == right;
+            let [i, j] = product.next;
+            match (self.equal_rows.row(left, i), self.equal_rows.row(right, j)) {
+                (Some(a), Some(b)) => {
+                    product.next = match self.is_distinct {
+                        // Ends the product.
+                        true => [u32::MAX; 2],
+                        false => [i, j + 1],
+                    };
+                    return Some(([a.min(b), a.max(b)], product.mismatches));
+                }
+                (Some(_), None) if !is_one || i + 2 < right.len() => {
+                    product.next = [i + 1, if is_one { i + 2 } else { 0 }];
+                }
+                _ => self.product = None,
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Clusters at each radius: their numbers, and the largest of one radius.
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use neardup_blocktree::key::Tid;
+use neardup_report::data::Limits;
+
+use neardup_pg::value::Value;
+
+/// Numbers of one radius.
+#[derive(Default)]
+pub struct Totals {
+    pub groups: u64,
+    /// Rows that would go.
+    pub copies: u64,
+    /// Bytes of their texts.
+    pub bytes: u64,
+}
+
+/// Row of the result of `neardup_clusters`, with the bytes of its text.
+pub struct ClusterRow {
+    pub member: Tid,
+    pub representative: Tid,
+    pub size: u64,
+    pub distance: f64,
+    pub bytes: u64,
+}
+
+impl ClusterRow {
+    /// Reads a row of the query. Only the bytes may be NULL.
+    pub fn read(row: &[Option<Value>]) -> Option<Self> {
+        let [
+            Some(member),
+            Some(representative),
+            Some(size),
+            Some(distance),
+            bytes,
+        ] = row
+        else {
+            return None;
+        };
+        Some(ClusterRow {
+            member: member.as_tid(),
+            representative: representative.as_tid(),
+            size: size.integer()?.unsigned_abs(),
+            distance: distance.float()?,
+            bytes: bytes.and_then(Value::integer).unwrap_or(0).unsigned_abs(),
+        })
+    }
+
+    /// Returns whether the row would go.
+    pub fn goes(&self) -> bool {
+        self.member != self.representative
+    }
+}
+
+impl Totals {
+    pub fn add(&mut self, row: &ClusterRow) {
+        match row.goes() {
+            true => {
+                self.copies += 1;
+                self.bytes += row.bytes;
+            }
+            false => self.groups += 1,
+        }
+    }
+}
+
+/// Group among the largest.
+pub struct FoundGroup {
+    pub size: u64,
+    /// Greatest distance of a row from the one that is kept.
+    pub widest: f64,
+    /// The row that is kept, and behind it the farthest others, from the nearest on.
+    pub rows: Vec<FoundRow>,
+}
+
+/// Row of such a group.
+pub struct FoundRow {
+    pub row: Tid,
+    pub distance: f64,
+    /// Numbers of the radii at which it would go.
+    pub goes_at: Vec<usize>,
+}
+
+/// The largest groups of a result whose rows come group by group, the kept row first.
+pub struct Largest {
+    limits: Limits,
+    /// The smallest on top; of equals the last.
+    heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
+    kept: HashMap<u64, FoundGroup>,
+    /// Number of the group that is being read, and the group if it is among the largest so far.
+    number: u64,
+    open: Option<OpenGroup>,
+}
+
+struct OpenGroup {
+    size: u64,
+    kept: Tid,
+    widest: f64,
+    /// The farthest others: the nearest of them on top; of equals the last.
+    others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
+    seen: u64,
+}
+
+impl Largest {
+    pub fn new(limits: Limits) -> Self {
+        Largest {
+            limits,
+            heap: BinaryHeap::new(),
+            kept: HashMap::new(),
+            number: 0,
+            open: None,
+        }
+    }
+
+    pub fn add(&mut self, row: &ClusterRow) {
+        if !row.goes() {
+            self.close();
+            self.number += 1;
+            let is_full = self.heap.len() as u64 >= self.limits.groups;
+            let least = self.heap.peek().map_or(0, |Reverse((size, _))| *size);
+            if !is_full || row.size > least {
+                self.open = (self.limits.groups > 0).then(|| OpenGroup::new(row));
+            }
+        } else if let Some(open) = &mut self.open {
+            open.add(row, self.limits.members as usize - 1);
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        self.heap.push(Reverse((open.size, Reverse(self.number))));
+        self.kept.insert(self.number, open.into_group());
+        if self.heap.len() as u64 > self.limits.groups
+            && let Some(Reverse((_, Reverse(number)))) = self.heap.pop()
+        {
+            self.kept.remove(&number);
+        }
+    }
+
+    /// The groups, the largest first, and of equals in the order in which they came.
+    pub fn into_groups(mut self) -> Vec<FoundGroup> {
+        self.close();
+        let mut groups: Vec<(u64, FoundGroup)> = self.kept.into_iter().collect();
+        groups.sort_unstable_by_key(|(number, group)| (Reverse(group.size), *number));
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+}
+
+impl OpenGroup {
+    fn new(kept: &ClusterRow) -> Self {
+        OpenGroup {
+            size: kept.size,
+            kept: kept.member,
+            widest: 0.0,
+            others: BinaryHeap::new(),
+            seen: 0,
+        }
+    }
+
+    fn add(&mut self, row: &ClusterRow, most: usize) {
+        self.widest = self.widest.max(row.distance);
+        self.seen += 1;
+        // The bits of numbers that are not negative are in their order.
+        let key = (row.distance.to_bits(), Reverse(self.seen), row.member);
+        self.others.push(Reverse(key));
+        if self.others.len() > most {
+            self.others.pop();
+        }
+    }
+
+    fn into_group(self) -> FoundGroup {
+        let row = |row, distance| FoundRow {
+            row,
+            distance,
+            goes_at: Vec::new(),
+        };
+        let mut others: Vec<_> = self.others.into_iter().map(|Reverse(one)| one).collect();
+        others.sort_unstable_by_key(|(distance, Reverse(seen), _)| (*distance, *seen));
+        let others = others
+            .into_iter()
+            .map(|(distance, _, tid)| row(tid, f64::from_bits(distance)));
+        FoundGroup {
+            size: self.size,
+            widest: self.widest,
+            rows: [row(self.kept, 0.0)].into_iter().chain(others).collect(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Arguments of `neardup_report`.
+use std::ffi::CString;
+use std::ops::RangeInclusive;
+
+use neardup_report::data::{Limits, MOST_RADII};
+
+use crate::dedup::bound::Bound;
+use neardup_pg::caller_sql::{Condition, Expression};
+use neardup_pg::cursor::Parameter;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::rel::Rel;
+use neardup_pg::text;
+
+// Positions.
+pub const RELATION: usize = 0;
+const RADIUS: usize = 1;
+const SIMILARITY: usize = 2;
+const BODY: usize = 3;
+const KEY: usize = 4;
+const KEEP: usize = 5;
+const TITLE: usize = 6;
+const COLUMN: usize = 7;
+const FILTER: usize = 8;
+const RADII: usize = 9;
+const SIMILARITIES: usize = 10;
+const GROUPS: usize = 11;
+const MEMBERS: usize = 12;
+const CHARACTERS: usize = 13;
+const SAMPLE: usize = 14;
+const EXHAUSTIVE: usize = 15;
+
+/// The most groups, and the most rows of one.
+const MOST_GROUPS: i32 = 1000;
+/// The most rows of all groups together.
+const MOST_ROWS: u64 = 10_000;
+/// The most characters of a text.
+const MOST_CHARACTERS: i32 = 100_000;
+/// The most rows of a sample, as for the histogram itself.
+const MOST_SAMPLED: i32 = 1_000_000;
+
+/// Arguments of a caller but for the relation.
+pub struct Arguments<'a> {
+    /// The bound of the groups; `None` for the one that the index was made for.
+    pub bound: Option<Bound>,
+    /// Expression with the texts.
+    pub body: Option<Expression>,
+    /// Expression that names rows.
+    pub key: Option<Expression>,
+    /// The same, and the order of `keep`, as the page shows them.
+    pub shown: Shown,
+    /// Order that says which row of a group stays.
+    pub keep: Parameter<'a>,
+    /// The rows that take part; all without it.
+    pub filter: Option<Condition>,
+    /// The same as it was passed.
+    pub filter_text: Parameter<'a>,
+    /// `keep` and `filter` in the encoding of the server, by their names.
+    pub clauses: [(&'static str, Option<Vec<u8>>); 2],
+    /// The index's column, if a table is named.
+    pub column: Option<CString>,
+    /// Other bounds to choose from.
+    pub others: Option<Vec<Bound>>,
+    pub limits: Limits,
+    /// Rows of the histogram's sample.
+    pub sample: i32,
+    /// Any amount of work is welcome.
+    pub exhaustive: bool,
+}
+
+/// Texts of a caller for the page.
+pub struct Shown {
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub key: Option<String>,
+    pub keep: Option<String>,
+    pub filter: Option<String>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads and checks the arguments of a call.
+    pub fn read(call: &'a Call) -> Self {
+        if call.is_null(RELATION) {
+            UserError::null_not_allowed("relation must not be NULL").raise();
+        }
+        let is_given = |n: usize| !call.is_null(n);
+        let shown = |n: usize| is_given(n).then(|| call.utf8(n).into_owned());
+        let [groups, members, characters, sample] = [
+            (GROUPS, "groups", 0..=MOST_GROUPS),
+            (MEMBERS, "members", 2..=MOST_GROUPS),
+            (CHARACTERS, "characters", 0..=MOST_CHARACTERS),
+            (SAMPLE, "sample_rows", 1..=MOST_SAMPLED),
+        ]
+        .map(|(n, name, range)| integer(call, n, name, range));
+        let limits = Limits {
+            groups: groups.unsigned_abs().into(),
+            members: members.unsigned_abs().into(),
+            characters: characters.unsigned_abs().into(),
+        };
+        check_rows(limits);
+        Arguments {
+            bound: Bound::read(call, [RADIUS, SIMILARITY]),
+            body: call.text(BODY).map(|text| Expression::parse("body", &text)),
+            key: call.text(KEY).map(|text| Expression::parse("key", &text)),
+            shown: Shown {
+                title: shown(TITLE),
+                body: shown(BODY),
+                key: shown(KEY),
+                keep: shown(KEEP),
+                filter: shown(FILTER),
+            },
+            keep: call.parameter(KEEP),
+            filter: call
+                .text(FILTER)
+                .map(|text| Condition::parse("filter", &text)),
+            filter_text: call.parameter(FILTER),
+            clauses: [("keep", call.text(KEEP)), ("filter", call.text(FILTER))],
+            column: call.name(COLUMN),
+            others: others(call),
+            limits,
+            sample,
+            exhaustive: is_given(EXHAUSTIVE) && call.bool(EXHAUSTIVE),
+        }
+    }
+
+    /// Has errors in the caller's filter raised now, and not after a search.
+    pub fn check(&self, table: Rel) {
+        if let Some(filter) = &self.filter {
+            filter.check(table);
+        }
+    }
+}
+
+/// Reads `radii` and `similarities`.
+fn others(call: &Call) -> Option<Vec<Bound>> {
+    let [has_radii, has_similarities] = [RADII, SIMILARITIES].map(|n| !call.is_null(n));
+    if has_radii && has_similarities {
+        UserError::invalid_parameter("pass either radii or similarities")
+            .detail("Both are given.")
+            .raise();
+    }
+    let others: Vec<Bound> = if has_radii {
+        let radii = call.array::<i32>(RADII, "radii");
+        radii.iter().map(Bound::from_radius).collect()
+    } else if has_similarities {
+        let similarities = call.array::<f64>(SIMILARITIES, "similarities");
+        similarities.iter().map(Bound::from_similarity).collect()
+    } else {
+        return None;
+    };
+    let most = MOST_RADII - 1;
+    if others.len() > most {
+        let name = if has_radii { "radii" } else { "similarities" };
+        UserError::invalid_parameter(format!("{name} must have at most {most} elements"))
+            .detail(format!(
+                "It has {}. Each takes a search of all pairs.",
+                others.len()
+            ))
+            .raise();
+    }
+    Some(others)
+}
+
+fn integer(call: &Call, n: usize, name: &str, range: RangeInclusive<i32>) -> i32 {
+    if call.is_null(n) {
+        UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+    }
+    let value = call.int4(n);
+    if !range.contains(&value) {
+        let (least, most) = range.into_inner();
+        UserError::invalid_parameter(format!("{name} must be between {least} and {most}"))
+            .detail(format!("It is {value}."))
+            .raise();
+    }
+    value
+}
+
+fn check_rows(limits: Limits) {
+    let rows = limits.groups * limits.members;
+    if rows > MOST_ROWS {
+        UserError::invalid_parameter(format!(
+            "groups times members must not be more than {MOST_ROWS}"
+        ))
+        .detail(format!(
+            "{} groups of {} rows are {rows} rows, which is more than a page is good for.",
+            limits.groups, limits.members
+        ))
+        .hint("neardup_clusters gives all rows of all groups.")
+        .raise();
+    }
+}
+
+/// Bytes of the server's encoding for the page.
+pub fn shown(bytes: &[u8]) -> String {
+    text::utf8_lossy(bytes)
+}

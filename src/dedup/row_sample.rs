@@ -1,0 +1,133 @@
+//! Histogram by a sample: compares a random choice of rows with all rows.
+use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::filter;
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::pairs::KeyOrderScan;
+
+use super::distance_counts::{BottomKSample, Counts, mix};
+use crate::am::index::Index;
+
+/// Comparison of two rows whose keys are near each other.
+pub trait RowComparison<const N: usize> {
+    /// Values of a row that the comparison needs.
+    type Row;
+
+    /// Returns the address at which the snapshot sees the row of an entry, and the row. Returns
+    /// `None` for an invisible row.
+    fn find(&mut self, entry: Tid) -> FoundRow<Self::Row>;
+
+    /// Returns the line of the histogram that counts a pair, or `None` for rows that are not near.
+    fn line(&self, keys: [&Key<N>; 2], rows: [&Self::Row; 2]) -> Option<u32>;
+}
+
+/// Address and values of a row. `None` for an invisible row.
+pub type FoundRow<R> = Option<(Tid, R)>;
+
+/// Row of the sample.
+struct SampledRow<R, const N: usize> {
+    key: Key<N>,
+    entry: Tid,
+    address: Tid,
+    row: R,
+}
+
+/// Callback that takes the keys of some rows, and their entries.
+pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
+
+/// Compares a sample of `sample_rows` rows with all rows, and adds the pairs to the counts. Each
+/// call of `for_each_batch` must visit the same rows.
+pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
+    comparison: &mut C,
+    nearness: Nearness,
+    mut for_each_batch: impl FnMut(VisitBatch<N>),
+    mut counts: Counts,
+    sample_rows: usize,
+) -> Counts {
+    let mut chosen = BottomKSample::new(sample_rows);
+    let mut all = 0u64;
+    for_each_batch(&mut |keys, entries| {
+        all += entries.len() as u64;
+        for (&key, &entry) in keys.iter().zip(entries) {
+            chosen.offer(mix(entry.packed()), (key, entry));
+        }
+    });
+    let chosen = chosen.into_vec();
+    let chosen_count = chosen.len();
+    let find = |(key, entry)| {
+        let (address, row) = comparison.find(entry)?;
+        Some(SampledRow {
+            key,
+            entry,
+            address,
+            row,
+        })
+    };
+    let sample: Vec<SampledRow<C::Row, N>> = chosen.into_iter().filter_map(find).collect();
+    if sample.is_empty() {
+        return counts;
+    }
+    // The share of visible rows is that of the sample. Each pair has two ends.
+    let visible = all as f64 * sample.len() as f64 / chosen_count as f64;
+    counts.weight = visible / sample.len() as f64 / 2.0;
+    for_each_batch(&mut |keys, entries| {
+        compare_batch(comparison, nearness, &sample, (keys, entries), &mut counts);
+        pgrx::check_for_interrupts!();
+    });
+    counts
+}
+
+/// Compares the sample with a batch of rows.
+fn compare_batch<C: RowComparison<N>, const N: usize>(
+    comparison: &mut C,
+    nearness: Nearness,
+    sample: &[SampledRow<C::Row, N>],
+    (keys, entries): (&[Key<N>], &[Tid]),
+    counts: &mut Counts,
+) {
+    let scope = ..nearness.scope_words;
+    let mut found = Vec::new();
+    // The rows of the batch. `None` before a row is fetched.
+    let mut rows: Vec<Option<FoundRow<C::Row>>> = Vec::new();
+    rows.resize_with(keys.len(), || None);
+    for one in sample {
+        found.clear();
+        let Nearness {
+            radius,
+            scope_words,
+        } = nearness;
+        filter::within_keys(keys, &one.key, scope_words, radius, &mut found);
+        for i in found.iter().map(|&i| usize::from(i)) {
+            if entries[i] == one.entry || keys[i][scope] != one.key[scope] {
+                continue;
+            }
+            let other = rows[i].get_or_insert_with(|| comparison.find(entries[i]));
+            if let Some((address, row)) = other
+                && let Some(line) = comparison.line([&one.key, &keys[i]], [&one.row, row])
+            {
+                counts.add(one.address, *address, line);
+            }
+        }
+    }
+}
+
+/// Visits the wanted entries of an index, a leaf at a time.
+pub fn for_each_leaf<const N: usize>(
+    index: &Index<N>,
+    mut is_wanted: impl FnMut(Tid) -> bool,
+    visit: VisitBatch<N>,
+) {
+    let mut scan = KeyOrderScan::new(index.block_layout.clone());
+    let (tree, mut keys, mut entries) = (index.tree(), Vec::new(), Vec::new());
+    let mut more = true;
+    while more {
+        keys.clear();
+        entries.clear();
+        more = index.or_corrupt(scan.step(&tree, &mut |key, entry| {
+            if is_wanted(entry) {
+                keys.push(key);
+                entries.push(entry);
+            }
+        }));
+        visit(&keys, &entries);
+    }
+}

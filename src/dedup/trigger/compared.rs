@@ -1,0 +1,44 @@
+//! Values by which the trigger and `neardup_remark` compare rows.
+use super::columns::Columns;
+use crate::am::metric::ValueMetric;
+use neardup_pg::slot::Slot;
+use neardup_pg::value::{OwnedValue, Value};
+
+/// Fingerprint or signature in its scope.
+#[derive(Clone)]
+pub struct Compared {
+    pub fingerprint: OwnedValue,
+    /// Values of the scope columns, in the order of the index's columns.
+    pub scope: Vec<OwnedValue>,
+}
+
+impl Compared {
+    pub fn scope_values(&self) -> Vec<Value<'_>> {
+        self.scope.iter().map(OwnedValue::get).collect()
+    }
+
+    /// Returns the distance of two values. Returns `None` if their scopes differ or different
+    /// functions made them.
+    pub fn distance(&self, other: &Self, columns: &Columns) -> Option<u32> {
+        let mut scopes = (columns.scope.iter()).zip(self.scope.iter().zip(&other.scope));
+        let same_scope = scopes.all(|(column, (a, b))| column.equal(a.get(), b.get()));
+        let distance = || {
+            let values = (self.fingerprint.get(), other.fingerprint.get());
+            columns.metric.distance(values.0, values.1)
+        };
+        same_scope.then(distance)?
+    }
+
+    /// Returns the distance of an existing row, if it is within the limit. Compares the scopes,
+    /// because the index has only a hash of them.
+    pub fn distance_to_row(&self, row: &Slot, columns: &Columns) -> Option<u32> {
+        let fingerprint = row.get(columns.fingerprint)?;
+        let same_scope = (columns.scope.iter().zip(&self.scope)).all(|(column, value)| {
+            (row.get(column.column)).is_some_and(|own| column.equal(own, value.get()))
+        });
+        let distance = || (columns.metric).distance(fingerprint, self.fingerprint.get());
+        same_scope
+            .then(distance)?
+            .filter(|&distance| distance <= columns.limit)
+    }
+}

@@ -1,0 +1,313 @@
+//! The trigger's arguments: columns, then `name=value`.
+use std::ffi::{CStr, CString};
+
+use super::names::{self, cstring};
+use super::near::Near;
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::Trigger;
+
+/// Action on a near-duplicate of an existing row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The row is left out.
+    Skip,
+    /// The statement ends with error 23P01.
+    Error,
+    /// The row is written, with the key of the row that it repeats in this column.
+    Mark(CString),
+    /// The row is left out, and recorded in a table.
+    Log(Log),
+}
+
+/// Record of the rows that are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The table, as it was written.
+    pub table: CString,
+    /// Columns of the row that are not recorded.
+    pub omit: Vec<CString>,
+}
+
+/// The arguments of one trigger. Names are in the encoding of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// The trigger's name, for messages.
+    name: String,
+    /// The column of the fingerprint, or of the signature.
+    pub fingerprint: CString,
+    /// The column of the text that it is computed from; `None`: the row comes with its fingerprint.
+    pub text: Option<CString>,
+    pub near: Near,
+    pub action: Action,
+    /// The column by which rows are named to users; `None`: the primary key.
+    pub key: Option<CString>,
+    /// Columns within whose equal values rows are compared.
+    pub scope: Vec<CString>,
+    /// True if the client gets a notice of each row that is left out.
+    pub notice: bool,
+    /// True if marks that statements set are obeyed.
+    pub manual: bool,
+    /// The function that makes fingerprints; `None`: the one that the column's type suggests.
+    pub function: Option<CString>,
+    /// Its parameters, by name.
+    pub parameters: Vec<(CString, CString)>,
+}
+
+/// The options that are the trigger's own; all others are the fingerprint function's.
+pub const OPTIONS: [&str; 11] = [
+    "distance",
+    "similarity",
+    "action",
+    "mark",
+    "manual",
+    "log",
+    "omit",
+    "notice",
+    "key",
+    "scope",
+    "function",
+];
+
+/// Arguments by what they are.
+struct Sorted {
+    columns: Vec<CString>,
+    /// The trigger's own options.
+    own: Vec<(&'static str, CString)>,
+    parameters: Vec<(CString, CString)>,
+}
+
+impl Sorted {
+    fn new(arguments: &[CString]) -> Result<Self, String> {
+        let mut sorted = Sorted {
+            columns: Vec::new(),
+            own: Vec::new(),
+            parameters: Vec::new(),
+        };
+        for argument in arguments {
+            let bytes = argument.to_bytes();
+            let equals = match names::is_quoted(bytes) {
+                true => None,
+                false => bytes.iter().position(|&byte| byte == b'='),
+            };
+            match equals {
+                Some(at) => {
+                    sorted.option(bytes[..at].trim_ascii(), bytes[at + 1..].trim_ascii())?
+                }
+                None => sorted.column(bytes)?,
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn column(&mut self, argument: &[u8]) -> Result<(), String> {
+        if !self.parameters.is_empty() || self.columns.len() == 2 {
+            return Err(format!(
+                "\"{}\" is no option: options are written as name=value.",
+                String::from_utf8_lossy(argument)
+            ));
+        }
+        self.columns.push(names::single(argument)?);
+        Ok(())
+    }
+
+    fn option(&mut self, name: &[u8], value: &[u8]) -> Result<(), String> {
+        let twice = || {
+            let name = String::from_utf8_lossy(name);
+            format!("The option \"{name}\" is given twice.")
+        };
+        let value = cstring(value);
+        match OPTIONS.into_iter().find(|own| own.as_bytes() == name) {
+            Some(own) if self.own.iter().any(|(other, _)| *other == own) => return Err(twice()),
+            Some(own) => self.own.push((own, value)),
+            None if (self.parameters.iter()).any(|(other, _)| other.as_bytes() == name) => {
+                return Err(twice());
+            }
+            None => self.parameters.push((cstring(name), value)),
+        }
+        Ok(())
+    }
+
+    /// The value of one of the trigger's own options.
+    fn get(&self, name: &str) -> Option<&CStr> {
+        let found = self.own.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| value.as_c_str())
+    }
+
+    /// The same, if it is a column.
+    fn column_option(&self, name: &str) -> Result<Option<CString>, String> {
+        (self
+            .get(name)
+            .map(|value| names::single(value.to_bytes()))
+            .transpose())
+        .map_err(|why| format!("The option \"{name}\" is a column. {why}"))
+    }
+
+    /// The same, if it is a list of columns.
+    fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
+        let list = self.get(name).map(|value| names::list(value.to_bytes()));
+        let list = list.transpose().map_err(|why| {
+            format!("The option \"{name}\" is a list of columns, such as {name}={example}. {why}")
+        })?;
+        Ok(list.unwrap_or_default())
+    }
+
+    /// The same, if it is true or false.
+    fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
+        match self.get(name).map(CStr::to_bytes) {
+            None => Ok(default),
+            Some(b"true" | b"on") => Ok(true),
+            Some(b"false" | b"off") => Ok(false),
+            Some(other) => Err(format!(
+                "The option \"{name}\" is true or false, and not \"{}\".",
+                String::from_utf8_lossy(other)
+            )),
+        }
+    }
+
+    fn near(&self) -> Result<Near, String> {
+        match (self.get("distance"), self.get("similarity")) {
+            (None, None) => Ok(Near::Conventional),
+            (Some(distance), None) => Ok(Near::Distance(distance.to_owned())),
+            (None, Some(similarity)) => Ok(Near::Similarity(similarity.to_owned())),
+            (Some(_), Some(_)) => Err("One of \"distance\" and \"similarity\" is enough.".into()),
+        }
+    }
+
+    fn action(&self) -> Result<Action, String> {
+        let action = self.get("action").unwrap_or(c"skip").to_bytes();
+        let parsed = match action {
+            b"skip" => Action::Skip,
+            b"error" => Action::Error,
+            b"mark" => Action::Mark(self.column_option("mark")?.ok_or(
+                "The action mark needs the column to write to, such as mark=duplicate_of.",
+            )?),
+            b"log" => Action::Log(Log {
+                table: (self.get("log").map(CStr::to_owned))
+                    .ok_or("The action log needs the table to write to, such as log=dropped.")?,
+                omit: self.columns_option("omit", "body,fp")?,
+            }),
+            other => {
+                return Err(format!(
+                    "There is no action \"{}\": the actions are skip, error, mark and log.",
+                    String::from_utf8_lossy(other)
+                ));
+            }
+        };
+        for (name, of) in OPTIONS_OF_ACTIONS {
+            let belongs = of.iter().any(|of| of.as_bytes() == action);
+            if self.get(name).is_some() && !belongs {
+                return Err(format!(
+                    "The option \"{name}\" belongs to the action{} {}, and the action is {}.",
+                    if of.len() == 1 { "" } else { "s" },
+                    of.join(" and "),
+                    String::from_utf8_lossy(action)
+                ));
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// Options that only some actions have.
+const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
+    ("log", &["log"]),
+    ("mark", &["mark"]),
+    ("manual", &["mark"]),
+    ("omit", &["log"]),
+    ("notice", &["skip", "log"]),
+];
+
+impl Arguments {
+    /// Reads a trigger's arguments; raises an error if they make no sense.
+    pub fn of(trigger: &Trigger) -> Self {
+        Self::read(trigger).unwrap_or_else(|why| senseless(&trigger.name.to_string_lossy(), why))
+    }
+
+    /// Reads a trigger's arguments.
+    ///
+    /// # Errors
+    /// A sentence that says what makes no sense about them.
+    pub fn read(trigger: &Trigger) -> Result<Self, String> {
+        Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
+    }
+
+    /// Returns whether two triggers compare the same rows.
+    pub fn compares_alike(&self, other: &Self) -> bool {
+        let sorted = |scope: &[CString]| {
+            let mut scope = scope.to_vec();
+            scope.sort();
+            scope
+        };
+        self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
+    }
+
+    /// Returns whether two triggers are about the same columns, and keep the same column of marks.
+    pub fn marks_alike(&self, other: &Self) -> bool {
+        self.compares_alike(other) && self.action == other.action && self.key == other.key
+    }
+
+    /// Returns the meaning of an argument, or raises the error that it has none.
+    pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
+        meaning.unwrap_or_else(|why| senseless(&self.name, why))
+    }
+
+    /// An error, as a sentence, if a similarity is asked of fingerprints that tell none.
+    pub fn check_similarity(&self) -> Result<(), String> {
+        let function = self.function.as_deref().unwrap_or_default().to_bytes();
+        match self.near {
+            Near::Similarity(_) if function.starts_with(b"simhash") => Err(
+                "The option \"similarity\" goes with minhash64 and minhash128: the distance of a \
+                 simhash tells none."
+                    .into(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
+        let sorted = Sorted::new(arguments)?;
+        let mut columns = sorted.columns.iter().cloned();
+        let fingerprint = columns
+            .next()
+            .ok_or("The column of the fingerprint is missing.")?;
+        let text = columns.next();
+        let computes = sorted.get("function").map(|_| "function".to_owned());
+        let computes = computes.or_else(|| {
+            let (name, _) = sorted.parameters.first()?;
+            Some(name.to_string_lossy().into_owned())
+        });
+        if let (None, Some(name)) = (&text, computes) {
+            return Err(format!(
+                "The option \"{name}\" is for computing fingerprints, but no column of a \
+                 text is given. \
+                 The trigger's own options are {}.",
+                OPTIONS.join(", ")
+            ));
+        }
+        Ok(Arguments {
+            name: name.to_owned(),
+            fingerprint,
+            text,
+            near: sorted.near()?,
+            action: sorted.action()?,
+            key: sorted.column_option("key")?,
+            scope: sorted.columns_option("scope", "site,language")?,
+            notice: sorted.flag("notice", false)?,
+            manual: sorted.flag("manual", true)?,
+            function: sorted.get("function").map(CStr::to_owned),
+            parameters: sorted.parameters,
+        })
+    }
+}
+
+fn senseless(trigger: &str, why: String) -> ! {
+    UserError::invalid_parameter(format!(
+        "the arguments of trigger \"{trigger}\" make no sense to neardup_dedup"
+    ))
+    .detail(why)
+    .hint(
+        "First the fingerprint's column, then the text's if the fingerprint is to be \
+           computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').",
+    )
+    .raise()
+}

@@ -1,0 +1,256 @@
+//! Limit for the work of searches beyond what an index guarantees.
+//!
+//! Up to the radius or similarity that an index was made for, a search compares the few rows that
+//! are neighbours in a table. Beyond, it compares more rows, at worst all rows with each other.
+use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
+use neardup_blocktree::block_layout::max_distance;
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::pairs::PairPlan;
+use pgrx::PgSqlErrorCode;
+
+use super::bound::SignatureBound;
+use super::progress::Progress;
+use crate::am::index::Index;
+use crate::settings;
+use crate::types::signature::similarity;
+use neardup_pg::errors::{UserError, UserNotice};
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::server;
+
+/// Most comparisons of two sketches: about a minute of them.
+const MOST_COMPARISONS: f64 = 1e10;
+/// Comparisons of two sketches that one processor makes a second. Measured (Xeon with AVX-512): 240
+/// million by `neardup_pairs`, 80 million by `neardup_clusters`.
+const COMPARISONS_PER_SECOND: f64 = 1.5e8;
+/// Most pairs of rows that are looked up in the table.
+const MOST_CANDIDATES: f64 = 2e7;
+/// Pairs of rows that are looked up in a second, in a table that is in memory (measured likewise).
+const LOOK_UPS_PER_SECOND: f64 = 4e6;
+/// Rows that are few enough for any search.
+const FEW_ROWS: f64 = 5000.0;
+/// Percentage of pairs that bands find beyond their guarantee from which on it is offered.
+const WORTH_OFFERING: f64 = 50.0;
+/// Longest search of an index on fingerprints, in estimated nanoseconds.
+const LONGEST: f64 = 60e9;
+/// Most pairs of unrelated fingerprints that come close by chance.
+const MOST_PAIRS: f64 = 1e8;
+
+/// The way out of the error for a function with a parameter `exhaustive`.
+pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
+
+/// Plan of a search for all pairs of signatures.
+pub struct SignaturePlan {
+    pub pairs: BandPairPlan,
+    /// Comparisons of an exhaustive search. 0 for a search by bands.
+    comparisons: f64,
+}
+
+impl SignaturePlan {
+    /// Makes the plan for an index on signatures.
+    ///
+    /// Beyond what the bands guarantee, the search misses pairs if the session allows that.
+    /// Otherwise it compares all rows with each other. Raises an error if that would take too much
+    /// work, unless `otherwise` is `None`. `otherwise` is the end of a hint that names a way out.
+    pub fn new<const N: usize>(
+        relations: &LockedIndex,
+        index: &Index<N>,
+        bound: SignatureBound,
+        otherwise: Option<&str>,
+        wanted: &mut impl FnMut(Tid) -> bool,
+    ) -> Self {
+        let bands = index.metric.bands().expect("the index is on signatures");
+        let mismatches = bound.mismatches;
+        let by_bands = |pairs| SignaturePlan {
+            pairs,
+            comparisons: 0.0,
+        };
+        let exact = BandPairPlan::exact(bands.clone(), mismatches);
+        if exact.is_by_bands() {
+            return by_bands(exact);
+        }
+        if settings::allow_approximate() {
+            tell_approximate(relations, bands, bound);
+            return by_bands(BandPairPlan::by_bands(bands.clone(), mismatches));
+        }
+        let layout = &index.block_layout;
+        let work = index.or_corrupt(exhaustive_work(&index.tree(), layout, mismatches, wanted));
+        if let Some(otherwise) = otherwise.filter(|_| index.rows() > FEW_ROWS)
+            && (work.comparisons > MOST_COMPARISONS || work.candidates > MOST_CANDIDATES)
+        {
+            refuse_signatures(relations, bands, bound, &work, otherwise);
+        }
+        SignaturePlan {
+            pairs: exact,
+            comparisons: work.comparisons,
+        }
+    }
+
+    /// Begins to report the progress of an exhaustive search.
+    pub fn exhaustive_progress(&self) -> Progress {
+        Progress::new("comparing each two rows", "comparisons", self.comparisons)
+    }
+}
+
+/// The similarity from which an index finds all pairs, and the one that is asked for.
+fn limits(bands: &Bands, bound: SignatureBound) -> String {
+    let guaranteed = similarity(bands.guaranteed(), bands.hashes());
+    format!(
+        "It was made for similarities from {}, and {} is asked for",
+        (guaranteed * 1000.0).ceil() / 1000.0,
+        bound.similarity
+    )
+}
+
+/// About the percentage of pairs with the least similarity that the bands find, rounded down.
+fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
+    (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
+}
+
+/// Tells the caller that the result may lack pairs, as the session allows.
+fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBound) {
+    UserNotice {
+        message: format!(
+            "index \"{}\" is searched by its bands, which can miss pairs",
+            relations.index().shown()
+        ),
+        detail: format!(
+            "{}. Of pairs with just this similarity it finds about {} %, of nearer ones more.",
+            limits(bands, bound),
+            recall(bands, bound)
+        ),
+        hint: "That is what neardup.allow_approximate = on allows; off, the search is exact."
+            .to_owned(),
+    }
+    .report();
+}
+
+/// 54000.
+fn refuse_signatures(
+    relations: &LockedIndex,
+    bands: &Bands,
+    bound: SignatureBound,
+    work: &ExhaustiveWork,
+    otherwise: &str,
+) -> ! {
+    let (hashes, limit) = (bands.hashes(), bound.similarity);
+    let of = if hashes == 128 {
+        String::new()
+    } else {
+        format!(", hashes = {hashes}")
+    };
+    let mut hint = make_index(relations, &format!("similarity = {limit}{of}"));
+    let seconds = work.comparisons / COMPARISONS_PER_SECOND + work.candidates / LOOK_UPS_PER_SECOND;
+    let found = recall(bands, bound);
+    if found >= WORTH_OFFERING {
+        hint += &format!(
+            "; or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
+             just this similarity by this index"
+        );
+    }
+    too_much(
+        relations,
+        limits(bands, bound),
+        format!(
+            "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the \
+             table. At {:.0} million comparisons and {:.0} million look-ups a second it takes \
+             some {seconds:.0} seconds",
+            work.rows,
+            work.comparisons,
+            work.candidates,
+            COMPARISONS_PER_SECOND / 1e6,
+            LOOK_UPS_PER_SECOND / 1e6
+        ),
+        hint,
+        otherwise,
+    )
+}
+
+/// Raises an error if a search of an index on fingerprints goes beyond its distance and would take
+/// too much work.
+pub fn check_fingerprints<const N: usize>(
+    relations: &LockedIndex,
+    index: &Index<N>,
+    plan: &PairPlan<N>,
+) {
+    let (bits, made_for) = (index.block_layout.bits(), index.block_layout.distance());
+    let rows = index.rows();
+    if plan.radius <= made_for || rows <= FEW_ROWS {
+        return;
+    }
+    let pairs = rows * rows / 2.0 * share_within(bits, plan.radius);
+    if plan.cost <= LONGEST && pairs <= MOST_PAIRS {
+        return;
+    }
+    // Against pairs by chance no index helps.
+    let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
+        make_index(relations, &format!("distance = {}", plan.radius))
+    } else {
+        "Take a smaller radius".to_owned()
+    };
+    too_much(
+        relations,
+        format!(
+            "It was made for distances up to {made_for}, and {} is asked for",
+            plan.radius
+        ),
+        format!(
+            "{rows:.0} rows with many others: some {:.0} comparisons, and some {pairs:.0} pairs \
+             by chance alone. At {:.0} million comparisons a second, and with the reading of the \
+             index, comparing takes some {:.1} seconds",
+            plan.comparisons,
+            PairPlan::<N>::comparisons_per_second() / 1e6,
+            plan.cost / 1e9
+        ),
+        hint,
+        BY_PARAMETER,
+    )
+}
+
+/// The share of random fingerprints within a radius of one.
+fn share_within(bits: u32, radius: u32) -> f64 {
+    let n = f64::from(bits);
+    let mut term = (-n).exp2();
+    let mut sum = term;
+    for k in 1..=radius.min(bits) {
+        let k = f64::from(k);
+        term *= (n - k + 1.0) / k;
+        sum += term;
+    }
+    sum
+}
+
+/// The statement that makes an index with these options on what another one is on.
+fn make_index(relations: &LockedIndex, options: &str) -> String {
+    let table = relations.table().qualified_name();
+    let columns = server::pg_get_indexdef_columns(relations.index().oid(), false);
+    let predicate = if relations.index().is_partial() {
+        " WHERE ..."
+    } else {
+        ""
+    };
+    format!(
+        "Make an index for it, CREATE INDEX ON {} USING neardup ({}) WITH ({options}){predicate}",
+        String::from_utf8_lossy(&table),
+        columns.unwrap_or_default().to_string_lossy()
+    )
+}
+
+/// 54000.
+fn too_much(
+    relations: &LockedIndex,
+    limit: String,
+    work: String,
+    hint: String,
+    otherwise: &str,
+) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!(
+            "index \"{}\" does not guarantee so wide a search, which would take very long",
+            relations.index().shown()
+        ),
+    )
+    .detail(format!("{limit}. This compares {work}."))
+    .hint(format!("{hint}; or {otherwise}."))
+    .raise()
+}
