@@ -19,9 +19,9 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
             if error.kind() == ErrorKind::PermissionDenied {
                 bail!(
                     "{} may not be written by this user. The build is done; to copy it there, \
-                        type\n\n{}",
+                     type\n\n  sudo make install PG_CONFIG='{}'",
                     target.display(),
-                    by_hand(&files)
+                    pg.program.display()
                 );
             }
             bail!("cannot write {}: {error}", target.display());
@@ -67,19 +67,4 @@ fn mode(target: &Path) -> u32 {
         .extension()
         .is_some_and(|ending| ending == "so" || ending == "dylib");
     if is_library { 0o755 } else { 0o644 }
-}
-
-/// The commands with which someone who may can do the copying.
-fn by_hand(files: &[(PathBuf, PathBuf)]) -> String {
-    files
-        .iter()
-        .map(|(source, target)| {
-            format!(
-                "  sudo install -m {:o} '{}' '{}'\n",
-                mode(target),
-                source.display(),
-                target.display()
-            )
-        })
-        .collect()
 }

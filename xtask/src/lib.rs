@@ -15,6 +15,7 @@ pub mod setup;
 pub mod signals;
 pub mod sql;
 pub mod test;
+mod tools;
 pub mod torture;
 pub mod ui;
 

@@ -42,6 +42,9 @@ enum Command {
         /// is installed
         #[arg(long, value_name = "PATH")]
         citus: Option<PathBuf>,
+        /// Run only the golden files and the tests over a connection
+        #[arg(long)]
+        server_only: bool,
         /// Parts of names
         filters: Vec<String>,
     },
@@ -75,7 +78,7 @@ enum Command {
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
-    /// Make packages: for Debian, an archive with an installing script, PGXN, images, Python
+    /// Make packages: for Debian, an archive with an installing script, PGXN, Python
     ///
     /// For each version of --pg, or for the server that setup finds. The same commit and compiler
     /// give the same bytes.
@@ -114,7 +117,11 @@ fn main() -> ExitCode {
             Command::Demo { path, report } => {
                 demo::command(choice, path.as_deref(), report.as_deref())
             }
-            Command::Test { citus, filters } => test::command(choice, &filters, citus.as_deref()),
+            Command::Test {
+                citus,
+                server_only,
+                filters,
+            } => test::command(choice, &filters, server_only, citus.as_deref()),
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Arm64(options) => cross::arm64(&options),
             Command::S390x => cross::s390x(),

@@ -1,5 +1,6 @@
 //! Calls of other programs.
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,6 +25,21 @@ pub fn output(command: &mut Command) -> Result<String> {
     let text = String::from_utf8(output.stdout)
         .with_context(|| format!("the output of {}", command.get_program().display()))?;
     Ok(text.trim().to_owned())
+}
+
+/// Makes a virtual environment of Python with packages, which pip's `arguments` name. Packages that
+/// would have to be compiled are refused.
+///
+/// # Errors
+/// If there is no python3 with venv, or the packages cannot be installed.
+pub fn make_venv(folder: &Path, arguments: &[&OsStr]) -> Result<()> {
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(folder))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
+    run(Command::new(folder.join("bin/python"))
+        .args(pip)
+        .args(arguments))
 }
 
 /// Returns whether a program starts and tells its version.

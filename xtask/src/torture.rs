@@ -10,8 +10,8 @@ use std::process::{ExitCode, Stdio};
 
 /// The beginning of the servers' names.
 const PURPOSE: &str = "torture";
-const CRASHES: &str = "torture::killed_at_random_moments_the_index_holds";
-const LOAD: &str = "load::many_clients_with_pgbench_agree";
+const CRASHES: &str = "server::torture::killed_at_random_moments_the_index_holds";
+const LOAD: &str = "server::load::many_clients_with_pgbench_agree";
 
 /// Options of the command line.
 #[derive(Args)]

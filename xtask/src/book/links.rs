@@ -43,15 +43,6 @@ pub fn join(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// Path of `to` from the folder of the file at `from`, both from the same root.
-pub fn relative(from: &str, to: &str) -> String {
-    let (from, to): (Vec<&str>, Vec<&str>) = (from.split('/').collect(), to.split('/').collect());
-    let folder = &from[..from.len() - 1];
-    let common = (folder.iter().zip(&to)).take_while(|(a, b)| a == b).count();
-    let up = vec![".."; folder.len() - common];
-    [&up[..], &to[common..]].concat().join("/")
-}
-
 /// Links and images of a document, in their order. Code is left out.
 pub fn links(text: &str) -> Vec<Link<'_>> {
     let prose = without_code(text);
@@ -167,20 +158,6 @@ mod tests {
         );
         assert_eq!(within("../../../x"), Some((String::new(), "")));
         assert_eq!(within("https://e.org/#d"), None);
-    }
-
-    #[test]
-    fn paths_lead_from_file_to_file() {
-        for (from, to, path) in [
-            ("a.md", "b.md", "b.md"),
-            ("a.md", "c/b.md", "c/b.md"),
-            ("c/a.md", "b.md", "../b.md"),
-            ("c/a.md", "c/b.md", "b.md"),
-            ("c/a.md", "d/b.md", "../d/b.md"),
-        ] {
-            assert_eq!(relative(from, to), path);
-            assert_eq!(join(from, path), to);
-        }
     }
 
     #[test]

@@ -3,31 +3,16 @@
 /// Root of the crate to which the table applies.
 pub const ROOT: &str = "src/lib.rs";
 
-/// Each folder or file of `src/`, with those that it may import. The pure crates come below all of
-/// them: `types` and `functions` build on `sketch`, `storage` and `am` on `blocktree`.
-pub const DIRECTIONS: [(&str, &[&str]); 9] = [
-    // Server.
-    ("pg", &[]),
-    ("settings", &["pg"]),
+/// Each folder or file of `src/`, with those that it may import. All of them may import the other
+/// crates: the compiler checks those directions.
+pub const DIRECTIONS: [(&str, &[&str]); 6] = [
+    ("settings", &[]),
     // Values.
-    ("types", &["pg"]),
-    ("registry", &["types", "pg"]),
-    ("planner", &["types", "settings", "pg"]),
+    ("types", &[]),
+    ("planner", &["types", "settings"]),
     // Index.
-    ("storage", &["pg"]),
-    (
-        "am",
-        &["storage", "registry", "planner", "types", "settings", "pg"],
-    ),
+    ("am", &["planner", "types", "settings"]),
     // Commands.
-    (
-        "functions",
-        &["am", "storage", "registry", "types", "settings", "pg"],
-    ),
-    (
-        "dedup",
-        &[
-            "am", "storage", "registry", "planner", "types", "settings", "pg",
-        ],
-    ),
+    ("functions", &["am", "types", "settings"]),
+    ("dedup", &["am", "planner", "types", "settings"]),
 ];

@@ -156,16 +156,16 @@ mod tests {
         let files = [
             (
                 "src/lib.rs",
-                "mod am;\nmod storage;\nmod other;\nuse am::f;\n",
+                "mod am;\nmod planner;\nmod other;\nuse am::f;\n",
             ),
-            ("src/am/mod.rs", "use crate::storage::Page;\n"),
-            ("src/storage.rs", "use crate::am::Item;\n"),
+            ("src/am/mod.rs", "use crate::planner::Plan;\n"),
+            ("src/planner.rs", "use crate::am::Item;\n"),
             ("src/other.rs", ""),
         ];
         let directions: Vec<_> = (found(&files).into_iter())
             .filter(|found| found.2 == DIRECTION)
             .collect();
-        let expected = [("src/other.rs", 0), ("src/storage.rs", 1)]
+        let expected = [("src/other.rs", 0), ("src/planner.rs", 1)]
             .map(|(path, line)| (path.to_owned(), line, DIRECTION));
         assert_eq!(directions, expected);
     }

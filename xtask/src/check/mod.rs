@@ -10,12 +10,10 @@ mod links;
 mod masked;
 mod modules;
 mod paths;
-mod released;
-mod script;
 mod sources;
 
 use crate::cargo::workspace;
-use crate::ui;
+use crate::{sql, ui};
 use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
@@ -50,13 +48,14 @@ impl std::fmt::Display for Violation {
 /// Runs every check, prints the violations and returns whether there are none.
 ///
 /// # Errors
-/// If a source cannot be read.
+/// If a source cannot be read, or the SQL script is not the one that its sections give.
 pub fn command() -> Result<ExitCode> {
     let sources = sources::read(workspace())?;
     let violations = violations(&sources);
     for violation in &violations {
         println!("{violation}");
     }
+    sql::ensure_current(workspace())?;
     if violations.is_empty() {
         ui::note(format!("{} files keep the rules", sources.len()));
     }
@@ -72,8 +71,6 @@ fn violations(sources: &[Source]) -> Vec<Violation> {
     violations.extend(imports::check(sources));
     violations.extend(examples::check(sources));
     violations.extend(links::check(workspace(), sources));
-    violations.extend(script::check(workspace(), sources));
-    violations.extend(released::check(sources, &released::read_sums(workspace())));
     violations.sort();
     violations
 }

@@ -36,10 +36,6 @@ impl Source {
             code,
         }
     }
-
-    pub fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
-    }
 }
 
 /// Number of the line, from 1, in which a byte of a text lies.

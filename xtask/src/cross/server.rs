@@ -3,7 +3,7 @@
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::toolchain::{Toolchain, write_program};
-use crate::ui;
+use crate::{setup, ui};
 use anyhow::{Context, Result};
 use neardup_pgserver::PgConfig;
 use std::fs;
@@ -109,16 +109,7 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
 /// The suite of Debian that this system is, if it is one.
 fn suite() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let field = |name: &str| {
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        value.unwrap_or_default().trim_matches('"').to_owned()
-    };
-    let codename = field("VERSION_CODENAME");
-    if field("ID") == "debian" && !codename.is_empty() {
-        codename
-    } else {
-        SUITE.to_owned()
-    }
+    let is_debian = setup::os_release_field(&text, "ID") == Some("debian");
+    let codename = setup::os_release_field(&text, "VERSION_CODENAME").filter(|_| is_debian);
+    codename.unwrap_or(SUITE).to_owned()
 }

@@ -1,77 +1,87 @@
-//! Debian's package, put together by dpkg-deb from a tree of files.
+//! Debian's package, made by cargo-deb from a tree of files.
 use super::Built;
+use super::licences::Form;
 use super::release::Release;
 use super::stage;
 use crate::cargo::workspace;
+use crate::tools::Tool;
 use crate::{program, ui};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use walkdir::WalkDir;
 
-const CONTROL: &str = include_str!("templates/control");
+const CARGO_DEB: Tool = Tool {
+    name: "cargo-deb",
+    version: "3.8.0",
+    options: &[],
+};
+const MANIFEST: &str = include_str!("templates/deb.toml");
 const CHANGELOG: &str = include_str!("templates/changelog");
 
-/// Checks that Debian's tools are here.
+/// Checks that Debian's tools are installed.
 ///
 /// # Errors
 /// If they are not; the message names the package that has them.
 pub fn require_tools() -> Result<()> {
-    for tool in ["dpkg-deb", "dpkg-shlibdeps"] {
-        program::output(Command::new(tool).arg("--version")).with_context(|| {
-            format!(
-                "packages for Debian need {tool}, which Debian's package dpkg-dev has; \
-                 `--format tarball,source` makes the others"
-            )
-        })?;
-    }
+    program::output(Command::new("dpkg-shlibdeps").arg("--version")).context(
+        "packages for Debian need dpkg-shlibdeps, which Debian's package dpkg-dev has; \
+         `--format tarball,source,wheel` makes the others",
+    )?;
     Ok(())
 }
 
 /// Makes the package and returns its path.
 pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Result<PathBuf> {
-    let architecture = program::output(Command::new("dpkg").arg("--print-architecture"))?;
+    let cargo_deb = CARGO_DEB.provide()?;
     let name = format!("postgresql-{}-neardup", built.major);
-    let to = output.join(format!(
-        "{name}_{}_{architecture}.deb",
-        release.debian_version()
-    ));
-    ui::step(format!("Packing {}", to.display()), || {
+    let fill = |template: &str| {
+        template
+            .replace("{major}", &built.major.to_string())
+            .replace("{version}", &release.version)
+            .replace("{maintainer}", &release.maintainer)
+    };
+    let path = ui::step(format!("Packing {name}"), || {
         stage::empty(dir)?;
-        let tree = dir.join("tree");
-        put_files(built, release, &tree.join("usr"), &name)?;
-        let values = Values {
-            architecture: &architecture,
-            size: installed_size(&tree)?,
-            libraries: &libraries(built, dir)?,
-        };
-        let sums = sums(&tree)?;
-        let control = tree.join("DEBIAN/control");
-        stage::write(&control, values.control(built.major, release), 0o644)?;
-        stage::write(&tree.join("DEBIAN/md5sums"), sums, 0o644)?;
-        stage::open_folders(&tree)?;
-
-        let mut dpkg = Command::new("dpkg-deb");
-        dpkg.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-        // The compressed bytes depend on whether several threads made them.
-        dpkg.env("DPKG_DEB_THREADS_MAX", "1")
-            .args(["--root-owner-group", "-Zxz", "--build"]);
-        program::run(dpkg.arg(&tree).arg(&to)).context("dpkg-deb failed")
+        put_files(built, &dir.join("usr"), &name)?;
+        stage::write(
+            &dir.join("copyright"),
+            built.licences.file(Form::Debian),
+            0o644,
+        )?;
+        stage::write(&dir.join("Cargo.toml"), fill(MANIFEST), 0o644)?;
+        let changelog = fill(CHANGELOG).replace("{date}", &release.rfc_date()?);
+        stage::write(&dir.join("changelog"), changelog, 0o644)?;
+        let mut deb = Command::new(&cargo_deb);
+        deb.current_dir(dir)
+            .args(["deb", "--no-build", "--no-strip", "--output"])
+            .arg(std::path::absolute(output)?)
+            .env("CARGO_TARGET_DIR", dir.join("target"))
+            .env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+        program::output(&mut deb).context("cargo-deb failed")
     })?;
-    Ok(to)
+    let path = PathBuf::from(path.lines().last().unwrap_or_default());
+    let depends = ["--field", "Depends"].map(Path::new);
+    let mut dpkg = Command::new("dpkg-deb");
+    let depends = program::output(dpkg.args([depends[0], &path, depends[1]]))?;
+    // cargo-deb only warns if dpkg-shlibdeps fails.
+    ensure!(
+        depends.contains("libc6"),
+        "the package does not depend on libc6: {depends}"
+    );
+    Ok(path)
 }
 
 /// Puts the files where Debian's and PostgreSQL's own packages look for them.
-fn put_files(built: &Built, release: &Release, usr: &Path, name: &str) -> Result<()> {
+fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     let major = built.major;
     let library = usr.join(format!("lib/postgresql/{major}/lib/neardup.so"));
     stage::copy(&built.library, &library, 0o644)?;
+    let share = usr.join(format!("share/postgresql/{major}/extension"));
     for file in &built.share {
-        let folder = usr.join(format!("share/postgresql/{major}/extension"));
         stage::copy(
             file,
-            &folder.join(file.file_name().unwrap_or_default()),
+            &share.join(file.file_name().unwrap_or_default()),
             0o644,
         )?;
     }
@@ -83,137 +93,10 @@ fn put_files(built: &Built, release: &Release, usr: &Path, name: &str) -> Result
         0o644,
     )?;
     let documents = usr.join("share/doc").join(name);
-    stage::write(&documents.join("copyright"), &built.debian_copyright, 0o644)?;
     let changes = fs::read(workspace().join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
     stage::write(
         &documents.join("changelog.gz"),
         stage::gzip(&changes)?,
         0o644,
-    )?;
-    let packaging = stage::gzip(changelog(major, release).as_bytes())?;
-    stage::write(&documents.join("changelog.Debian.gz"), packaging, 0o644)
-}
-
-fn changelog(major: u32, release: &Release) -> String {
-    CHANGELOG
-        .replace("{major}", &major.to_string())
-        .replace("{version}", &release.debian_version())
-        .replace("{upstream}", &release.version)
-        .replace("{maintainer}", &release.maintainer)
-        .replace("{date}", &release.rfc_date())
-}
-
-/// Fields of the control file that come from the built files.
-struct Values<'a> {
-    architecture: &'a str,
-    /// In KiB.
-    size: u64,
-    libraries: &'a str,
-}
-
-impl Values<'_> {
-    fn control(&self, major: u32, release: &Release) -> String {
-        CONTROL
-            .replace("{major}", &major.to_string())
-            .replace("{version}", &release.debian_version())
-            .replace("{architecture}", self.architecture)
-            .replace("{maintainer}", &release.maintainer)
-            .replace("{size}", &self.size.to_string())
-            .replace("{libraries}", self.libraries)
-    }
-}
-
-/// The installed size as dpkg-gencontrol reckons it: files in whole KiB, and one for the rest.
-fn installed_size(tree: &Path) -> Result<u64> {
-    let mut size = 0;
-    for entry in WalkDir::new(tree) {
-        let entry = entry?;
-        size += match entry.file_type().is_file() {
-            true => entry.metadata()?.len().div_ceil(1024),
-            false => 1,
-        };
-    }
-    Ok(size)
-}
-
-/// The packages of the shared libraries that the extension needs.
-fn libraries(built: &Built, dir: &Path) -> Result<String> {
-    // The tool wants to stand in the folder of a source package.
-    let source = "Source: neardup\n\nPackage: neardup\nArchitecture: any\n";
-    stage::write(&dir.join("debian/control"), source, 0o644)?;
-    let mut command = Command::new("dpkg-shlibdeps");
-    command.current_dir(dir).arg("-O").arg(&built.library);
-    let answer = program::output(&mut command)?;
-    let depends = answer
-        .lines()
-        .find_map(|line| line.strip_prefix("shlibs:Depends="));
-    let depends = depends.context("dpkg-shlibdeps names no library")?;
-    ensure!(
-        depends.contains("libc6"),
-        "dpkg-shlibdeps names no C library: {depends}"
-    );
-    Ok(depends.to_owned())
-}
-
-/// The MD5 sums of all files, for `dpkg --verify`.
-fn sums(tree: &Path) -> Result<String> {
-    let mut files = Vec::new();
-    for entry in WalkDir::new(tree).sort_by_file_name() {
-        let entry = entry?;
-        if entry.file_type().is_file() {
-            files.push(entry.path().strip_prefix(tree)?.to_owned());
-        }
-    }
-    let sums = program::output(Command::new("md5sum").current_dir(tree).args(&files))?;
-    Ok(sums + "\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn release() -> Release {
-        Release {
-            version: "1.2.3".into(),
-            epoch: 0,
-            maintainer: "A B <a@b.de>".into(),
-        }
-    }
-
-    #[test]
-    fn control_has_its_fields() {
-        let values = Values {
-            architecture: "arm64",
-            size: 17,
-            libraries: "libc6 (>= 2.34)",
-        };
-        let control = values.control(16, &release());
-        for line in [
-            "Package: postgresql-16-neardup",
-            "Version: 1.2.3-1",
-            "Architecture: arm64",
-            "Maintainer: A B <a@b.de>",
-            "Installed-Size: 17",
-            "Depends: postgresql-16, libc6 (>= 2.34)",
-        ] {
-            assert!(
-                control.lines().any(|found| found == line),
-                "{line} in\n{control}"
-            );
-        }
-        assert!(!control.contains(['{', '}']), "{control}");
-        assert!(control.ends_with('\n') && control.is_ascii() && !control.contains("\n\n"));
-    }
-
-    #[test]
-    fn changelog_is_in_debians_format() {
-        let text = changelog(16, &release());
-        assert!(
-            text.starts_with("postgresql-16-neardup (1.2.3-1) unstable; urgency="),
-            "{text}"
-        );
-        let signed = "\n -- A B <a@b.de>  Thu, 01 Jan 1970 00:00:00 +0000\n";
-        assert!(text.ends_with(signed), "{text}");
-        assert!(!text.contains(['{', '}']), "{text}");
-    }
+    )
 }

@@ -1,203 +1,171 @@
-//! Licences: which of a crate's count here, and their texts.
-use super::linked::Crate;
+//! Licences of everything in a library. cargo-about collects the licences of crates.
+use crate::cargo::{cargo, workspace};
+use crate::program::{output, run};
+use crate::tools::Tool;
+use crate::ui;
 use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::Command;
 
-/// A licence that may be in the library.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Licence {
-    /// Identifier of SPDX.
-    pub spdx: &'static str,
-    /// Short name in Debian's copyright files.
-    pub debian: &'static str,
-    /// Beginning of the text that grants it, in lower case; the notices stand above.
-    grant: &'static str,
+const ABOUT: Tool = Tool {
+    name: "cargo-about",
+    version: "0.9.3",
+    options: &["--features", "cli"],
+};
+const SETTINGS: &str = "xtask/src/package/about.toml";
+/// Holders of rights in neardup itself, its data and Rust's standard library.
+const HEAD: &str = include_str!("templates/copyright");
+const OWN: &str = include_str!("../../../LICENSE");
+/// Licence of the tables in neardup's own sources that are Unicode's.
+const UNICODE: &str = include_str!("../../../crates/sketch/LICENSE-unicode");
+const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
+const APACHE: &str = "Apache-2.0";
+const RULE: &str = "--------------------------------------------------------------------------";
+
+/// The form in which long texts appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The file refers to the Apache licence in /usr/share/common-licenses.
+    Debian,
+    /// All texts are in the file.
+    Complete,
 }
 
-/// Known licences. Where a crate offers several, the first of them here is taken.
-pub const KNOWN: [Licence; 6] = [
-    Licence {
-        spdx: "MIT",
-        debian: "Expat",
-        grant: "permission is hereby granted, free of charge, to any person obtaining a copy of \
-                this software",
-    },
-    Licence {
-        spdx: "Zlib",
-        debian: "Zlib",
-        grant: "this software is provided 'as-is'",
-    },
-    Licence {
-        spdx: "BSD-3-Clause",
-        debian: "BSD-3-clause",
-        grant: "redistribution and use in source and binary forms",
-    },
-    Licence {
-        spdx: "BSL-1.0",
-        debian: "BSL-1.0",
-        grant: "boost software license - version 1.0",
-    },
-    Licence {
-        spdx: "Apache-2.0",
-        debian: "Apache-2.0",
-        grant: "apache license version 2.0, january 2004",
-    },
-    Licence {
-        spdx: "Unicode-3.0",
-        debian: "Unicode-3.0",
-        grant: "notice to user: carefully read",
-    },
-];
-
-/// A licence of a crate as one of its files states it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// The licence.
-    pub licence: &'static Licence,
-    /// Lines on who holds the rights.
-    pub notices: Vec<String>,
-    /// The text below them; `None` if the crate has no file with it.
-    pub body: Option<String>,
+/// Licences of a library.
+pub struct Licences {
+    /// Output of cargo-about.
+    about: Value,
 }
 
-/// The licences of a crate that count here.
-///
-/// # Errors
-/// If none of those offered is known: somebody has to read it first.
-pub fn grants(item: &Crate) -> Result<Vec<Grant>> {
-    let licences = elect(&item.expression).with_context(|| {
-        format!(
-            "the licence of {} {} is \"{}\": read it, and add it to KNOWN in \
-             xtask/src/package/licences.rs if the library may contain it",
-            item.name, item.version, item.expression
-        )
-    })?;
-    let mut grants = Vec::new();
-    for licence in licences {
-        let before = grants.len();
-        grants.extend(item.texts.iter().filter_map(|text| read(licence, text)));
-        if grants.len() == before {
-            grants.push(Grant {
-                licence,
-                notices: Vec::new(),
-                body: None,
-            });
+impl Licences {
+    /// Licences of the extension for the version of the server that `feature` names.
+    pub fn of_extension(feature: &str) -> Result<Self> {
+        let manifest = ["--manifest-path", "Cargo.toml"];
+        let features = ["--no-default-features", "--features", feature];
+        Self::collect(&[&manifest[..], &features].concat())
+    }
+
+    /// Licences of the module of the package for Python.
+    pub fn of_python_package() -> Result<Self> {
+        Self::collect(&["--manifest-path", "python/Cargo.toml"])
+    }
+
+    fn collect(selection: &[&str]) -> Result<Self> {
+        let program = ABOUT.provide()?;
+        ui::step("Collecting the licences of crates", || {
+            run(cargo().args(["fetch", "--quiet", "--locked"]))?;
+            let mut about = Command::new(&program);
+            about.current_dir(workspace());
+            about.args([
+                "about", "generate", "--format", "json", "--config", SETTINGS,
+            ]);
+            about
+                .args(["--locked", "--offline", "--fail"])
+                .args(selection);
+            let json = output(&mut about).context("cargo-about rejects a licence")?;
+            let about = serde_json::from_str(&json).context("cannot read cargo-about's output")?;
+            Ok(Self { about })
+        })
+    }
+
+    /// Makes the file with all holders and texts.
+    pub fn file(&self, form: Form) -> String {
+        let mut file = HEAD.to_owned();
+        let mut add = |title: &str, text: &str| {
+            file += &format!("\n{RULE}\n{title}\n\n{}\n", text.trim_end());
+        };
+        add("neardup", OWN);
+        add("Tables of Unicode", UNICODE);
+        let mut apache = match form {
+            Form::Debian => APACHE_NOTICE,
+            Form::Complete => "",
+        };
+        for licence in list(&self.about["licenses"]) {
+            let name = text(&licence["id"]);
+            let crates: BTreeSet<String> = list(&licence["used_by"]).map(described).collect();
+            let crates = Vec::from_iter(crates).join("\n");
+            let mut body = text(&licence["text"]);
+            // The same licence is printed with and without its appendix.
+            if name == APACHE {
+                match apache {
+                    "" => apache = "The text is above.",
+                    notice => body = notice,
+                }
+            }
+            add(&format!("{crates}\nLicence: {name}"), body);
         }
+        file
     }
-    Ok(grants)
-}
 
-/// One licence for each part of an expression such as `(MIT OR Apache-2.0) AND Unicode-3.0`.
-fn elect(expression: &str) -> Option<Vec<&'static Licence>> {
-    let elect_one = |part: &str| {
-        let part = part.trim().trim_matches(['(', ')']).replace('/', " OR ");
-        let offered: Vec<&str> = part.split(" OR ").map(str::trim).collect();
-        KNOWN.iter().find(|licence| offered.contains(&licence.spdx))
-    };
-    // No crate offers an OR of ANDs; the parentheses that would make one are refused.
-    let nested = expression.split(" AND ").any(|part| {
-        part.matches('(').count() != part.matches(')').count() || part.matches('(').count() > 1
-    });
-    if nested {
-        return None;
+    /// The licences as an SPDX expression.
+    pub fn expression(&self) -> String {
+        // Those of the head.
+        let mut names = BTreeSet::from(["MIT", "Unicode-3.0"]);
+        names.extend(list(&self.about["licenses"]).map(|licence| text(&licence["id"])));
+        let names: Vec<&str> = names.into_iter().collect();
+        format!("PostgreSQL AND {}", names.join(" AND "))
     }
-    expression.split(" AND ").map(elect_one).collect()
 }
 
-/// Reads a licence file, if it is of this licence.
-fn read(licence: &'static Licence, text: &str) -> Option<Grant> {
-    let lines: Vec<&str> = text.lines().collect();
-    let start = (0..lines.len()).find(|at| starts_here(&lines[*at..], licence.grant))?;
-    let is_notice = |line: &&str| {
-        let line = line.to_lowercase();
-        let says_so = ["copyright", "(c)", "©"]
-            .iter()
-            .any(|word| line.contains(word));
-        says_so && line.contains(|c: char| c.is_ascii_digit() || c == ',')
-    };
-    let notices = lines[..start].iter().copied().filter(is_notice);
-    let body = lines[start..].iter().map(|line| line.trim_end());
-    Some(Grant {
-        licence,
-        notices: notices.map(|line| line.trim().to_owned()).collect(),
-        body: Some(body.collect::<Vec<_>>().join("\n").trim_end().to_owned()),
-    })
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
-/// Returns whether the words of these lines begin so, wherever the lines are broken.
-fn starts_here(lines: &[&str], beginning: &str) -> bool {
-    if lines[0].trim().is_empty() {
-        return false;
-    }
-    let begin = &lines[..lines.len().min(16)];
-    let found = begin.iter().flat_map(|line| line.split_whitespace());
-    let mut words = found.map(|word| word.to_lowercase().replace(['‘', '’'], "'"));
-    beginning.split(' ').all(|word| {
-        words
-            .next()
-            .is_some_and(|found| found.trim_end_matches(',') == word.trim_end_matches(','))
-    })
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
-/// The words of a text in lower case: equal for texts that differ in lines and quotes alone.
-pub fn words(text: &str) -> String {
-    let is_word = |c: char| c.is_alphanumeric();
-    let words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+/// A crate with its version and authors. Some texts of licences do not name the holder.
+fn described(user: &Value) -> String {
+    let package = &user["crate"];
+    let authors: Vec<&str> = list(&package["authors"]).map(text).collect();
+    let by = if authors.is_empty() { "" } else { ", by " };
+    let (name, version) = (text(&package["name"]), text(&package["version"]));
+    format!("{name} {version}{by}{}", authors.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn elected(expression: &str) -> Option<Vec<&'static str>> {
-        Some(
-            elect(expression)?
-                .iter()
-                .map(|licence| licence.spdx)
-                .collect(),
-        )
-    }
-
-    #[test]
-    fn one_licence_is_taken_of_those_offered() {
-        assert_eq!(elected("Apache-2.0 OR MIT"), Some(vec!["MIT"]));
-        assert_eq!(elected("MIT/Apache-2.0"), Some(vec!["MIT"]));
-        assert_eq!(elected("Unlicense OR Apache-2.0"), Some(vec!["Apache-2.0"]));
-        let both = elected("(MIT OR Apache-2.0) AND Unicode-3.0");
-        assert_eq!(both, Some(vec!["MIT", "Unicode-3.0"]));
-        assert_eq!(elected("GPL-3.0-only"), None);
-        assert_eq!(elected("MIT AND GPL-3.0-only"), None);
-        assert_eq!(elected("(MIT AND GPL-3.0-only) OR Zlib"), None);
-        assert_eq!(elected(""), None);
-    }
-
-    #[test]
-    fn notices_and_text_are_told_apart() {
-        let text = "The MIT License\n\nCopyright (c) 2016 A\n (C) 2017 B\nCopyright notice:\n\n\
-                    Permission is hereby granted, free of\ncharge, to any person obtaining a copy\n\
-                    of this software and so on\n\n";
-        let grant = read(&KNOWN[0], text).expect("a grant");
-        assert_eq!(grant.notices, ["Copyright (c) 2016 A", "(C) 2017 B"]);
-        let body = grant.body.expect("a body");
-        assert!(
-            body.starts_with("Permission") && body.ends_with("so on"),
-            "{body}"
-        );
-        assert_eq!(read(&KNOWN[1], text), None);
-    }
-
-    #[test]
-    fn an_unknown_licence_stops_the_packaging() {
-        let item = Crate {
-            name: "a".into(),
-            version: "1.0.0".into(),
-            expression: "SSPL-1.0".into(),
-            ..Crate::default()
+    fn licences() -> Licences {
+        let licence = |id: &str, text: &str, name: &str, authors: &[&str]| {
+            let package = json!({"name": name, "version": "1.0.0", "authors": authors});
+            json!({"id": id, "text": text, "used_by": [{"crate": package}]})
         };
-        let error = format!("{:#}", grants(&item).unwrap_err());
-        assert!(
-            error.contains("a 1.0.0") && error.contains("SSPL-1.0"),
-            "{error}"
-        );
+        let licences = [
+            licence(APACHE, "1. Definitions", "a", &[]),
+            licence(APACHE, "1. Definitions, appendix", "b", &[]),
+            licence("MIT", "Copyright <holders>", "c", &["B <b@c.de>"]),
+        ];
+        Licences {
+            about: json!({"licenses": licences}),
+        }
+    }
+
+    #[test]
+    fn every_crate_has_a_text() {
+        let file = licences().file(Form::Complete);
+        for part in [
+            "\na 1.0.0\nLicence: Apache-2.0\n\n1. Definitions\n",
+            "\nb 1.0.0\nLicence: Apache-2.0\n\nThe text is above.\n",
+            "\nc 1.0.0, by B <b@c.de>\nLicence: MIT\n\nCopyright <holders>\n",
+        ] {
+            assert!(file.contains(part), "{part}\nis not in\n{file}");
+        }
+    }
+
+    #[test]
+    fn debian_has_the_apache_licence_in_a_common_place() {
+        let file = licences().file(Form::Debian);
+        assert!(file.contains("common-licenses/Apache-2.0") && !file.contains("1. Definitions"));
+    }
+
+    #[test]
+    fn licences_are_an_expression() {
+        let expected = "PostgreSQL AND Apache-2.0 AND MIT AND Unicode-3.0";
+        assert_eq!(licences().expression(), expected);
     }
 }

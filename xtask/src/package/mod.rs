@@ -1,24 +1,21 @@
 //! `cargo xtask package`: files for users who build nothing themselves, and the source archive for
 //! those who do. The same commit and compiler give the same bytes in any folder.
 mod build;
-mod copyright;
 mod deb;
-mod image;
 mod licences;
-mod linked;
 mod release;
 mod source;
 mod stage;
 mod tarball;
 mod wheel;
 
-pub use wheel::write_licences;
+pub use wheel::{build_wheel, write_licences};
 
+use crate::cargo;
 use crate::extension;
 use crate::setup::{self, PgChoice};
-use crate::{cargo, ui};
 use anyhow::{Context, Result};
-use copyright::Form;
+use licences::Licences;
 use neardup_pgserver::PgConfig;
 use release::Release;
 use std::fs;
@@ -28,11 +25,9 @@ use std::process::ExitCode;
 /// Options of the command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The packages to make; deb wants dpkg-deb and dpkg-shlibdeps
+    /// The packages to make; deb needs dpkg-dev
     #[arg(long, value_enum, value_delimiter = ',')]
-    #[arg(default_values_t = [
-        Format::Deb, Format::Tarball, Format::Source, Format::Image, Format::Wheel
-    ])]
+    #[arg(default_values_t = [Format::Deb, Format::Tarball, Format::Source, Format::Wheel])]
     format: Vec<Format>,
     /// The folder for the packages [default: target/package]
     #[arg(long, value_name = "FOLDER")]
@@ -48,8 +43,6 @@ enum Format {
     Tarball,
     /// The archive of the sources for PGXN, and a specification for rpmbuild
     Source,
-    /// Folders from which container images are built, for each version of the server
-    Image,
     /// The wheel of the package for Python; maturin comes from PyPI
     Wheel,
 }
@@ -61,10 +54,7 @@ struct Built {
     library: PathBuf,
     /// Control file and SQL scripts.
     share: Vec<PathBuf>,
-    /// The licences of everything in the library, in Debian's format with all texts.
-    copyright: String,
-    /// The same for Debian, which has some texts in a common place.
-    debian_copyright: String,
+    licences: Licences,
 }
 
 /// Makes the packages that the options ask for, for each version chosen, and prints their paths.
@@ -88,19 +78,13 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     if wants(Format::Wheel) {
         made.push(wheel::make(&release, &work, output)?);
     }
-    let for_server = [Format::Deb, Format::Tarball, Format::Image];
-    if for_server.into_iter().any(wants) {
+    if wants(Format::Deb) || wants(Format::Tarball) {
         for server in servers(choice)? {
             let pg = setup::run(&server)?.pg;
             let built = build(&pg, &release, &work)?;
             let stage = work.join(format!("stage-pg{}", pg.major));
-            if wants(Format::Deb) || wants(Format::Image) {
-                deb::require_tools()?;
-                let package = deb::make(&built, &release, &stage.join("deb"), output)?;
-                if wants(Format::Image) {
-                    made.extend(image::make(&built, &release, &package, output)?);
-                }
-                made.push(package);
+            if wants(Format::Deb) {
+                made.push(deb::make(&built, &release, &stage.join("deb"), output)?);
             }
             if wants(Format::Tarball) {
                 made.push(tarball::make(&built, &release, &stage, output)?);
@@ -134,15 +118,10 @@ fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
     let library = target.join("neardup.so");
     build::strip(&artifacts.library, &library)?;
     build::ensure_no_paths(&library)?;
-    let crates = ui::step(
-        "Collecting the licences of the crates in the library",
-        || linked::in_extension(&feature),
-    )?;
     Ok(Built {
         major: pg.major,
         library,
         share: artifacts.share,
-        copyright: copyright::file(&crates, Form::Complete)?,
-        debian_copyright: copyright::file(&crates, Form::Debian)?,
+        licences: Licences::of_extension(&feature)?,
     })
 }

@@ -1,7 +1,7 @@
 //! The sources: an archive as PGXN wants it, and a specification for rpmbuild.
-use super::copyright::{self, Form};
+use super::licences::{Form, Licences};
 use super::release::Release;
-use super::{linked, stage};
+use super::stage;
 use crate::cargo::workspace;
 use crate::{program, ui};
 use anyhow::{Context, Result};
@@ -43,12 +43,12 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
     // The same crates are linked for every version of the server.
-    let crates = linked::in_extension(&format!("pg{}", SUPPORTED.start()))?;
-    let specification = specification(&release.version, &copyright::expression(&crates)?);
+    let licences = Licences::of_extension(&format!("pg{}", SUPPORTED.start()))?;
+    let specification = specification(&release.version, &licences.expression());
     stage::write(&spec, specification, 0o644)?;
-    let licences = output.join("COPYRIGHT");
-    stage::write(&licences, copyright::file(&crates, Form::Complete)?, 0o644)?;
-    Ok(vec![archive, spec, licences])
+    let copyright = output.join("COPYRIGHT");
+    stage::write(&copyright, licences.file(Form::Complete), 0o644)?;
+    Ok(vec![archive, spec, copyright])
 }
 
 /// The specification; rpm's own macros have braces, so what is filled in here has none.

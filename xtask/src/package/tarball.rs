@@ -1,5 +1,6 @@
 //! An archive with an installing script, for servers from elsewhere than Debian's packages.
 use super::Built;
+use super::licences::Form;
 use super::release::Release;
 use super::stage;
 use crate::cargo::workspace;
@@ -32,7 +33,8 @@ pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Re
         for file in ["LICENSE", "README.md", "CHANGELOG.md"] {
             stage::copy(&workspace().join(file), &folder.join(file), 0o644)?;
         }
-        stage::write(&folder.join("COPYRIGHT"), &built.copyright, 0o644)?;
+        let copyright = built.licences.file(Form::Complete);
+        stage::write(&folder.join("COPYRIGHT"), copyright, 0o644)?;
         let script = install_script(built.major, &release.version, machine);
         stage::write(&folder.join("install.sh"), script, 0o755)?;
         stage::archive(&parent, &name, release, &to)

@@ -1,11 +1,12 @@
 //! The wheel of the package for Python, by maturin, and the licences of the crates in it.
-use super::copyright::{self, Form};
+use super::licences::{Form, Licences};
 use super::release::Release;
-use super::{build, linked, stage};
+use super::{build, stage};
 use crate::cargo::workspace;
-use crate::program::run;
+use crate::program::{make_venv, run};
 use crate::ui;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -21,27 +22,24 @@ const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 /// Writes the file with the licences.
 ///
 /// # Errors
-/// If a crate's licence is not known, or the file cannot be written.
+/// If a crate's licence is not accepted, or the file cannot be written.
 pub fn write_licences() -> Result<ExitCode> {
-    stage::write(&workspace().join(COPYRIGHT), licences()?, 0o644)?;
+    let copyright = Licences::of_python_package()?.file(Form::Complete);
+    stage::write(&workspace().join(COPYRIGHT), copyright, 0o644)?;
     ui::note(format!("wrote {COPYRIGHT}"));
     Ok(ExitCode::SUCCESS)
-}
-
-fn licences() -> Result<String> {
-    copyright::file(&linked::in_python_package()?, Form::Complete)
 }
 
 /// Checks that the file with the licences, and the package's description, state those of the crates
 /// in `Cargo.lock`.
 fn ensure_current() -> Result<()> {
+    let licences = Licences::of_python_package()?;
     let found = fs::read_to_string(workspace().join(COPYRIGHT)).unwrap_or_default();
     ensure!(
-        found == licences()?,
+        found == licences.file(Form::Complete),
         "{COPYRIGHT} is not that of the crates in Cargo.lock: run cargo xtask licences"
     );
-    let all = copyright::expression(&linked::in_python_package()?)?;
-    let line = format!("license = \"{all}\"");
+    let line = format!("license = \"{}\"", licences.expression());
     let project = fs::read_to_string(workspace().join(PROJECT))?;
     let states = project.lines().any(|found| found == line);
     ensure!(states, "{PROJECT} does not have the line {line}");
@@ -57,22 +55,10 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<PathBuf> {
     let environment = maturin(work)?;
     let target = work.join("python");
     let made = work.join("stage-python");
-    stage::empty(&made)?;
     ui::heading("Building the package for Python (the first time takes some minutes)");
-    let mut maturin = Command::new(environment.join("bin/maturin"));
-    maturin
-        .args(["build", "--release", "--locked", "--manifest-path"])
-        .arg(workspace().join("python/Cargo.toml"))
-        .arg("--interpreter")
-        .arg(environment.join("bin/python"))
-        .arg("--target-dir")
-        .arg(&target)
-        .arg("--out")
-        .arg(&made)
-        .envs(build::variables(None, release, &target)?);
-    run(&mut maturin).context("maturin cannot make the wheel")?;
-
-    let wheel = with_ending(&made, "whl")?;
+    let mut variables = build::variables(None, release, &target)?;
+    variables.push(("CARGO_TARGET_DIR", target.into()));
+    let wheel = build_wheel(&environment, &made, &variables)?;
     let tree = made.join("tree");
     let mut unzip = Command::new("python3");
     run(unzip.args(["-m", "zipfile", "-e"]).args([&wheel, &tree]))?;
@@ -97,6 +83,27 @@ fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     }
 }
 
+/// Builds the wheel into the folder `made` with the maturin of a virtual environment, and with this
+/// environment for cargo. Returns its path.
+pub fn build_wheel(
+    environment: &Path,
+    made: &Path,
+    variables: &[(&str, OsString)],
+) -> Result<PathBuf> {
+    stage::empty(made)?;
+    let mut maturin = Command::new(environment.join("bin/maturin"));
+    maturin
+        .args(["build", "--release", "--locked", "--manifest-path"])
+        .arg(workspace().join("python/Cargo.toml"))
+        .arg("--interpreter")
+        .arg(environment.join("bin/python"))
+        .arg("--out")
+        .arg(made)
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    run(&mut maturin).context("maturin cannot make the wheel")?;
+    with_ending(made, "whl")
+}
+
 /// A virtual environment with the pinned maturin, made at the first call.
 fn maturin(work: &Path) -> Result<PathBuf> {
     let pin = PINS.lines().find(|line| line.starts_with("maturin=="));
@@ -104,17 +111,11 @@ fn maturin(work: &Path) -> Result<PathBuf> {
     let folder = work.join(pin.replace("==", "-"));
     if !folder.join("bin/maturin").is_file() {
         ui::step(format!("Installing {pin}"), || {
-            run(Command::new("python3")
-                .args(["-m", "venv", "--clear"])
-                .arg(&folder))?;
-            let install = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
-            run(Command::new(folder.join("bin/python"))
-                .args(install)
-                .arg(pin))
+            make_venv(&folder, &[pin.as_ref()])
         })
         .context(
             "the wheel needs python3 with venv and maturin from PyPI; \
-             `--format deb,tarball,source,image` makes the others",
+             `--format deb,tarball,source` makes the others",
         )?;
     }
     Ok(folder)
@@ -123,9 +124,30 @@ fn maturin(work: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cargo::cargo;
+    use crate::program::output;
 
+    /// A cheap part of [`ensure_current`], without cargo-about.
     #[test]
     fn licences_are_those_of_the_crates() -> Result<()> {
-        ensure_current()
+        let copyright = fs::read_to_string(workspace().join(COPYRIGHT))?;
+        let tree = output(
+            cargo()
+                .args(["tree", "--locked", "--package", "neardup-python"])
+                .args(["--edges", "normal,no-proc-macro", "--prefix", "none"])
+                .args(["--format", "{p}"]),
+        )?;
+        // A path follows the version of neardup's own crates.
+        for line in tree.lines().filter(|line| !line.contains('/')) {
+            let mut words = line.split(' ');
+            let (name, version) = (words.next(), words.next().context("a version")?);
+            let part = format!(
+                "\n{} {}",
+                name.context("a name")?,
+                version.trim_start_matches('v')
+            );
+            assert!(copyright.contains(&part), "{part} is not in {COPYRIGHT}");
+        }
+        Ok(())
     }
 }

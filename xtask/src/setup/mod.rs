@@ -9,7 +9,7 @@ mod wheels;
 
 pub use apt::extract;
 pub use find::{PgChoice, installed};
-pub use packages::install_packages;
+pub use packages::{install_packages, os_release_field};
 
 use crate::ui;
 use anyhow::{Result, bail};

@@ -1,5 +1,5 @@
 //! Installing what is missing, or naming the command that does.
-use super::{Missing, Need, apt, sudo};
+use super::{Missing, Need, apt};
 use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::{PgConfig, is_root};
@@ -9,16 +9,6 @@ use std::process::{Command, Stdio};
 
 /// Read by Debian's PostgreSQL packages before they make a cluster and start a server on it.
 const CREATECLUSTER_DIR: &str = "/etc/postgresql-common/createcluster.d";
-
-/// The families of systems whose packages are known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum System {
-    Debian,
-    Fedora,
-    Suse,
-    Arch,
-    Other,
-}
 
 /// Installs `needs` by apt-get as root on Debian and its relatives.
 ///
@@ -38,11 +28,14 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
         );
         return Err(Missing(text).into());
     }
-    let system = System::here();
-    if system != System::Debian || !is_root() {
-        let how = match system.command(needs, debian_default_major()) {
-            Some(command) => format!("Install it with\n\n  {command}\n\nand run this again."),
-            None => "Install it with this system's package manager and run this again.".to_owned(),
+    let packages = debian_packages(needs, debian_default_major());
+    if !is_debian() || !is_root() {
+        let how = match is_debian() {
+            true => format!(
+                "Install it with\n\n  sudo apt-get install {}\n\nand run this again.",
+                packages.join(" ")
+            ),
+            false => "Install it with this system's package manager and run this again.".to_owned(),
         };
         let text = format!("the build needs what is not installed:\n{list}{how}");
         return Err(Missing(text).into());
@@ -52,7 +45,7 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
         "The build needs what is not installed:\n{list}==> Installing it with apt-get"
     ));
     let _no_cluster = NoCluster::announce(needs)?;
-    apt::install(&debian_packages(needs, debian_default_major()))
+    apt::install(&packages)
 }
 
 /// Installs packages of Debian and its relatives by apt-get, as root.
@@ -61,9 +54,8 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
 /// [`Missing`], which names the command, for anybody else and on other systems; and when apt-get
 /// fails.
 pub fn install_packages(names: &[&str]) -> Result<()> {
-    let system = System::here();
     let list = names.join(" ");
-    if system != System::Debian {
+    if !is_debian() {
         let text = format!("this needs packages of Debian or its relatives: {list}");
         return Err(Missing(text).into());
     }
@@ -79,7 +71,7 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     let package = format!("postgresql-server-dev-{}", pg.major);
     let how = match debian_version(&pg.version) {
-        Some(version) if System::here() == System::Debian => format!(
+        Some(version) if is_debian() => format!(
             "They are in {package}, version {version}. See which packages that would upgrade:\n\n  \
              apt-get install --simulate {package}={version}"
         ),
@@ -105,7 +97,7 @@ fn debian_version(version: &str) -> Option<&str> {
 
 /// Returns whether apt-get has the packages of this PostgreSQL.
 pub fn has_packages(pg: &PgConfig) -> bool {
-    System::here() == System::Debian && pg.has_server() && is_from_packages(pg)
+    is_debian() && pg.has_server() && is_from_packages(pg)
 }
 
 /// Returns whether the distribution's or PostgreSQL's own packages could have put it there.
@@ -113,90 +105,23 @@ fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
 }
 
-impl System {
-    fn here() -> Self {
-        Self::of(&fs::read_to_string("/etc/os-release").unwrap_or_default())
-    }
-
-    /// Reads the text of /etc/os-release.
-    fn of(os_release: &str) -> Self {
-        let field = |name: &str| -> String {
-            os_release
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
-                .unwrap_or_default()
-                .trim_matches('"')
-                .to_owned()
-        };
-        let names = format!("{} {}", field("ID"), field("ID_LIKE"));
-        let is = |wanted: &[&str]| names.split_whitespace().any(|name| wanted.contains(&name));
-        if is(&["debian", "ubuntu"]) {
-            Self::Debian
-        } else if is(&["fedora", "rhel", "centos"]) {
-            Self::Fedora
-        } else if is(&["suse", "opensuse"]) {
-            Self::Suse
-        } else if is(&["arch"]) {
-            Self::Arch
-        } else {
-            Self::Other
-        }
-    }
-
-    /// The command that installs `needs`, to be typed by the user.
-    fn command(self, needs: &[Need], default_major: Option<u32>) -> Option<String> {
-        let sudo = sudo();
-        let (tool, packages) = match self {
-            Self::Debian => ("apt-get install", debian_packages(needs, default_major)),
-            Self::Fedora => ("dnf install", FEDORA.of(needs)),
-            Self::Suse => ("zypper install", SUSE.of(needs)),
-            Self::Arch => ("pacman -S", ARCH.of(needs)),
-            Self::Other => return None,
-        };
-        Some(format!("{sudo}{tool} {}", packages.join(" ")))
-    }
+/// Returns whether this system is Debian or a relative.
+fn is_debian() -> bool {
+    let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    ["ID", "ID_LIKE"].iter().any(|name| {
+        let names = os_release_field(&os_release, name).unwrap_or_default();
+        names
+            .split(' ')
+            .any(|name| ["debian", "ubuntu"].contains(&name))
+    })
 }
 
-/// Package names of a system that has one version of PostgreSQL.
-struct Names {
-    server: &'static [&'static str],
-    headers: &'static [&'static str],
-    libclang: &'static [&'static str],
-}
-
-const FEDORA: Names = Names {
-    server: &["postgresql-server", "postgresql-contrib"],
-    headers: &["postgresql-server-devel"],
-    libclang: &["clang-devel"],
-};
-const SUSE: Names = Names {
-    server: &["postgresql-server", "postgresql-contrib"],
-    headers: &["postgresql-server-devel"],
-    libclang: &["clang-devel"],
-};
-const ARCH: Names = Names {
-    server: &["postgresql"],
-    headers: &["postgresql"],
-    libclang: &["clang"],
-};
-
-impl Names {
-    fn of(&self, needs: &[Need]) -> Vec<String> {
-        let mut all: Vec<String> = Vec::new();
-        for need in needs {
-            let names = match need {
-                Need::Server(_) => self.server,
-                Need::Headers(_) => self.headers,
-                Need::Libclang => self.libclang,
-            };
-            for name in names {
-                if !all.iter().any(|other| other == name) {
-                    all.push((*name).to_owned());
-                }
-            }
-        }
-        all
-    }
+/// Value of a field in the text of /etc/os-release.
+pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut values = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    values.next().map(|value| value.trim_matches('"'))
 }
 
 /// Debian has packages per version; without any PostgreSQL it is the distribution's own version.
@@ -276,18 +201,11 @@ mod tests {
     const ALL: [Need; 3] = [Need::Server(None), Need::Headers(None), Need::Libclang];
 
     #[test]
-    fn knows_the_systems() {
-        assert_eq!(System::of("NAME=x\nID=debian\n"), System::Debian);
-        assert_eq!(
-            System::of("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"),
-            System::Debian
-        );
-        assert_eq!(
-            System::of("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n"),
-            System::Fedora
-        );
-        assert_eq!(System::of("ID=nixos\n"), System::Other);
-        assert_eq!(System::of(""), System::Other);
+    fn reads_the_systems_names() {
+        let text = "NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n";
+        assert_eq!(os_release_field(text, "ID"), Some("linuxmint"));
+        assert_eq!(os_release_field(text, "ID_LIKE"), Some("ubuntu debian"));
+        assert_eq!(os_release_field("", "ID"), None);
     }
 
     #[test]
@@ -326,11 +244,6 @@ mod tests {
             assert_eq!(debian_version(text), Some(version));
         }
         assert_eq!(debian_version("PostgreSQL 18.1"), None);
-    }
-
-    #[test]
-    fn one_package_is_named_once() {
-        assert_eq!(ARCH.of(&ALL), ["postgresql", "clang"]);
     }
 
     #[test]

@@ -21,34 +21,36 @@ struct Suite {
     scripts: (&'static str, &'static str),
 }
 
+const REGRESS: Suite = Suite {
+    name: "regress",
+    program: "regress/pg_regress",
+    scripts: ("sql", "sql"),
+};
+const ISOLATION: Suite = Suite {
+    name: "isolation",
+    program: "isolation/pg_isolation_regress",
+    scripts: ("specs", "spec"),
+};
+
+/// Returns whether filters (none: everything) select a test of this module.
+pub fn are_selected(filters: &[String]) -> Result<bool> {
+    Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
+}
+
 /// Runs tests/regress: SQL scripts whose output is compared.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
-    let suite = Suite {
-        name: "regress",
-        program: "regress/pg_regress",
-        scripts: ("sql", "sql"),
-    };
-    suite.run(private, server, filters)
+    REGRESS.run(private, server, filters)
 }
 
 /// Runs tests/isolation: concurrent sessions in every order that the specs name.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
-    let suite = Suite {
-        name: "isolation",
-        program: "isolation/pg_isolation_regress",
-        scripts: ("specs", "spec"),
-    };
-    suite.run(private, server, filters)
+    ISOLATION.run(private, server, filters)
 }
 
 impl Suite {
     fn run(&self, private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
         let input = workspace().join("tests").join(self.name);
-        let (folder, ending) = self.scripts;
-        let tests: Vec<String> = scripts(&input.join(folder), ending)?
-            .into_iter()
-            .filter(|test| is_selected(&format!("{}/{test}", self.name), filters))
-            .collect();
+        let tests = self.tests(filters)?;
         let selected = tests.len();
         let tests = self.possible(tests, private)?;
         let mut counts = Counts {
@@ -103,6 +105,15 @@ impl Suite {
             show_differences(&output, status, missing);
         }
         Ok(counts)
+    }
+
+    /// The names of the tests that filters select.
+    fn tests(&self, filters: &[String]) -> Result<Vec<String>> {
+        let (folder, ending) = self.scripts;
+        let folder = workspace().join("tests").join(self.name).join(folder);
+        let mut tests = scripts(&folder, ending)?;
+        tests.retain(|test| is_selected(&format!("{}/{test}", self.name), filters));
+        Ok(tests)
     }
 
     /// The program and the folder of the psql that it calls: the server's own, or if they are not

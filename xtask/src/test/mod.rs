@@ -1,71 +1,64 @@
-//! `cargo xtask test`: everything that can fail, counted.
+//! `cargo xtask test`: runs the tests and counts them.
+mod counts;
 mod golden;
 mod node;
-mod packages;
+mod programs;
 mod python;
+mod rust;
+mod selection;
 mod sqlx;
 
-pub use packages::provide;
+pub use rust::provide;
 
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
 use crate::{signals, ui};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use counts::Counts;
 use neardup_pgserver::{SUPPORTED, Server, stop_leftovers};
-use std::fmt;
-use std::ops::AddAssign;
+use rust::RustTests;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// The name of the shared server, and the beginning of the names of those that tests make.
 const PURPOSE: &str = "test";
 
-/// Number of tests by outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            passed,
-            failed,
-            skipped,
-        } = self;
-        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
-    }
-}
-
-/// Extent of a run.
+/// Extent of a run on one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
-    /// All tests but one.
-    Usual,
-    /// The example with sqlx too, whose crates take long to build.
-    WithSqlx,
+struct Extent {
+    /// Runs the tests of the packages that need no server too.
+    pure: bool,
+    /// Runs the example with sqlx too, whose crates take long to build.
+    sqlx: bool,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-    }
+impl Extent {
+    const USUAL: Self = Self {
+        pure: true,
+        sqlx: false,
+    };
 }
 
 /// Runs the tests that `filters` select, all when there are none, and prints the count; a line
-/// for each version in the end if several are chosen.
+/// for each version in the end if several are chosen. Omits the packages that need no server if
+/// `server_only`.
 ///
 /// `citus` is the folder that Citus was installed below; without it Citus is not tested.
-pub fn command(choice: &PgChoice, filters: &[String], citus: Option<&Path>) -> Result<ExitCode> {
+pub fn command(
+    choice: &PgChoice,
+    filters: &[String],
+    server_only: bool,
+    citus: Option<&Path>,
+) -> Result<ExitCode> {
+    let extent = Extent {
+        pure: !server_only,
+        ..Extent::USUAL
+    };
     if choice.pg.len() > 1 {
         ensure!(citus.is_none(), "--citus is for one version of the server");
-        return on_each(&choice.pg, filters, Extent::Usual);
+        return on_each(&choice.pg, filters, extent);
     }
-    let (_, counts) = on_one(choice, filters, Extent::Usual, citus)?;
+    let (_, counts) = on_one(choice, filters, extent, citus)?;
     println!("{counts}");
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
@@ -83,16 +76,21 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     } else {
         &choice.pg
     };
-    on_each(majors, filters, Extent::WithSqlx)
+    let extent = Extent {
+        sqlx: true,
+        ..Extent::USUAL
+    };
+    on_each(majors, filters, extent)
 }
 
-/// Runs the tests on one version after the other. A version that cannot be had or built is a line
-/// in the table as well, and a failure.
-fn on_each(majors: &[u32], filters: &[String], extent: Extent) -> Result<ExitCode> {
+/// Runs the tests on one version after the other, and those that need no server on the first. A
+/// version that cannot be had or built is a line in the table as well, and a failure.
+fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
-    for major in majors {
+    for (number, major) in majors.iter().enumerate() {
         ui::heading(format!("PostgreSQL {major}"));
+        extent.pure &= number == 0;
         match on_one(&PgChoice::major(*major), filters, extent, None) {
             Ok((version, counts)) => {
                 all_passed &= counts.failed == 0;
@@ -120,7 +118,7 @@ fn on_one(
     let private = private::prepare_with(choice, citus)?;
     let counts = with_server(&private, |server| run(&private, server, filters, extent))?;
     signals::wait_if_interrupted();
-    if counts == Counts::default() && !filters.is_empty() {
+    if counts == Counts::default() && !filters.is_empty() && extent.pure {
         bail!("no test has a name that contains {}", filters.join(" or "));
     }
     Ok((private.pg.version, counts))
@@ -131,7 +129,7 @@ fn on_one(
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),
-        _ => run(private, server, filters, Extent::Usual),
+        _ => run(private, server, filters, Extent::USUAL),
     })?;
     println!("{}: {counts}", private.pg.version);
     Ok(counts.failed == 0)
@@ -141,7 +139,7 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
 fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
     let dir = private.instance.data_root.clone();
     let lock = private::take(&dir, PURPOSE)?;
-    let server = start(private)?;
+    let server = start(private, PURPOSE)?;
     let counts = tests(&server);
     drop(server);
     // Tests that were killed leave the servers that they made.
@@ -150,27 +148,56 @@ fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>)
     counts
 }
 
+/// Runs the tests of all kinds at once: some compute, and others wait.
 fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
-    let mut counts = packages::run(private, server, filters)?;
-    counts += golden::regress(private, server, filters)?;
-    counts += golden::isolation(private, server, filters)?;
+    let selected = selection::packages(filters, extent.pure)?;
+    let rust = RustTests::build(private, server, &selected)?;
+    let mut counts = std::thread::scope(|scope| -> Result<Counts> {
+        let running = [
+            scope.spawn(|| rust.waiting()),
+            scope.spawn(|| rust.over_connections()),
+            scope.spawn(|| golden(private, filters)),
+            scope.spawn(|| rust.pure()),
+        ];
+        let mut counts = Counts::default();
+        for tests in running {
+            counts += tests.join().ok().context("a thread panicked")??;
+        }
+        Ok(counts)
+    })?;
+    rust.count_skipped(&mut counts);
     let is_sqlx = |filter: &String| "sqlx".contains(filter.as_str());
-    if extent == Extent::WithSqlx && (filters.is_empty() || filters.iter().any(is_sqlx)) {
+    if extent.sqlx && (filters.is_empty() || filters.iter().any(is_sqlx)) {
         counts += sqlx::run(server)?;
     }
     Ok(counts)
 }
 
-fn start(private: &Private) -> Result<Server> {
-    ui::step("Starting the private server", || {
+/// Runs the golden files and the isolation tests, on a server of their own: transactions of other
+/// tests would change plans and what VACUUM removes.
+fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
+    if !golden::are_selected(filters)? {
+        return Ok(Counts::default());
+    }
+    let server = start(private, &format!("{PURPOSE}-golden"))?;
+    let mut counts = golden::regress(private, &server, filters)?;
+    counts += golden::isolation(private, &server, filters)?;
+    Ok(counts)
+}
+
+fn start(private: &Private, name: &str) -> Result<Server> {
+    ui::step("Starting a private server", || {
         let settings = [
             // The data are thrown away; a test that kills a server leaves the system running.
             ("fsync", "off"),
             ("max_connections", "200"),
+            // Parallel workers for all tests that run at once.
+            ("max_worker_processes", "64"),
+            ("max_parallel_workers", "64"),
             ("log_min_messages", "warning"),
             // At a moment of its own choice it would analyze a table, or hold up a VACUUM.
             ("autovacuum", "off"),
         ];
-        Server::create(&private.instance, PURPOSE, &settings)
+        Server::create(&private.instance, name, &settings)
     })
 }

@@ -1,5 +1,4 @@
-//! Packages for Node.js, which `tests/clients.rs`, `tests/drivers.rs` and `tests/report.rs` run,
-//! and a browser.
+//! Packages for Node.js and a browser, for modules of `tests/clients`.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
@@ -12,7 +11,7 @@ const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Parts of the names of tests that need the packages of clients.
 const CLIENTS: &[&str] = &["clients", "drivers", "node", "drizzle", "javascript"];
 /// Parts of the names of tests that need a browser.
-const BROWSER: &[&str] = &["report", "browser"];
+const BROWSER: &[&str] = &["clients", "report", "browser"];
 /// Names that Chromium has.
 const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 

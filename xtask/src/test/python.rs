@@ -1,8 +1,8 @@
 //! Packages for Python: drivers and ORMs from the registry, and neardup's own from its wheel.
 use crate::cargo::{target_dir, workspace};
-use crate::program::run;
-use crate::ui;
-use anyhow::{Context, Result, ensure};
+use crate::program::{make_venv, run};
+use crate::{package, ui};
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +13,7 @@ const MODULES: [&str; 6] = [
     "wheel",
     "clients",
     "engines",
-    "distributed_times",
+    "distributed::times",
 ];
 
 /// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
@@ -72,7 +72,9 @@ fn environment() -> Result<PathBuf> {
     let done = folder.join("requirements.txt");
     let wanted = std::fs::read(&pins)?;
     if std::fs::read(&done).ok() != Some(wanted) || !interpreter(&folder).exists() {
-        ui::step("Installing packages for Python", || install(&folder, &pins))?;
+        ui::step("Installing packages for Python", || {
+            make_venv(&folder, &["--requirement".as_ref(), pins.as_ref()])
+        })?;
         // Last: it says that all is there.
         std::fs::copy(&pins, &done)?;
     }
@@ -83,49 +85,21 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-fn install(folder: &Path, pins: &Path) -> Result<()> {
-    let venv = ["-m", "venv", "--clear"].map(Path::new);
-    run(Command::new("python3").args(venv).arg(folder))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
-    run(Command::new(interpreter(folder))
-        .args(pip)
-        .args([Path::new("--requirement"), pins]))
-}
-
 /// Builds the wheel with maturin, installs it unless it is the one that is installed, and returns
 /// the interpreter that has it.
 fn wheel(folder: &Path) -> Result<PathBuf> {
     let python = interpreter(folder);
     let (made, installed) = (folder.join("wheel"), folder.join("installed.whl"));
-    if made.exists() {
-        std::fs::remove_dir_all(&made)?;
-    }
-    ui::step("Building the package for Python", || {
-        run(Command::new(folder.join("bin/maturin"))
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--locked",
-                "--manifest-path",
-            ])
-            .arg(workspace().join("python/Cargo.toml"))
-            .arg("--interpreter")
-            .arg(&python)
-            .arg("--out")
-            .arg(&made))
+    let wheel = ui::step("Building the package for Python", || {
+        package::build_wheel(folder, &made, &[])
     })?;
-    let wheels: Vec<PathBuf> = std::fs::read_dir(&made)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<std::io::Result<_>>()?;
-    ensure!(wheels.len() == 1, "not one wheel, but {wheels:?}");
-    let bytes = std::fs::read(&wheels[0])?;
+    let bytes = std::fs::read(&wheel)?;
     if std::fs::read(&installed).ok().as_ref() != Some(&bytes) {
         let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"];
         run(Command::new(&python)
             .args(pip)
             .arg("--force-reinstall")
-            .arg(&wheels[0]))
+            .arg(&wheel))
         .context("cannot install the wheel")?;
         std::fs::write(&installed, &bytes)?;
     }

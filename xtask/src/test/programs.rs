@@ -1,0 +1,138 @@
+//! Test programs in Rust: cargo builds them, and this module runs them, several at once.
+use super::Counts;
+use super::selection::{Package, Selected};
+use crate::cargo::{cargo, workspace};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Variable that makes test programs show the time of each test.
+const TIMES: &str = "NEARDUP_TEST_TIMES";
+
+/// Test program of a package.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    pub package: &'static Package,
+    /// Name of the target: the library, or a file in the package's folder `tests`.
+    pub target: String,
+    pub path: PathBuf,
+}
+
+impl Program {
+    /// Name for the lines that the program prints.
+    pub fn title(&self) -> String {
+        match self.package.name.replace('-', "_") == self.target {
+            true => self.package.name.to_owned(),
+            false => format!("{}, {}", self.package.name, self.target),
+        }
+    }
+
+    /// Call of the program with a list of filters, from the folder in which cargo runs it.
+    pub fn command(&self, filters: &[String]) -> Command {
+        let folder = workspace().join(self.package.folder);
+        let mut command = Command::new(&self.path);
+        command.args(filters).current_dir(&folder);
+        command.env("CARGO_MANIFEST_DIR", folder);
+        if std::env::var_os(TIMES).is_some() {
+            // libtest reports times only as an unstable option.
+            command.env("RUSTC_BOOTSTRAP", "1");
+            command.args(["-Zunstable-options", "--report-time"]);
+        }
+        command
+    }
+}
+
+/// Builds the test programs of these packages.
+///
+/// # Errors
+///
+/// If one of them does not compile.
+pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
+    if packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]);
+    // One call for all packages. A package built apart has dependencies with other features, which
+    // cargo would build again.
+    for Selected { package, .. } in packages {
+        command.args(["--package", package.name]);
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(
+        output.status.success(),
+        "the tests could not be built; cargo says why above"
+    );
+    let mut programs = Vec::new();
+    for line in output.stdout.lines() {
+        let message = serde_json::from_str(&line?).context("cannot read a message of cargo")?;
+        programs.extend(program_of(&message, packages));
+    }
+    Ok(programs)
+}
+
+/// Returns the test program that a message of cargo reports, if any.
+fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
+    let path = message["executable"].as_str()?;
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let is_of = |selected: &&Selected| folder.ends_with(selected.package.folder);
+    Some(Program {
+        package: packages.iter().find(is_of)?.package,
+        target: message["target"]["name"].as_str()?.to_owned(),
+        path: PathBuf::from(path),
+    })
+}
+
+/// Runs a test program and counts its tests. Prints a line for each test when it ends, and the
+/// reports of failed tests together in the end, so that those of concurrent programs do not mix.
+///
+/// # Errors
+///
+/// If it cannot be run.
+pub fn run(title: &str, mut command: Command) -> Result<Counts> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {title}"))?;
+    let (mut counts, mut rest) = (Counts::default(), String::new());
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            if line.starts_with("test ") && !line.starts_with("test result: ") {
+                println!("{title}: {line}");
+            } else if !is_noise(&line) {
+                rest += &format!("{line}\n");
+            }
+            counts += Counts::of_line(&line);
+        }
+    }
+    let status = child.wait()?;
+    if !rest.is_empty() {
+        print!("{title}:\n{rest}");
+    }
+    if !status.success() && counts.failed == 0 {
+        eprintln!("{title} ended ({status}) without naming a test; counted as one failure");
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+/// Returns whether a line says nothing: a filtered run has many programs without a test.
+fn is_noise(line: &str) -> bool {
+    line.is_empty() || line.starts_with("running ") || line.starts_with("test result: ok. 0 passed")
+}

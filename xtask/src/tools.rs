@@ -1,0 +1,51 @@
+//! Programs of crates.io that a command needs, in pinned versions.
+use crate::cargo::{cargo, target_dir};
+use crate::program::output;
+use crate::ui;
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A program of crates.io.
+pub struct Tool {
+    /// The name of its package and of its program.
+    pub name: &'static str,
+    pub version: &'static str,
+    /// More options for `cargo install`.
+    pub options: &'static [&'static str],
+}
+
+impl Tool {
+    /// Returns the program: the one on PATH if it has this version, else one below `target/tools`,
+    /// which the first call installs.
+    ///
+    /// # Errors
+    /// If cargo cannot install it.
+    pub fn provide(&self) -> Result<PathBuf> {
+        let Self { name, version, .. } = self;
+        let root = target_dir()?
+            .join("tools")
+            .join(format!("{name}-{version}"));
+        let own = root.join("bin").join(name);
+        for program in [PathBuf::from(name), own.clone()] {
+            let found = output(Command::new(&program).arg("--version"));
+            if found.is_ok_and(|found| found.ends_with(version)) {
+                return Ok(program);
+            }
+        }
+        ui::heading(format!("Installing {name} {version} (takes some minutes)"));
+        let status = cargo()
+            .args(["install", name, "--version", version, "--locked"])
+            .args(self.options)
+            .arg("--root")
+            .arg(&root)
+            // Beside the workspace's own builds, which have other settings for the same packages.
+            .arg("--target-dir")
+            .arg(root.join("build"))
+            .status()
+            .context("cannot run cargo")?;
+        ensure!(status.success(), "cargo install {name} failed ({status})");
+        std::fs::remove_dir_all(root.join("build")).context("cannot remove the tool's build")?;
+        Ok(own)
+    }
+}
