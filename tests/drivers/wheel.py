@@ -292,7 +292,7 @@ def documentation(_):
     assert licences.keys() >= {"LICENSE", "LICENSE-jieba.md", "COPYRIGHT"}, licences
     copyright = licences["COPYRIGHT"].locate().read_text()
     assert copyright == (ROOT / "python/COPYRIGHT").read_text()
-    assert "\nFiles: crates/pyo3-" in copyright and "\nLicense: Expat\n Permission" in copyright
+    assert "\npyo3 0." in copyright and "\nLicence: MIT\n\n" in copyright
 
 
 def main():

@@ -4,7 +4,6 @@ use anyhow::{Result, bail};
 use neardup_tests::Database;
 use postgres::error::SqlState;
 use postgres::{Client, Error};
-use std::time::{Duration, Instant};
 
 /// Attempts to cancel a statement while it runs.
 const ATTEMPTS: u32 = 20;
@@ -74,20 +73,4 @@ pub fn time_out(client: &mut Client, statement: &str, undo: &str) -> Result<Resu
         client.batch_execute(undo)?;
     }
     bail!("nothing ends {statement}");
-}
-
-/// Waits until `condition`, a query, answers true.
-///
-/// # Errors
-/// When it has not come true after a time in which even a machine that stalls gets there.
-pub fn wait_until(client: &mut Client, condition: &str) -> Result<()> {
-    const LONGEST: Duration = Duration::from_secs(180);
-    let start = Instant::now();
-    while !value::<bool>(client, condition)? {
-        if start.elapsed() > LONGEST {
-            bail!("it never came to be that {condition}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }

@@ -22,8 +22,8 @@ impl Random {
         self.bits() % limit
     }
 
-    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
+    pub fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize].clone()
     }
 
     /// A value at most `distance` bits away from `center`.

@@ -7,6 +7,7 @@ pub mod oracle;
 pub mod roles;
 pub mod skip;
 pub mod table;
+pub mod waiting;
 pub mod workload;
 
 /// Result of a test.

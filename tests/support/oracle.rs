@@ -1,10 +1,9 @@
 //! The oracle: what the index answers is what the sequential scan answers, each row once.
 use super::data::{Probe, RADII, probes};
 use super::table::{Table, Type, value};
+use super::waiting::poll;
 use anyhow::{Context, Result, bail, ensure};
 use postgres::{GenericClient, SimpleQueryMessage};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Way to run a query. `jit` is off because the cost of what is disabled would turn it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +70,13 @@ fn is_too_new(client: &mut impl GenericClient, index: &str) -> Result<bool> {
     )
 }
 
+/// Waits until no transaction is older than the index, in any database of the server.
+pub fn until_old_enough(client: &mut impl GenericClient, index: &str) -> Result<()> {
+    poll("no older transaction runs", || {
+        Ok(!is_too_new(client, index)?)
+    })
+}
+
 /// Makes the session plan a query in this way, on this index. Returns the plan if it is another.
 fn other_plan(
     client: &mut impl GenericClient,
@@ -78,21 +84,17 @@ fn other_plan(
     index: &str,
     query: &str,
 ) -> Result<Option<String>> {
-    const LONGEST: Duration = Duration::from_secs(300);
     way.set(client)?;
-    let start = Instant::now();
-    loop {
+    let mut other = None;
+    // Other tests have transactions in other databases of the same server.
+    poll("the planner may use the index", || {
         let plan = plan(client, query)?;
         // A condition that the planner itself finds false needs no index.
-        if plan.contains("One-Time Filter: false") || plan.contains(&way.mark(index)) {
-            return Ok(None);
-        }
-        // Other tests have transactions in other databases of the same server.
-        if !is_too_new(client, index)? || start.elapsed() > LONGEST {
-            return Ok(Some(plan));
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
+        let is_this = plan.contains("One-Time Filter: false") || plan.contains(&way.mark(index));
+        other = (!is_this).then_some(plan);
+        Ok(is_this || !is_too_new(client, index)?)
+    })?;
+    Ok(other)
 }
 
 /// The number behind the first of these labels in what EXPLAIN prints.

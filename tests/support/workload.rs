@@ -1,14 +1,14 @@
 //! Workload: clients that insert, change, search, vacuum and build at once.
 use super::data::Random;
 use super::fixtures::{self, Fixture};
+use super::waiting::poll;
 use anyhow::{Context, Result, bail};
 use neardup_tests::connect;
 use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// Work that a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +164,10 @@ pub struct Busy {
     /// Its process on the server.
     pub backend: i32,
     doing: Mutex<&'static str>,
+    /// Number of statements that have ended.
+    done: AtomicU32,
+    /// True once the client works no more.
+    ended: AtomicBool,
 }
 
 impl Busy {
@@ -198,6 +202,8 @@ pub fn run<T>(
             job,
             backend: client.query_one("SELECT pg_backend_pid()", &[])?.get(0),
             doing: Mutex::new("nothing"),
+            done: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
         });
         clients.push(client);
     }
@@ -208,7 +214,11 @@ pub fn run<T>(
             .zip(clients)
             .zip(busy_clients)
             .map(|((seed, client), busy)| {
-                scope.spawn(move || work_until(done, client, busy, seed, (strict, may_end)))
+                scope.spawn(move || {
+                    let result = work_until(done, client, busy, seed, (strict, may_end));
+                    busy.ended.store(true, Ordering::Relaxed);
+                    result
+                })
             })
             .collect();
         let paused = pause(busy_clients);
@@ -220,6 +230,24 @@ pub fn run<T>(
             result.with_context(|| format!("{}: {}", busy.job, busy.doing()))?;
         }
         paused
+    })
+}
+
+/// Returns whether each client has done this many statements, or one has ended with an error, which
+/// [`run`] returns.
+pub fn each_has_done(clients: &[Busy], statements: u32) -> bool {
+    let has_ended = |client: &Busy| client.ended.load(Ordering::Relaxed);
+    let has_done = |client: &Busy| client.done.load(Ordering::Relaxed) >= statements;
+    clients.iter().any(has_ended) || clients.iter().all(has_done)
+}
+
+/// Waits for [`each_has_done`].
+///
+/// # Errors
+/// When a statement takes for ever.
+pub fn until_each_has_done(clients: &[Busy], statements: u32) -> Result<()> {
+    poll("each client has done its statements", || {
+        Ok(each_has_done(clients, statements))
     })
 }
 
@@ -246,6 +274,7 @@ fn work_until(
             Err(error) if may_end && is_cut_off(&error) => return Ok(()),
             result => result.with_context(|| statement)?,
         }
+        busy.done.fetch_add(1, Ordering::Relaxed);
         if done.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -281,10 +310,4 @@ fn is_allowed(Job(work, place): Job, error: &anyhow::Error) -> bool {
         SqlState::T_R_SERIALIZATION_FAILURE | SqlState::SNAPSHOT_TOO_OLD => true,
         _ => false,
     })
-}
-
-/// Sleeps for a number of milliseconds.
-pub fn wait(milliseconds: u64) -> Result<()> {
-    std::thread::sleep(Duration::from_millis(milliseconds));
-    Ok(())
 }

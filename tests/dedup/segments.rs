@@ -1,0 +1,391 @@
+//! The recipes of docs/segments.md beside other transactions: no paragraph is lost, and none stays
+//! twice. The statements are those of the document.
+use crate::dedup::recipes::{begin, blocks, until_it_waits};
+use crate::support::Outcome;
+use crate::support::data::Random;
+use crate::support::table::value;
+use anyhow::{Context, Result, ensure};
+use neardup_tests::Database;
+use postgres::Client;
+
+const DOCUMENT: &str = "segments.md";
+
+/// The part of a section from these words to the end of a statement.
+fn statement(section: &str, start: &str, end: &str) -> Result<String> {
+    let at = section.find(start).with_context(|| format!("no {start}"))?;
+    let length = section[at..]
+        .find(end)
+        .with_context(|| format!("no {end}"))?
+        + end.len();
+    Ok(section[at..at + length].to_owned())
+}
+
+/// The tables, and the transaction that decides which paragraphs go.
+fn removal() -> Result<[String; 2]> {
+    let section = blocks(DOCUMENT, "Keep one copy of each")?.concat();
+    Ok([
+        statement(&section, "ALTER TABLE", "(id, ordinal));")?,
+        statement(&section, "BEGIN;", "COMMIT;")?,
+    ])
+}
+
+/// The trigger, and the statement that restores paragraphs that no document keeps.
+fn trigger() -> Result<[String; 2]> {
+    let section = blocks(DOCUMENT, "Keep it so: a trigger")?.concat();
+    Ok([
+        statement(&section, "CREATE INDEX", "keep_first_paragraphs();")?,
+        statement(
+            &section,
+            "UPDATE docs SET body = body",
+            "ORDER BY hash, id);",
+        )?,
+    ])
+}
+
+const SETUP: &str = r"CREATE TABLE docs (id int PRIMARY KEY, body text);
+    INSERT INTO docs VALUES
+    (1, E'one\n\nshared by all\n\nof 1 and 2'), (2, E'of 1 and 2\n\ntwo\n\nSHARED by all'),
+    (3, E'shared by  all\n\nthree'), (4, E'shared by all\n\nshared by all'),
+    (5, E'five'), (6, NULL);";
+
+/// Statements of another transaction meanwhile: it takes away or changes a document that keeps a
+/// paragraph, or one that loses some.
+const MEANWHILE: [&str; 6] = [
+    "SELECT",
+    "DELETE FROM docs WHERE id = 1",
+    "UPDATE docs SET body = 'quite another' WHERE id = 1",
+    "UPDATE docs SET body = E'new of 2\n\nof 1 and 2' WHERE id = 2",
+    "UPDATE docs SET body = E'shared by all\n\nfive\n\nsix' WHERE id = 6",
+    "DELETE FROM docs WHERE id IN (1, 3)",
+];
+
+/// The paragraphs of all documents.
+const PARAGRAPHS: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
+    FROM docs, neardup_segments(body)";
+
+/// Segments that are left.
+const LEFT: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
+    FROM docs, neardup_segments(coalesce(rest, body))";
+
+/// Number of paragraphs that more than one document is left with.
+const REPEATED: &str = "SELECT count(*) FROM (SELECT FROM docs, \
+    neardup_segments(coalesce(rest, body)) GROUP BY hash HAVING count(DISTINCT id) > 1) r";
+
+/// Number of removed paragraphs that the document which keeps them does not have.
+const MISSING: &str = "SELECT count(*) FROM removed r WHERE NOT EXISTS ( \
+    SELECT FROM paragraphs p JOIN docs d ON d.id = p.kept, \
+        neardup_segments(coalesce(d.rest, d.body)) s \
+    WHERE p.hash = r.hash AND s.hash = r.hash)";
+
+#[test]
+fn nothing_is_lost_beside_others() -> Outcome {
+    let [tables, sql] = removal()?;
+    for other in MEANWHILE {
+        let database = Database::create()?;
+        let (mut client, mut watcher) = (database.connect()?, database.connect()?);
+        client.batch_execute(&format!("{SETUP} {tables}"))?;
+        client.batch_execute(&format!("BEGIN; {other}"))?;
+        let recipe = begin(&database, &sql)?;
+        until_it_waits(&mut watcher, &recipe)?;
+        client.batch_execute("COMMIT")?;
+        recipe.join().expect("no panic").context(other)?;
+        let check = |client: &mut Client| -> Result<i64> {
+            let (all, left): (Vec<i64>, Vec<i64>) =
+                (value(client, PARAGRAPHS)?, value(client, LEFT)?);
+            ensure!(left == all, "{other}: {left:?}, not {all:?}");
+            ensure!(value::<i64>(client, REPEATED)? == 0, "{other}");
+            ensure!(value::<i64>(client, MISSING)? == 0, "{other}");
+            bytes_are_as_cut(client, Unit::Paragraph)?;
+            value(client, "SELECT count(*) FROM removed")
+        };
+        let removed = check(&mut client)?;
+        ensure!(removed > 0, "{other}");
+        // Twice: nothing more.
+        begin(&database, &sql)?.join().expect("no panic")?;
+        ensure!(check(&mut client)? == removed, "{other}");
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Paragraph,
+    Line,
+}
+
+/// A text without some of its lines or paragraphs, as the document says what is cut: by lines that
+/// end with a line feed.
+fn cut(body: &str, unit: Unit, ordinals: &[i32]) -> String {
+    let mut left = String::new();
+    let (mut ordinal, mut after_blank) = (0, true);
+    for line in body.split_inclusive('\n') {
+        let is_blank = line.trim().is_empty();
+        ordinal += i32::from(match unit {
+            Unit::Paragraph => !is_blank && after_blank,
+            Unit::Line => !is_blank,
+        });
+        after_blank = is_blank;
+        let stays = match unit {
+            Unit::Line if is_blank => true,
+            _ => !ordinals.contains(&ordinal),
+        };
+        left += if stays { line } else { "" };
+    }
+    left
+}
+
+/// Checks that each `rest` is all of the text but the paragraphs that were removed.
+fn bytes_are_as_cut(client: &mut Client, unit: Unit) -> Outcome {
+    let query = "SELECT id, body, rest, ARRAY(SELECT ordinal FROM removed r WHERE r.id = d.id) \
+        FROM docs d WHERE body IS NOT NULL";
+    for row in client.query(query, &[])? {
+        let (body, ordinals): (String, Vec<i32>) = (row.get(1), row.get(3));
+        let expected = (!ordinals.is_empty()).then(|| cut(&body, unit, &ordinals));
+        let rest: Option<String> = row.get(2);
+        ensure!(
+            rest == expected,
+            "document {}: {body:?} without {ordinals:?} is {rest:?}, not {expected:?}",
+            row.get::<_, i32>(0)
+        );
+    }
+    Ok(())
+}
+
+/// Paragraphs of code, Markdown and other scripts, some of them with spaces that must stay, and
+/// some that are equal but for spaces and case.
+const PIECES: [&str; 12] = [
+    "def area(self):\n        return self.width * self.height",
+    "    def area(self):\n        return self.width * self.height",
+    "\tif x:\n\t\treturn [\n\t\t    1,\n\t\t]",
+    "class Shape:\n    \"\"\"A shape.\n    \"\"\"\n    width = 0",
+    "- A list\n  - with *two* levels  \n    and a line end",
+    "    code {\r\n        of; Markdown\r\n    }",
+    "\u{200B}",
+    "\u{FEFF}\u{AD}",
+    "　图书馆昨天宣布。\n　　新的阅览室将开放。",
+    "Ünïcödé  LINE",
+    "ünïcödé line   ",
+    "e\u{301}te\u{301} \u{A0}2024",
+];
+const SEPARATORS: [&str; 5] = [
+    "\n\n",
+    "\r\n\r\n",
+    "\n \t\n\n",
+    "\n\u{3000}\u{A0}\n",
+    "\n\n\n\n",
+];
+const ENDS: [&str; 5] = ["", "\n", "\r\n", " \n\n", "\n\n  \t"];
+
+/// A text of some of the pieces, with one of its own.
+fn any_text(random: &mut Random, id: i32) -> String {
+    let mut text = random.pick(&["", "\n", "  \r\n", "\t"]).to_owned();
+    for _ in 0..random.below(7) {
+        text += random.pick(&PIECES);
+        text += random.pick(&SEPARATORS);
+    }
+    text + "    of " + &id.to_string() + random.pick(&ENDS)
+}
+
+fn insert_texts(client: &mut Client, number: i32, seed: u64) -> Outcome {
+    let mut random = Random::new(seed);
+    for id in 1..=number {
+        let body = any_text(&mut random, id);
+        client.execute("INSERT INTO docs (id, body) VALUES ($1, $2)", &[&id, &body])?;
+    }
+    Ok(())
+}
+
+const DIGEST: &str = "SELECT md5(string_agg(body, '|' ORDER BY id)) FROM docs";
+
+/// Runs the transaction for paragraphs and lines, in several sessions at once.
+#[test]
+fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
+    let [tables, sql] = removal()?;
+    for (unit, seed) in [(Unit::Paragraph, 1), (Unit::Line, 2)] {
+        let sql = match unit {
+            Unit::Paragraph => sql.clone(),
+            Unit::Line => (sql.replace("neardup_segments(body)", "neardup_segments(body, 'line')"))
+                .replace("r.id = d.id))", "r.id = d.id), 'line')"),
+        };
+        let database = Database::create()?;
+        let mut client = database.connect()?;
+        client.batch_execute(&format!(
+            "CREATE TABLE docs (id int PRIMARY KEY, body text); {tables}"
+        ))?;
+        insert_texts(&mut client, 80, seed)?;
+        let bodies: String = value(&mut client, DIGEST)?;
+        for _ in 0..2 {
+            let sessions = (0..3).map(|_| begin(&database, &sql));
+            let sessions: Vec<_> = sessions.collect::<Result<_>>()?;
+            for session in sessions {
+                session
+                    .join()
+                    .expect("no panic")
+                    .context(format!("{unit:?}"))?;
+            }
+            bytes_are_as_cut(&mut client, unit)?;
+            let removed: i64 = value(&mut client, "SELECT count(*) FROM removed")?;
+            ensure!(removed > 100, "{unit:?}: {removed}");
+            ensure!(
+                value::<String>(&mut client, DIGEST)? == bodies,
+                "{unit:?}: texts changed"
+            );
+        }
+        // When each text is the only one, it is whole again.
+        client.batch_execute("DELETE FROM docs WHERE id <> 80")?;
+        client.batch_execute(&sql)?;
+        let rest = "SELECT count(rest) FROM docs";
+        ensure!(
+            value::<i64>(&mut client, rest)? == 0,
+            "{unit:?}: not restored"
+        );
+    }
+    Ok(())
+}
+
+/// Runs the trigger and the statement that restores. In the end, the last document is left.
+#[test]
+fn the_trigger_changes_nothing_else() -> Outcome {
+    let ([tables, _], [setup, restore]) = (removal()?, trigger()?);
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TABLE docs (id int PRIMARY KEY, body text); {tables} {setup}"
+    ))?;
+    insert_texts(&mut client, 60, 3)?;
+    let bodies: String = value(&mut client, DIGEST)?;
+    for gone in (5..60).step_by(6) {
+        bytes_are_as_cut(&mut client, Unit::Paragraph)?;
+        ensure!(value::<i64>(&mut client, REPEATED)? == 0, "{gone}");
+        ensure!(value::<i64>(&mut client, MISSING)? == 0, "{gone}");
+        let (all, left): (Vec<i64>, Vec<i64>) =
+            (value(&mut client, PARAGRAPHS)?, value(&mut client, LEFT)?);
+        ensure!(left == all, "{gone}: something is lost");
+        if gone == 5 {
+            ensure!(
+                value::<String>(&mut client, DIGEST)? == bodies,
+                "texts changed"
+            );
+            // Keys may change.
+            client.batch_execute("UPDATE docs SET id = 1000 WHERE id = 1")?;
+        }
+        client.execute(
+            "DELETE FROM docs WHERE id <= $1 OR id = 1000 AND $1 > 20",
+            &[&gone],
+        )?;
+        client.batch_execute(&restore)?;
+    }
+    Ok(())
+}
+
+/// The second of two sessions with one paragraph waits, and then loses or keeps it.
+#[test]
+fn two_sessions_insert_the_same_paragraph() -> Outcome {
+    let ([table, _], [setup, _]) = (removal()?, trigger()?);
+    for (end, kept_by) in [("COMMIT", 10), ("ROLLBACK", 11)] {
+        let database = Database::create()?;
+        let (mut client, mut watcher) = (database.connect()?, database.connect()?);
+        client.batch_execute(&format!("{SETUP} {table} {setup}"))?;
+        client.batch_execute("BEGIN; INSERT INTO docs VALUES (10, E'ten\n\nThe new one.')")?;
+        let insert = "INSERT INTO docs VALUES (11, E'the NEW one.\n\neleven');";
+        let second = begin(&database, insert)?;
+        until_it_waits(&mut watcher, &second)?;
+        ensure!(!second.is_finished(), "it does not wait");
+        client.batch_execute(end)?;
+        second.join().expect("no panic")?;
+        let query = "SELECT array_agg(id) FROM docs, neardup_segments(coalesce(rest, body)) s \
+            WHERE lower(segment) = 'the new one.'";
+        let with: Vec<i32> = value(&mut client, query)?;
+        ensure!(with == [kept_by], "{end}: {with:?}");
+        let query =
+            "SELECT array_agg(kept) FROM removed JOIN paragraphs USING (hash) WHERE id = 11";
+        let removed: Option<Vec<i32>> = value(&mut client, query)?;
+        ensure!(
+            removed == (kept_by == 10).then(|| vec![10]),
+            "{end}: {removed:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Paragraphs of a few texts in another order each time.
+fn body(document: i32) -> String {
+    let number = |i: i32| (document * 7 + i * (document % 5 + 1)) % 13;
+    let shared = (0..6).map(|i| format!("Paragraph number {} of thirteen.", number(i)));
+    shared.collect::<Vec<_>>().join("\n\n") + &format!("\n\nOf {document} alone.")
+}
+
+/// Sessions that insert at once, of which each document is a transaction: none fails, each
+/// paragraph stays once, and after documents have gone and come back none is lost.
+#[test]
+fn many_sessions_insert_and_delete() -> Outcome {
+    let ([table, _], [setup, give_back]) = (removal()?, trigger()?);
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TABLE docs (id int PRIMARY KEY, body text); {table} {setup} \
+         CREATE TABLE arrived (id int, body text)"
+    ))?;
+    let each = |sql: fn(&mut Client, i32) -> Result<u64>| -> Outcome {
+        let sessions = (0..4).map(|session| {
+            let mut client = database.connect()?;
+            Ok(std::thread::spawn(move || -> Outcome {
+                (0..25).try_for_each(|n| sql(&mut client, n * 4 + session).map(drop))
+            }))
+        });
+        let sessions: Vec<_> = sessions.collect::<Result<_>>()?;
+        sessions
+            .into_iter()
+            .try_for_each(|session| session.join().expect("no panic"))
+    };
+    each(|client, id| {
+        client.execute("INSERT INTO arrived VALUES ($1, $2)", &[&id, &body(id)])?;
+        Ok(client.execute("INSERT INTO docs VALUES ($1, $2)", &[&id, &body(id)])?)
+    })?;
+    ensure!(
+        value::<i64>(&mut client, REPEATED)? == 0,
+        "a paragraph stays twice"
+    );
+    ensure!(
+        value::<i64>(&mut client, MISSING)? == 0,
+        "a paragraph is lost"
+    );
+    let paragraphs: Vec<i64> = value(&mut client, LEFT)?;
+    ensure!(paragraphs.len() == 113, "{}", paragraphs.len());
+    // Half of them go, and others get another text; then all that keep something for others go.
+    each(|client, id| match id % 4 {
+        0 | 1 => Ok(client.execute("DELETE FROM docs WHERE id = $1", &[&id])?),
+        2 => {
+            let new = format!(
+                "Another one of {id}.\n\nParagraph number {} of thirteen.",
+                id % 13
+            );
+            client.execute("UPDATE arrived SET body = $2 WHERE id = $1", &[&id, &new])?;
+            Ok(client.execute("UPDATE docs SET body = $2 WHERE id = $1", &[&id, &new])?)
+        }
+        _ => Ok(0),
+    })?;
+    client.batch_execute(
+        "DELETE FROM docs WHERE id IN (SELECT kept FROM paragraphs GROUP BY 1 HAVING count(*) > 1)",
+    )?;
+    // Of the documents that are left, no paragraph that they came with is lost.
+    let lost = "SELECT count(*) FROM arrived a JOIN docs USING (id), neardup_segments(a.body) s \
+        WHERE s.hash NOT IN (SELECT hash FROM docs, neardup_segments(coalesce(rest, body)))";
+    ensure!(
+        value::<i64>(&mut client, lost)? > 0,
+        "nothing to be given back"
+    );
+    ensure!(
+        value::<i64>(&mut client, REPEATED)? == 0,
+        "a paragraph stays twice beside deletions"
+    );
+    client.batch_execute(&give_back)?;
+    ensure!(value::<i64>(&mut client, lost)? == 0, "something is lost");
+    ensure!(
+        value::<i64>(&mut client, REPEATED)? == 0,
+        "a paragraph is given back twice"
+    );
+    // Once more: there is nothing left to give back.
+    ensure!(client.execute(&give_back, &[])? == 0, "given back again");
+    Ok(())
+}

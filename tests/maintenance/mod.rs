@@ -1,0 +1,14 @@
+//! Builds, changes and checks of indexes.
+mod bloat;
+mod builds;
+mod concurrency;
+mod corruption;
+mod dml;
+mod indexes;
+mod inspect;
+mod options;
+mod parallel_builds;
+mod parallel_loads;
+mod relations;
+mod server_commands;
+mod vacuums;

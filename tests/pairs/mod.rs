@@ -1,0 +1,7 @@
+//! Pairs, clusters and keys of whole tables.
+mod by_table;
+mod clusters;
+mod fingerprints;
+mod keys;
+mod whole_table;
+mod workers;

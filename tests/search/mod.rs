@@ -1,0 +1,13 @@
+//! Searches by the index: what they find, how the planner uses them, and in which order.
+mod arrays;
+pub mod forms;
+mod nearest;
+mod oracle;
+mod orders;
+mod plans;
+mod prepared;
+mod queries;
+mod scope_types;
+mod scopes;
+mod similarity;
+pub mod standing_scans;

@@ -1,0 +1,148 @@
+//! Triggers in the processes that apply changes of another server.
+use crate::support::Outcome;
+use crate::support::table::value;
+use crate::support::waiting::wait_until;
+use neardup_tests::{connect, own_server};
+
+/// A table whose near-duplicates the subscriber marks, one where it skips them, one that holds
+/// them, on both sides, and one whose trigger does not fire for rows that come by replication.
+const TABLES: &str = "CREATE EXTENSION neardup; \
+    CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
+    CREATE TABLE skipped (id bigint PRIMARY KEY, fp fingerprint); \
+    CREATE TABLE computed (id bigint PRIMARY KEY, body text, fp fingerprint); \
+    CREATE TABLE passed (id bigint PRIMARY KEY, fp fingerprint);";
+
+const TRIGGERS: &str = "CREATE INDEX ON marked USING neardup (fp) WHERE original IS NULL; \
+    CREATE INDEX ON marked (original); \
+    CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+    CREATE TRIGGER renew AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+    CREATE INDEX ON skipped USING neardup (fp); \
+    CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON skipped FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp'); \
+    CREATE INDEX ON computed USING neardup (fp); \
+    CREATE INDEX ON computed USING neardup (fp) WHERE id % 2 = 1; \
+    CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON computed FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp', 'body'); \
+    CREATE INDEX ON passed USING neardup (fp); \
+    CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON passed FOR EACH ROW \
+        EXECUTE FUNCTION neardup_dedup('fp'); \
+    ALTER TABLE marked ENABLE ALWAYS TRIGGER mark; \
+    ALTER TABLE marked ENABLE ALWAYS TRIGGER renew; \
+    ALTER TABLE skipped ENABLE ALWAYS TRIGGER skip; \
+    ALTER TABLE computed ENABLE ALWAYS TRIGGER skip;";
+
+/// Rows 10 * n to 10 * n + 2, each 1 bit from the next, for some n.
+fn insert(numbers: &str) -> String {
+    let rows = format!(
+        "FROM generate_series({numbers}) AS n, \
+         (VALUES (0, 0), (1, 1), (2, 3)) AS copy (i, bits)"
+    );
+    let fp = "(hashint8extended(n, 1) # bits)::fingerprint";
+    format!(
+        "INSERT INTO marked SELECT 10 * n + i, {fp} {rows}; \
+         INSERT INTO skipped SELECT 10 * n + i, {fp} {rows}; \
+         INSERT INTO passed SELECT 10 * n + i, {fp} {rows}; \
+         INSERT INTO computed SELECT 10 * n + i, \
+             (SELECT string_agg(md5(n || ' ' || word), ' ') FROM generate_series(1, 30) AS word) \
+             {rows};"
+    )
+}
+
+#[test]
+fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
+    let server = own_server("apply", &[("wal_level", "logical")])?;
+    let mut admin = connect(&server.conninfo("postgres"))?;
+    for name in ["source", "target"] {
+        admin.batch_execute(&format!("CREATE DATABASE {name}"))?;
+    }
+    let source_of = server.conninfo("source");
+    let mut source = connect(&source_of)?;
+    let mut target = connect(&server.conninfo("target"))?;
+    source.batch_execute(TABLES)?;
+    target.batch_execute(TABLES)?;
+    target.batch_execute(TRIGGERS)?;
+    // What is there at first comes by COPY, what comes later row by row.
+    source.batch_execute(&insert("1, 20"))?;
+    // On one server the slot has to be there before the subscription, which would wait for itself.
+    source.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    source.batch_execute("SELECT pg_create_logical_replication_slot('changes', 'pgoutput')")?;
+    target.batch_execute(&format!(
+        "CREATE SUBSCRIPTION changes CONNECTION '{}' PUBLICATION everything \
+         WITH (create_slot = false)",
+        source_of.replace('\'', "''")
+    ))?;
+    let caught_up = |client: &mut _, numbers: u32| {
+        wait_until(
+            client,
+            &format!(
+                "SELECT (SELECT count(*) FROM marked) = 3 * {numbers} \
+                 AND (SELECT count(*) FROM skipped) = {numbers} \
+                 AND (SELECT count(*) FROM computed) = {numbers} \
+                 AND (SELECT count(original) FROM marked) = 2 * {numbers} \
+                 AND (SELECT count(*) FROM passed) = 3 * {numbers} \
+                 AND (SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel)"
+            ),
+        )
+    };
+    caught_up(&mut target, 20)?;
+    source.batch_execute(&insert("21, 40"))?;
+    caught_up(&mut target, 40)?;
+    // Originals go: their duplicates become each other's.
+    source.batch_execute("DELETE FROM marked WHERE id % 10 = 0")?;
+    wait_until(
+        &mut target,
+        "SELECT count(*) = 80 AND count(original) = 40 FROM marked",
+    )?;
+    let untrue = "SELECT count(*) FROM marked AS a LEFT JOIN marked AS b ON b.id = a.original \
+         WHERE a.original IS NOT NULL AND (b.original IS NULL AND a.fp <#> b.fp <= 3) IS NOT TRUE";
+    assert_eq!(value::<i64>(&mut target, untrue)?, 0);
+    let rows = "SELECT count(*) FROM neardup_rows_in_flight()";
+    assert_eq!(value::<i64>(&mut target, rows)?, 0);
+    Ok(())
+}
+
+/// Rows without a key are told apart by all of their columns: the subscriber's server asks each
+/// type for its equality, balls and signatures too.
+#[test]
+fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
+    const TABLE: &str = "CREATE EXTENSION neardup; CREATE TABLE bare (n int, fp fingerprint, \
+        wide fingerprint128, widest fingerprint256, near fingerprint_ball, \
+        near128 fingerprint128_ball, near256 fingerprint256_ball, near_bits bigint_ball, \
+        sig minhash_signature, near_sig minhash_ball); \
+        ALTER TABLE bare REPLICA IDENTITY FULL";
+    const ROWS: &str = "INSERT INTO bare SELECT 1, fp, wide, widest, ball(fp, 3), ball(wide, 3), \
+            ball(widest, 3), ball(n::bigint, 3), sig, ball(sig, 0.2) \
+        FROM generate_series(1, 40) AS n, \
+        LATERAL (SELECT n::bigint::fingerprint AS fp, md5(n::text)::uuid::fingerprint128 AS wide, \
+            repeat(md5(n::text), 2)::fingerprint256 AS widest, \
+            minhash(ARRAY[n::text], hashes => 16) AS sig) AS made";
+    let source = own_server("identity-source", &[("wal_level", "logical")])?;
+    let target = own_server("identity-target", &[])?;
+    let mut writer = connect(&source.conninfo("postgres"))?;
+    let mut reader = connect(&target.conninfo("postgres"))?;
+    for client in [&mut writer, &mut reader] {
+        client.batch_execute(TABLE)?;
+    }
+    writer.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    reader.batch_execute(&format!(
+        "CREATE SUBSCRIPTION changes CONNECTION '{}' PUBLICATION everything",
+        source.conninfo("postgres").replace('\'', "''")
+    ))?;
+    writer.batch_execute(ROWS)?;
+    wait_until(&mut reader, "SELECT count(*) = 40 FROM bare")?;
+    writer.batch_execute(
+        "DELETE FROM bare WHERE fp::bigint % 2 = 0; \
+         UPDATE bare SET n = 2, near = ball(fp, 9) WHERE fp::bigint % 3 = 0",
+    )?;
+    let digest = "SELECT md5(string_agg(bare::text, ' ' ORDER BY fp)) FROM bare";
+    let expected: String = value(&mut writer, digest)?;
+    wait_until(
+        &mut reader,
+        "SELECT count(*) = 20 AND sum(n) = 27 FROM bare",
+    )?;
+    assert_eq!(value::<String>(&mut reader, digest)?, expected);
+    reader.batch_execute("DROP SUBSCRIPTION changes")?;
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! A streaming standby replays what its primary does, byte by byte, and answers as it does.
+use crate::support::data::{RADII, Shape};
+use crate::support::fixtures::{self, APART, DOCS, LOGGED, SCOPED, WIDE};
+use crate::support::oracle::Way;
+use crate::support::table::{FINGERPRINT, Table, value};
+use crate::support::waiting::{poll, wait_until};
+use crate::support::workload::{self, Job, Work};
+use crate::support::{Outcome, with};
+use anyhow::{Context, Result, ensure};
+use neardup_pgserver::Server;
+use neardup_tests::{connect, own_server};
+use postgres::Client;
+use postgres::error::SqlState;
+use std::fs;
+use std::path::PathBuf;
+
+const WORKLOAD: [Job; 14] = [
+    Job(Work::Insert, &DOCS),
+    Job(Work::Fill, &DOCS),
+    Job(Work::Change, &DOCS),
+    Job(Work::Vacuum, &DOCS),
+    Job(Work::Search, &DOCS),
+    Job(Work::Rebuild, &DOCS),
+    Job(Work::Insert, &WIDE),
+    Job(Work::Change, &WIDE),
+    Job(Work::Vacuum, &WIDE),
+    Job(Work::Insert, &SCOPED),
+    Job(Work::Change, &SCOPED),
+    Job(Work::Vacuum, &SCOPED),
+    Job(Work::Insert, &APART),
+    Job(Work::Vacuum, &APART),
+];
+
+/// Each record carries the pages as they are to be, and replay compares: a difference ends it.
+const CHECKING: (&str, &str) = ("wal_consistency_checking", "all");
+
+/// Statements of each client on the primary.
+const STATEMENTS: u32 = 8;
+
+#[test]
+fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
+    let settings = [
+        ("fsync", "off"),
+        CHECKING,
+        ("wal_keep_size", "8GB"),
+        // Files are compared while nobody changes them.
+        ("autovacuum", "off"),
+    ];
+    let primary = own_server("replicated", &settings)?;
+    with(Some(primary), replicate)
+}
+
+/// Takes the primary away once the standby is to be promoted.
+fn replicate(running: &mut Option<Server>) -> Outcome {
+    let primary = running.as_ref().context("a primary")?;
+    let conninfo = primary.conninfo("postgres");
+    let mut writer = connect(&conninfo)?;
+    writer.batch_execute("CREATE EXTENSION neardup")?;
+    fixtures::prepare(&mut writer, &LOGGED, 2_000)?;
+    writer.batch_execute(
+        "CREATE UNLOGGED TABLE passing (fp fingerprint); \
+         CREATE INDEX passing_fp ON passing USING neardup (fp)",
+    )?;
+    // Queries on the standby are not cancelled for what the primary does, however slow they are.
+    let settings = [
+        ("fsync", "off"),
+        ("hot_standby_feedback", "on"),
+        ("max_standby_streaming_delay", "-1"),
+    ];
+    let standby = primary.standby("test-replica", &settings)?;
+    with(standby, |standby| {
+        let mut reader = connect(&standby.conninfo("postgres"))?;
+
+        workload::run(&conninfo, &WORKLOAD, 1, false, |clients| {
+            let mut searches = 0;
+            while searches <= 10 || !workload::each_has_done(clients, STATEMENTS) {
+                for place in LOGGED {
+                    search_on_standby(&mut reader, place, searches)?;
+                }
+                searches += 1;
+            }
+            Ok(())
+        })?;
+
+        wait_for_replay(&mut writer, &mut reader)?;
+        let expected = answers(&mut writer)?;
+        assert!(expected.iter().filter(|ids| !ids.is_empty()).count() > 10);
+        assert!(
+            answers(&mut reader)? == expected,
+            "the standby answers otherwise"
+        );
+        let primary = running.as_ref().context("a primary")?;
+        assert_same_pages(&mut writer, &mut reader, primary, standby)?;
+
+        look_inside(&mut writer, &mut reader)?;
+
+        drop(writer);
+        running.take();
+        let promoted: bool = value(&mut reader, "SELECT pg_promote(wait_seconds => 300)")?;
+        assert!(promoted);
+        assert!(
+            answers(&mut reader)? == expected,
+            "promoted, it answers otherwise"
+        );
+        fixtures::hold(&mut reader, &LOGGED, 2)?;
+        let conninfo = standby.conninfo("postgres");
+        workload::run(&conninfo, &WORKLOAD, 2, false, |clients| {
+            workload::until_each_has_done(clients, STATEMENTS / 4)
+        })?;
+        fixtures::hold(&mut reader, &LOGGED, 3)?;
+        Ok(())
+    })
+}
+
+/// A search, and a check of the index, that replay may cancel all the same, if each waits for what
+/// the other has locked.
+fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
+    // Of this table alone the index is rebuilt, so that snapshots may be too old for it.
+    let strict = place.table != DOCS.table;
+    let check = format!(
+        "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
+        place.table
+    );
+    let searched = fixtures::search(reader, place, seed, strict)
+        .and_then(|()| Ok(reader.batch_execute(&check)?));
+    let Err(error) = searched else {
+        return Ok(());
+    };
+    let server = error.downcast_ref::<postgres::Error>();
+    let code = server.and_then(|error| error.code());
+    let deadlock = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    ensure!(
+        code.is_some_and(|code| deadlock.contains(code)),
+        "on the standby: {error:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
+    // Otherwise the first change of a page after a checkpoint would bring it whole.
+    let settings = [("fsync", "off"), CHECKING, ("full_page_writes", "off")];
+    let primary = own_server("checked", &settings)?;
+    with(primary, |primary| {
+        let mut writer = connect(&primary.conninfo("postgres"))?;
+        writer.batch_execute("CREATE EXTENSION neardup")?;
+        let table = Table::new(FINGERPRINT);
+        table.create_indexed(&mut writer, &Shape::Uniform.values(2_000, 1), "")?;
+        let settings = [("fsync", "off"), ("ignore_checksum_failure", "on")];
+        let standby = primary.standby("test-checked-replica", &settings)?;
+        with(standby, |standby| {
+            let mut reader = connect(&standby.conninfo("postgres"))?;
+            table.append(&mut writer, 2_000, &Shape::Uniform.values(100, 2))?;
+            wait_for_replay(&mut writer, &mut reader)?;
+
+            // A bit of a key on a leaf, which an append leaves as it is.
+            standby.stop()?;
+            let file: String = value(&mut writer, "SELECT pg_relation_filepath('docs_fp')")?;
+            let file = standby.data().join(file);
+            let mut bytes = fs::read(&file)?;
+            for leaf in bytes.chunks_mut(PAGE).skip(1) {
+                leaf[KEYS] ^= 1;
+            }
+            fs::write(&file, bytes)?;
+            standby.begin_start()?;
+            table.append(&mut writer, 3_000, &Shape::Uniform.values(1_000, 3))?;
+            poll("replay notices the difference", || {
+                Ok(!standby.is_running()?)
+            })?;
+            let log = fs::read_to_string(standby.log())?;
+            ensure!(log.contains("inconsistent page found"), "{log}");
+            Ok(())
+        })
+    })
+}
+
+const PAGE: usize = 8192;
+/// Where the keys of a leaf begin.
+const KEYS: usize = 24;
+/// The bytes of a page's header that hold its position in the log and its checksum.
+const MASKED: usize = 10;
+
+/// Asserts that the pages of all indexes are the same on both servers.
+pub fn assert_same_pages(
+    writer: &mut Client,
+    reader: &mut Client,
+    primary: &Server,
+    standby: &Server,
+) -> Outcome {
+    let indexes = indexes(writer)?;
+    assert!(!indexes.is_empty());
+    wait_for_replay(writer, reader)?;
+    // The standby writes its pages when it has replayed a checkpoint.
+    writer.batch_execute("CHECKPOINT")?;
+    wait_for_replay(writer, reader)?;
+    reader.batch_execute("CHECKPOINT")?;
+    for (index, file) in indexes {
+        let pages = [primary, standby].map(|server| pages(server, &file));
+        let [there, here] = pages.map(|pages| pages.with_context(|| index.clone()));
+        ensure!(there? == here?, "the pages of {index} differ");
+    }
+    Ok(())
+}
+
+/// The neardup indexes, and the file of each.
+fn indexes(client: &mut Client) -> Result<Vec<(String, PathBuf)>> {
+    let rows = client.query(
+        "SELECT pg_class.oid::regclass::text, pg_relation_filepath(pg_class.oid) \
+         FROM pg_class JOIN pg_am ON pg_am.oid = relam \
+         WHERE amname = 'neardup' AND relpersistence = 'p'",
+        &[],
+    )?;
+    let entry = |row: &postgres::Row| (row.get(0), PathBuf::from(row.get::<_, String>(1)));
+    Ok(rows.iter().map(entry).collect())
+}
+
+/// The pages of an index as they stand in the server's file, but for what need not be equal.
+fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
+    let mut bytes = fs::read(server.data().join(file))?;
+    for page in bytes.chunks_mut(PAGE) {
+        page[..MASKED].fill(0);
+    }
+    Ok(bytes)
+}
+
+/// Asserts that the standby's index is what the primary's is, page by page, and that there is
+/// nothing to look into in one that is not replicated.
+fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
+    for function in ["neardup_index_info", "neardup_index_statistics"] {
+        let query = format!("SELECT {function}('docs_fp')::text");
+        let shown: String = value(standby, query.as_str())?;
+        assert_eq!(shown, value::<String>(primary, query.as_str())?);
+    }
+    let error = standby
+        .batch_execute("SELECT neardup_index_info('passing_fp')")
+        .unwrap_err();
+    let error = error.as_db_error().context("an error of the server's")?;
+    assert_eq!(error.code().code(), "0A000", "{error:?}");
+    assert!(error.message().contains("unlogged"), "{error:?}");
+    Ok(())
+}
+
+/// Waits until the standby has replayed what the primary has written.
+pub fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()> {
+    let position: String = value(primary, "SELECT pg_current_wal_flush_lsn()::text")?;
+    let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{position}'");
+    wait_until(standby, &replayed)
+}
+
+/// Returns the indexes' results, for each radius around a row.
+fn answers(client: &mut Client) -> Result<Vec<Vec<i64>>> {
+    Way::Index.set(client)?;
+    let mut answers = Vec::new();
+    for place in LOGGED {
+        for (row, radius) in (1..).zip(RADII) {
+            answers.push(value(
+                client,
+                &format!(
+                    "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM {} WHERE {}",
+                    place.table,
+                    place.in_ball(&place.of(&row.to_string()), radius)
+                ),
+            )?);
+        }
+    }
+    Ok(answers)
+}

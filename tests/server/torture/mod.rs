@@ -1,0 +1,226 @@
+//! Servers that are killed in the midst of everything, again and again, and what they recover to.
+//!
+//! A few rounds belong to the tests. `cargo xtask torture` runs as many as one likes, with the
+//! settings below; what is run in a round follows from the seed, the moment of death does not.
+mod death;
+mod report;
+
+use crate::support::Outcome;
+use crate::support::clients::code;
+use crate::support::data::Random;
+use crate::support::fixtures::{self, CROWDED, FIXTURES, Fixture};
+use crate::support::table::value;
+use crate::support::waiting::moment;
+use crate::support::workload::{self, Job, Work};
+use anyhow::{Context, Result, ensure};
+use death::Death;
+use neardup_pgserver::Server;
+use neardup_tests::{connect, own_server, setting};
+use postgres::Client;
+use postgres::error::SqlState;
+use report::{Report, Round};
+use std::time::Instant;
+
+/// Rows of each table when a round begins.
+const ROWS: u64 = 4_000;
+
+/// Work of the clients in each round; the table is drawn.
+const WORKS: [Work; 9] = [
+    Work::Insert,
+    Work::Insert,
+    Work::Fill,
+    Work::Change,
+    Work::Change,
+    Work::Vacuum,
+    Work::Vacuum,
+    Work::Search,
+    Work::Search,
+];
+
+/// Work in [`CROWDED`], where a deadlock is an error.
+const CROWD: [Work; 6] = [
+    Work::Single,
+    Work::Single,
+    Work::Single,
+    Work::Single,
+    Work::Search,
+    Work::Vacuum,
+];
+
+/// All tables.
+fn places() -> Vec<&'static Fixture> {
+    FIXTURES.into_iter().chain([&CROWDED]).collect()
+}
+
+#[test]
+fn killed_at_random_moments_the_index_holds() -> Outcome {
+    let rounds = setting("ROUNDS", 3)?;
+    let seed = setting("SEED", 1)?;
+    let milliseconds = setting("MILLISECONDS", 600)?;
+    // The files are in the system's cache when a process dies: fsync would change nothing.
+    // Checkpoints come from the workload alone, so that recovery has something to replay.
+    let settings = [
+        ("fsync", "off"),
+        ("max_wal_size", "4GB"),
+        ("checkpoint_timeout", "1h"),
+        ("autovacuum_naptime", "1s"),
+        ("log_line_prefix", "%m [%p] %b "),
+    ];
+    let mut server = own_server(&format!("killed-{seed}"), &settings)?;
+    let mut report = Report::default();
+    let result = torture(&mut server, rounds, seed, milliseconds, &mut report);
+    println!("{report}");
+    if let Err(error) = result {
+        // As it is: the server does not even write a checkpoint. A panic leaves the data.
+        server.stop_immediately().ok();
+        let home = server.home().display();
+        panic!("seed {seed}: {error:?}\nthe server's data and log are left in {home}");
+    }
+    Ok(())
+}
+
+fn torture(
+    server: &mut Server,
+    rounds: u64,
+    seed: u64,
+    milliseconds: u64,
+    report: &mut Report,
+) -> Outcome {
+    let mut client = connect(&server.conninfo("postgres"))?;
+    client.batch_execute("CREATE EXTENSION neardup")?;
+    fixtures::prepare(&mut client, &places(), ROWS)?;
+    drop(client);
+    for number in 0..rounds {
+        let start = Instant::now();
+        let mut random = Random::new(Random::new(seed ^ (number << 32)).bits());
+        let mut round = Round::new(number + 1, rounds);
+        live_and_die(server, &mut random, milliseconds, &mut round)
+            .and_then(|()| recovered(server, &mut random, &mut round))
+            .with_context(|| round.to_string())?;
+        round.took = start.elapsed();
+        println!("{round}");
+        report.add(&round);
+    }
+    Ok(())
+}
+
+/// A round until the server accepts clients again.
+fn live_and_die(
+    server: &mut Server,
+    random: &mut Random,
+    milliseconds: u64,
+    round: &mut Round,
+) -> Outcome {
+    let mut client = connect(&server.conninfo("postgres"))?;
+    // Now and then replay compares each page with what it was on the server that died.
+    let checking = random.pick(&["", "", "generic"]);
+    client.batch_execute(&format!(
+        "ALTER SYSTEM SET wal_consistency_checking = '{checking}'"
+    ))?;
+    client.batch_execute("SELECT pg_reload_conf()")?;
+    let threshold = old_snapshot_threshold(&mut client, random)?;
+    let death = Death::of_round(round.number, &mut client, random)?;
+    drop(client);
+    let mut jobs = jobs(random);
+    if threshold == "0" {
+        // The server prunes at once, and reports it only for snapshots older than 5 s. Younger
+        // ones may miss rows, in any table.
+        jobs.retain(|job| job.0 != Work::Search);
+    }
+    let pause = 20 + random.below(milliseconds.max(1));
+    let conninfo = server.conninfo("postgres");
+    let from = workload::run(&conninfo, &jobs, random.below(1 << 32), true, |workload| {
+        moment(pause);
+        round.busy = workload
+            .iter()
+            .map(|busy| (busy.doing(), busy.job))
+            .collect();
+        death.befall(server, workload, random, round)
+    })?;
+    death::recover(server, from, random, round)
+}
+
+/// Draws `old_snapshot_threshold` for the server's next start. Returns the current one; empty on
+/// versions that do not have it.
+fn old_snapshot_threshold(client: &mut Client, random: &mut Random) -> Result<String> {
+    let setting = "SELECT coalesce(current_setting('old_snapshot_threshold', true), '')";
+    let current: String = value(client, setting)?;
+    let next = random.pick(&["-1", "0", "0", "1min"]);
+    if !current.is_empty() {
+        client.batch_execute(&format!(
+            "ALTER SYSTEM SET old_snapshot_threshold = '{next}'"
+        ))?;
+    }
+    Ok(current)
+}
+
+fn jobs(random: &mut Random) -> Vec<Job> {
+    let mut places = FIXTURES;
+    places.rotate_left(random.below(FIXTURES.len() as u64) as usize);
+    // In one place somebody is alone, or nearly so: space is given back only then.
+    let (alone, others) = (places[0], &places[1..]);
+    let mut jobs = vec![Job(Work::Drain, alone)];
+    jobs.extend(WORKS.map(|work| match random.below(40) {
+        0 => Job(work, alone),
+        _ => Job(work, random.pick(others)),
+    }));
+    jobs.extend(CROWD.map(|work| Job(work, &CROWDED)));
+    // The second index of a table is one client's, so that only one builds in a place.
+    jobs.extend(
+        others
+            .iter()
+            .step_by(2)
+            .map(|place| Job(Work::Rebuild, place)),
+    );
+    jobs
+}
+
+/// Conditions that hold after a crash, at once and after VACUUM.
+fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
+    let client = &mut connect(&server.conninfo("postgres"))?;
+    let seed = random.bits();
+    let places = places();
+    fixtures::refill(client, &places, ROWS)?;
+    for (index, table) in fixtures::unfinished(client)? {
+        round.unfinished += 1;
+        finish(client, random, &index, &table).with_context(|| index)?;
+    }
+    round.indexes = fixtures::hold(client, &places, seed)?;
+    let rows: i64 = value(client, "SELECT count(*) FROM neardup_rows_in_flight()")?;
+    ensure!(rows == 0, "{rows} rows are in flight");
+    for index in fixtures::spare(client)? {
+        client.batch_execute(&format!("DROP INDEX {index}"))?;
+    }
+    for place in &places {
+        client.batch_execute(&place.insert(100))?;
+        place.trim(client, ROWS)?;
+        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+    }
+    fixtures::check(client, &places)?;
+    death::no_alarm(server)
+}
+
+/// Uses a table that has a half-built index, and then drops the index or makes it again.
+fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
+    let place = places()
+        .into_iter()
+        .find(|place| place.table == table)
+        .context("an index on an unknown table")?;
+    let check = client.batch_execute(&format!("SELECT neardup_index_check('{index}', true)"));
+    ensure!(
+        code(&check) == Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
+        "the check of an index that is not valid: {check:?}"
+    );
+    // Rows go into it from a certain moment of its making on.
+    client.batch_execute(&place.insert(200))?;
+    client.batch_execute(&format!("DELETE FROM {table} WHERE id % 7 = 0"))?;
+    client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {table}"))?;
+    let end = random.pick(&["REINDEX INDEX", "REINDEX INDEX CONCURRENTLY", "DROP INDEX"]);
+    client.batch_execute(&format!("{end} {index}"))?;
+    // What a concurrent command left beside the index of the same purpose.
+    let again: Result<Vec<_>> = fixtures::unfinished(client);
+    for (left, _) in again?.iter().filter(|(left, _)| left.starts_with(index)) {
+        client.batch_execute(&format!("DROP INDEX {left}"))?;
+    }
+    Ok(())
+}
