@@ -168,6 +168,14 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
+    /// The root, refreshed if the remembered one is not above a level.
+    fn root_above(&self, level: u16) -> Result<Root> {
+        match self.root.get() {
+            root if root.level > level => Ok(root),
+            _ => self.refresh_root(),
+        }
+    }
+
     /// Reads the root that has replaced another one; if none has, the defect is an error.
     fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
         let root = self.refresh_root()?;
@@ -188,10 +196,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         level: u16,
         mut start: Option<(Block, u16)>,
     ) -> Result<Block> {
-        let mut root = self.root.get();
-        if root.level <= level {
-            root = self.refresh_root()?;
-        }
+        let mut root = self.root_above(level)?;
         let mut restarts = Restarts::default();
         'from_root: loop {
             let (mut block, mut at) = start.take().unwrap_or((root.block, root.level));

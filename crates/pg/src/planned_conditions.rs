@@ -147,19 +147,7 @@ unsafe fn visit<'a>(
                 let negates = (*expression).boolop == BoolExprType::NOT_EXPR;
                 visit((*expression).args.cast(), truth_only && !negates);
             }
-            // A condition that has been assigned to a relation.
-            NodeTag::T_RestrictInfo => {
-                let info: *mut pg_sys::RestrictInfo = node.cast();
-                let clause = visit((*info).clause.cast(), true).cast();
-                if clause != (*info).clause {
-                    (*info).clause = clause;
-                    // True of the operator that was replaced.
-                    (*info).can_join = false;
-                    (*info).mergeopfamilies = core::ptr::null_mut();
-                    (*info).hashjoinoperator = pg_sys::InvalidOid;
-                }
-                (*info).orclause = visit((*info).orclause.cast(), true).cast();
-            }
+            NodeTag::T_RestrictInfo => visit_restriction(node.cast(), replace),
             NodeTag::T_OpExpr | NodeTag::T_ScalarArrayOpExpr => {
                 if let Some(replacement) = replace(Expr::new(node), truth_only) {
                     assert!(replacement.has_type(pg_sys::BOOLOID));
@@ -170,4 +158,26 @@ unsafe fn visit<'a>(
         }
     }
     node
+}
+
+/// Replaces comparisons in a condition that has been assigned to a relation.
+///
+/// # Safety
+/// As for [`visit`]; the condition is not null.
+unsafe fn visit_restriction<'a>(
+    condition: *mut pg_sys::RestrictInfo,
+    replace: &impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let clause = visit((*condition).clause.cast(), true, replace).cast();
+        if clause != (*condition).clause {
+            (*condition).clause = clause;
+            // These fields describe the operator that was replaced.
+            (*condition).can_join = false;
+            (*condition).mergeopfamilies = core::ptr::null_mut();
+            (*condition).hashjoinoperator = pg_sys::InvalidOid;
+        }
+        (*condition).orclause = visit((*condition).orclause.cast(), true, replace).cast();
+    }
 }

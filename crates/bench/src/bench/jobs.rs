@@ -69,35 +69,28 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
         session.run("CHECKPOINT")
     })?;
     let (table, limit) = (subject.table, subject.limit);
-    let count = |call: String| format!("SELECT count(*) FROM {call}");
+    let count = |function: &str, more: &str| {
+        format!("SELECT count(*) FROM {function}('{table}', {limit}{more})")
+    };
+    let connected = ", method => 'connected'";
+    let jobs = [
+        ("CREATE INDEX", subject.index.to_owned()),
+        ("neardup_pairs", count("neardup_pairs", "")),
+        ("neardup_clusters", count("neardup_clusters", "")),
+        (
+            "neardup_clusters, connected",
+            count("neardup_clusters", connected),
+        ),
+    ];
     let mut all = Vec::new();
     for memory in ["64MB", "1GB"] {
         let set = format!("SET maintenance_work_mem = '{memory}'");
-        let jobs = [
-            ("CREATE INDEX", subject.index.to_owned()),
-            (
-                "neardup_pairs",
-                count(format!("neardup_pairs('{table}', {limit})")),
-            ),
-            (
-                "neardup_clusters",
-                count(format!("neardup_clusters('{table}', {limit})")),
-            ),
-            (
-                "neardup_clusters, connected",
-                count(format!(
-                    "neardup_clusters('{table}', {limit}, method => 'connected')"
-                )),
-            ),
-        ];
-        for (what, statement) in jobs {
+        for (what, statement) in &jobs {
             let what = format!("{what}, maintenance_work_mem {memory}");
             // A session of its own: what it keeps is not of the job before.
             let mut session = Session::open(conninfo)?;
             session.run(&set)?;
-            let done = ui::step(what.clone(), || {
-                watched(session, conninfo, what, &statement)
-            })?;
+            let done = ui::step(what.clone(), || watched(session, conninfo, what, statement))?;
             all.push(done);
         }
         if memory == "64MB" {

@@ -2,7 +2,7 @@
 //! and searches in an index on signatures.
 use super::session::{Session, Time, least};
 use super::text::{self, Case, clickhouse, texts};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -89,17 +89,25 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
         "\nready-made shingles of 3 words, {bytes} bytes: minhash(features) {:.0} MB/s of CPU time",
         bytes as f64 / ours / 1e6
     );
+    let theirs = rensa(session, rounds)?;
+    if let Some((their_bytes, seconds)) = theirs {
+        println!(
+            "rensa RMinHash(128): {:.0} MB/s; ratio {:.2}",
+            their_bytes / seconds / 1e6,
+            seconds / their_bytes * bytes as f64 / ours
+        );
+    }
+    let theirs = theirs.map(|(_, seconds)| seconds);
+    Ok(json!({ "bytes": bytes, "seconds": ours, "rensa": theirs }))
+}
+
+/// Bytes and seconds of rensa for the same texts; `None` if it is not installed.
+fn rensa(session: &mut Session, rounds: u32) -> Result<Option<(f64, f64)>> {
     let python = clickhouse::python(&cargo::target_dir()?);
     let file = std::env::temp_dir().join(format!("neardup-{}-shingles", std::process::id()));
-    let lines: Vec<String> = session
-        .client
-        .query(
-            "SELECT regexp_replace(trim(body), '\\s+', ' ', 'g') FROM english LIMIT 1000",
-            &[],
-        )?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let texts = "SELECT regexp_replace(trim(body), '\\s+', ' ', 'g') FROM english LIMIT 1000";
+    let texts = session.client.query(texts, &[])?;
+    let lines: Vec<String> = texts.iter().map(|row| row.get(0)).collect();
     fs::write(&file, lines.join("\n"))?;
     let output = Command::new(&python)
         .args(["-c", RENSA])
@@ -107,30 +115,18 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
         .arg((3 * rounds).to_string())
         .output();
     fs::remove_file(&file)?;
-    let theirs = match output {
-        Ok(output) if output.status.success() => {
-            let text = String::from_utf8(output.stdout)?;
-            let numbers: Vec<f64> = text
-                .split_whitespace()
-                .map(str::parse)
-                .collect::<Result<_, _>>()?;
-            ensure!(numbers.len() == 2, "unexpected output: {text}");
-            println!(
-                "rensa RMinHash(128): {:.0} MB/s; ratio {:.2}",
-                numbers[0] / numbers[1] / 1e6,
-                numbers[1] / numbers[0] * bytes as f64 / ours
-            );
-            Some(numbers[1])
-        }
-        _ => {
-            ui::note(format!(
-                "without rensa; to have it: {} -m pip install rensa==0.5.0",
-                python.display()
-            ));
-            None
-        }
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        ui::note(format!(
+            "without rensa; to have it: {} -m pip install rensa==0.5.0",
+            python.display()
+        ));
+        return Ok(None);
     };
-    Ok(json!({ "bytes": bytes, "seconds": ours, "rensa": theirs }))
+    let text = String::from_utf8(output.stdout)?;
+    let numbers = text.split_whitespace().map(str::parse);
+    let numbers: Vec<f64> = numbers.collect::<Result<_, _>>()?;
+    ensure!(numbers.len() == 2, "unexpected output: {text}");
+    Ok(Some((numbers[0], numbers[1])))
 }
 
 fn on_processor(times: &[Time]) -> f64 {
@@ -194,6 +190,7 @@ pub fn load_signatures(session: &mut Session, rows: u64) -> Result<()> {
     session.run("VACUUM (FREEZE, ANALYZE) signatures")
 }
 
+/// Index on signatures: build, size, searches and all pairs.
 fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     ui::step(format!("Making {rows} signatures"), || {
         load_signatures(session, rows)
@@ -202,69 +199,77 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     let build = ui::step("Building the index", || {
         session.timed("CREATE INDEX signatures_sig ON signatures USING neardup (sig)")
     })?;
-    let probes = format!(
-        "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \
-         CREATE TABLE strangers AS SELECT minhash(ARRAY(SELECT md5(g || ' ' || n) \
-             FROM generate_series(1, 100) n)) AS sig FROM generate_series(1, {PROBES}) g; \
-         ANALYZE probes; ANALYZE strangers; SET enable_seqscan = off"
-    );
-    session.run(&probes)?;
-    let query = |table: &str| {
-        format!(
-            "SELECT coalesce(sum(n), 0)::bigint FROM {table} q CROSS JOIN LATERAL \
-             (SELECT count(*) AS n FROM signatures s WHERE s.sig <%> q.sig <= 0.2) near"
-        )
-    };
-    session.plan(&query("probes"), "Index Scan using signatures_sig")?;
-    let mut measured = Vec::new();
-    for table in ["probes", "strangers"] {
-        let mut times = Vec::new();
-        for _ in 0..rounds {
-            times.extend(session.times(&query(table))?);
-        }
-        let probe = |time: f64| 1e6 * time / PROBES as f64;
-        let wall = least(&times.iter().map(|time| time.wall).collect::<Vec<_>>());
-        measured.push((table, probe(wall), probe(on_processor(&times))));
-    }
-    session.run("BEGIN")?;
-    // The server counts them for the index that led to them.
-    let fetched = "SELECT pg_stat_get_xact_tuples_fetched('signatures_sig'::regclass)";
-    let before: i64 = session.value(fetched)?;
-    let matches: i64 = session.value(&query("probes"))?;
-    let after: i64 = session.value(fetched)?;
-    session.run("COMMIT")?;
-    ensure!(matches >= PROBES as i64, "each probe is a row of the table");
-    let share = (after - before) as f64 / matches as f64;
+    load_probes(session)?;
+    let search = ["probes", "strangers"]
+        .map(|table| Ok((table, search_times(session, table, rounds)?)))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    let fetched = fetched_per_match(session)?;
     let size: f64 = session.value(
         "SELECT pg_relation_size('signatures_sig') / sum(pg_column_size(sig))::float8 FROM \
             signatures",
     )?;
-    let pairs = ui::step("Finding all pairs", || {
-        session.timed("SELECT count(*) FROM neardup_pairs('signatures_sig', similarity => 0.8)")
-    })?;
-    let found: i64 =
-        session.value("SELECT count(*) FROM neardup_pairs('signatures_sig', similarity => 0.8)")?;
+    let pairs = "SELECT count(*) FROM neardup_pairs('signatures_sig', similarity => 0.8)";
+    let time = ui::step("Finding all pairs", || session.timed(pairs))?;
+    let found: i64 = session.value(pairs)?;
     println!("\nindex on {rows} signatures of 128 hashes, searches within 0.2");
     println!(
         "build: {:.1} s; size: {size:.2} times the signatures",
         build.wall
     );
-    for (table, wall, cpu) in &measured {
+    for (table, [wall, cpu]) in &search {
         println!("a search for {table}: {wall:.0} us by the clock, {cpu:.0} us on a processor");
     }
-    println!("rows of the table looked at for each that is found: {share:.2}");
-    println!("neardup_pairs: {:.1} s, {found} pairs", pairs.wall);
-    measured
-        .first()
-        .map(|_| {
-            json!({
-                "rows": rows, "build": build.wall, "size": size, "looked_at": share,
-                "pairs": { "seconds": pairs.wall, "found": found },
-                "search": measured
-                    .iter()
-                    .map(|(table, wall, cpu)| json!([table, wall, cpu]))
-                    .collect::<Vec<_>>(),
-            })
-        })
-        .context("nothing was measured")
+    println!("rows of the table looked at for each that is found: {fetched:.2}");
+    println!("neardup_pairs: {:.1} s, {found} pairs", time.wall);
+    let search = search
+        .iter()
+        .map(|(table, [wall, cpu])| json!([table, wall, cpu]));
+    Ok(json!({
+        "rows": rows, "build": build.wall, "size": size, "looked_at": fetched,
+        "pairs": { "seconds": time.wall, "found": found },
+        "search": search.collect::<Vec<_>>(),
+    }))
+}
+
+/// Loads signatures of the table into `probes`, and signatures that are near none into `strangers`.
+fn load_probes(session: &mut Session) -> Result<()> {
+    session.run(&format!(
+        "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \
+         CREATE TABLE strangers AS SELECT minhash(ARRAY(SELECT md5(g || ' ' || n) \
+             FROM generate_series(1, 100) n)) AS sig FROM generate_series(1, {PROBES}) g; \
+         ANALYZE probes; ANALYZE strangers; SET enable_seqscan = off"
+    ))
+}
+
+/// Counts the signatures within 0.2 of each one of a table.
+fn count_near(table: &str) -> String {
+    format!(
+        "SELECT coalesce(sum(n), 0)::bigint FROM {table} q CROSS JOIN LATERAL \
+         (SELECT count(*) AS n FROM signatures s WHERE s.sig <%> q.sig <= 0.2) near"
+    )
+}
+
+/// Microseconds of a search, by the clock and on a processor.
+fn search_times(session: &mut Session, table: &str, rounds: u32) -> Result<[f64; 2]> {
+    session.plan(&count_near(table), "Index Scan using signatures_sig")?;
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        times.extend(session.times(&count_near(table))?);
+    }
+    let wall = least(&times.iter().map(|time| time.wall).collect::<Vec<_>>());
+    Ok([wall, on_processor(&times)].map(|time| 1e6 * time / PROBES as f64))
+}
+
+/// Number of rows that searches fetch from the table for each row that they find.
+fn fetched_per_match(session: &mut Session) -> Result<f64> {
+    session.run("BEGIN")?;
+    // The server counts these rows for the index that led to them.
+    let fetched = "SELECT pg_stat_get_xact_tuples_fetched('signatures_sig'::regclass)";
+    let before: i64 = session.value(fetched)?;
+    let matches: i64 = session.value(&count_near("probes"))?;
+    let after: i64 = session.value(fetched)?;
+    session.run("COMMIT")?;
+    ensure!(matches >= PROBES as i64, "each probe is a row of the table");
+    Ok((after - before) as f64 / matches as f64)
 }

@@ -122,64 +122,62 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         bail!("another cargo xtask bench is running");
     };
     stop_leftovers(dir, PURPOSE)?;
+    let (instance, rounds) = (&private.instance, options.rounds);
+    let json = options.json.as_deref();
     if options.text {
-        let server = start(&private.instance, &settings(SMALL, None))?;
-        let result = bench_texts(&server, options.rounds, |session| {
-            text::bench(
-                session,
-                options.rounds,
-                text::CASES,
-                options.documents.as_deref(),
-            )
+        let server = start(instance, &settings(SMALL, None))?;
+        let documents = options.documents.as_deref();
+        let result = bench_texts(&server, rounds, |session| {
+            text::bench(session, rounds, text::CASES, documents)
         })?;
-        return write(&result, "text", options.json.as_deref());
+        return write(&result, "text", json);
     }
     if options.jobs {
-        return bench_jobs(&private.instance, options);
+        return bench_jobs(instance, options);
     }
     if options.minhash {
-        // A signature and its place in the index take 1.3 kB, twelve times a fingerprint's.
-        let server = start(&private.instance, &settings(16 * options.rows, None))?;
-        let result = bench_texts(&server, options.rounds, |session| {
-            minhash::bench(session, options.rows, options.rounds)
+        // A signature and its entry in the index take 1.3 kB, twelve times as much as a
+        // fingerprint.
+        let server = start(instance, &settings(16 * options.rows, None))?;
+        let result = bench_texts(&server, rounds, |session| {
+            minhash::bench(session, options.rows, rounds)
         })?;
-        return write(&result, "minhash", options.json.as_deref());
+        return write(&result, "minhash", json);
     }
+    let settings = settings(options.rows, options.shared_buffers.as_deref());
     if options.load {
-        let settings = settings(options.rows, options.shared_buffers.as_deref());
-        let server = start(&private.instance, &settings)?;
-        let result = bench_load(&server, options.rows, options.rounds)?;
-        return write(&result, "load", options.json.as_deref());
+        let server = start(instance, &settings)?;
+        let result = bench_load(&server, options.rows, rounds)?;
+        return write(&result, "load", json);
     }
     if options.build {
-        return bench_builds(&private.instance, options);
+        return bench_builds(instance, options);
     }
     if options.wide {
-        let settings = settings(options.rows, options.shared_buffers.as_deref());
-        let server = start(&private.instance, &settings)?;
+        let server = start(instance, &settings)?;
         let result = bench_wide(&server, options, &settings)?;
-        let name = format!("wide-{}", options.rows);
-        return write(&result, &name, options.json.as_deref());
+        return write(&result, &format!("wide-{}", options.rows), json);
     }
     if options.groups {
-        return groups::command(&private.instance, options);
+        return groups::command(instance, options);
     }
     if options.growth {
-        return bench_growth(&private.instance, options);
+        return bench_growth(instance, options);
     }
-    let sizes = if options.full {
-        vec![SMALL, LARGE]
-    } else {
-        vec![options.rows]
+    bench_searches(instance, options)
+}
+
+/// Compares searches, builds, sizes and inserts with other indexes, for each number of rows.
+fn bench_searches(instance: &Instance, options: &Options) -> Result<ExitCode> {
+    let sizes = match options.full {
+        true => vec![SMALL, LARGE],
+        false => vec![options.rows],
     };
     let mut results = Vec::new();
     for &rows in &sizes {
         let settings = settings(rows, options.shared_buffers.as_deref());
-        let result = {
-            let server = start(&private.instance, &settings)?;
-            bench(&server, rows, options.rounds, &settings)?
-        };
-        results.push(result);
+        let server = start(instance, &settings)?;
+        results.push(bench(&server, rows, options.rounds, &settings)?);
     }
     let name = sizes
         .iter()

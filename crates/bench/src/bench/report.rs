@@ -97,105 +97,115 @@ impl Line {
 const BLOCKS: &str = "4 btree on blocks, OR";
 const PERMUTED: &str = "4 btree on permuted values";
 const PLAIN: &str = "one btree";
+const SEQUENTIAL: &str = "sequential scan, <~>";
 
 /// The lines, with goals where the number of rows is one that goals were set for.
 fn lines(rows: u64) -> Vec<Line> {
-    use Goal::{Better, Most, Times};
-    use Unit::{BytesPerRow, Megabytes, Microseconds, Seconds};
+    use Goal::{Better, Most};
     let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
         1_000_000 => (&[Most(12.0), Better(8.0)], &[], &[Most(1.0)]),
         10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)], &[Most(15.0)]),
         _ => (&[], &[], &[]),
     };
-    let search = |what: &str, key: &str, against, theirs: &str| {
-        let (ours, theirs) = (
-            format!("probe/neardup{key}"),
-            format!("probe/{theirs}{key}"),
-        );
-        Line::new(what, Microseconds, &ours, against, &theirs)
+    let mut lines = search_lines(probe);
+    lines.extend(pair_lines(pairs));
+    lines.extend(build_lines(build));
+    lines.extend(size_lines());
+    lines.extend(insert_lines());
+    lines
+}
+
+/// Searches for one fingerprint at a time. `goals` are those of the first line.
+fn search_lines(goals: &[Goal]) -> Vec<Line> {
+    let line = |what: &str, key: &str, against, theirs: &str| {
+        let ours = format!("probe/neardup{key}");
+        let theirs = format!("probe/{theirs}{key}");
+        Line::new(what, Unit::Microseconds, &ours, against, &theirs)
     };
     let (found, absent) = ("probe, radius 3", "probe, radius 3, none found");
     let mut lines = vec![
-        search(found, "", BLOCKS, "blocks").goals(probe),
-        search(found, "", PERMUTED, "permuted"),
-        search(found, "", "sequential scan, bit_count", "bit_count"),
-        search(found, "", "sequential scan, <~>", "sequential"),
-        search(found, "", "one btree, equality", "plain"),
-        search(absent, " absent", BLOCKS, "blocks"),
-        search(absent, " absent", PERMUTED, "permuted"),
-        search(absent, " absent", "one btree, equality", "plain"),
+        line(found, "", BLOCKS, "blocks").goals(goals),
+        line(found, "", PERMUTED, "permuted"),
+        line(found, "", "sequential scan, bit_count", "bit_count"),
+        line(found, "", SEQUENTIAL, "sequential"),
+        line(found, "", "one btree, equality", "plain"),
+        line(absent, " absent", BLOCKS, "blocks"),
+        line(absent, " absent", PERMUTED, "permuted"),
+        line(absent, " absent", "one btree, equality", "plain"),
     ];
     lines.extend(WIDER.map(|radius| {
-        let (ours, theirs) = (
-            format!("probe/neardup {radius}"),
-            format!("probe/sequential {radius}"),
-        );
-        Line::new(
-            &format!("probe, radius {radius}"),
-            Microseconds,
-            &ours,
-            "sequential scan, <~>",
-            &theirs,
-        )
+        let what = format!("probe, radius {radius}");
+        line(&what, &format!(" {radius}"), SEQUENTIAL, "sequential")
     }));
+    lines
+}
+
+/// Searches for all pairs. `goals` are those of the first line.
+fn pair_lines(goals: &[Goal]) -> [Line; 3] {
     let [three, six, eight] = OF_PAIRS.map(|radius| {
         let what = format!("all pairs, radius {radius}");
-        let (ours, theirs) = (
-            format!("pairs/neardup {radius}"),
-            format!("pairs/join {radius}"),
-        );
-        Line::new(&what, Seconds, &ours, "a join by the same index", &theirs)
-    });
-    lines.extend([three.goals(pairs), six, eight]);
-    let what = format!("build, {BUILD_MEMORY} of memory");
-    lines.extend([
-        Line::new(&what, Seconds, "build/neardup", BLOCKS, "build/blocks").goals(build),
-        Line::new(&what, Seconds, "build/neardup", PERMUTED, "build/permuted"),
-        Line::new(&what, Seconds, "build/neardup", PLAIN, "build/plain"),
-    ]);
-    let what = format!("build, {DEFAULT_MEMORY} of memory");
-    lines.extend([
+        let ours = format!("pairs/neardup {radius}");
+        let theirs = format!("pairs/join {radius}");
         Line::new(
             &what,
-            Seconds,
-            "build/neardup small",
-            BLOCKS,
-            "build/blocks small",
-        ),
-        Line::new(
-            &what,
-            Seconds,
-            "build/neardup small",
-            PLAIN,
-            "build/plain small",
-        ),
-        Line::new(
-            "size",
-            BytesPerRow,
-            "size/neardup",
-            PERMUTED,
-            "size/permuted",
+            Unit::Seconds,
+            &ours,
+            "a join by the same index",
+            &theirs,
         )
-        .goals(&[Most(66.0)]),
-        Line::new("size", BytesPerRow, "size/neardup", BLOCKS, "size/blocks"),
-        Line::new("size", BytesPerRow, "size/neardup", PLAIN, "size/plain"),
-    ]);
-    for (what, unit, key) in [("time", Seconds, "insert"), ("WAL", Megabytes, "wal")] {
-        let mut add = |text: &str, ours: &str, against, theirs: &str, goals: &[Goal]| {
+    });
+    [three.goals(goals), six, eight]
+}
+
+/// Builds with much memory and with the server's default. `goals` are those of the first line.
+fn build_lines(goals: &[Goal]) -> [Line; 5] {
+    let line = |memory: &str, key: &str, against, theirs: &str| {
+        let what = format!("build, {memory} of memory");
+        let ours = format!("build/neardup{key}");
+        let theirs = format!("build/{theirs}{key}");
+        Line::new(&what, Unit::Seconds, &ours, against, &theirs)
+    };
+    [
+        line(BUILD_MEMORY, "", BLOCKS, "blocks").goals(goals),
+        line(BUILD_MEMORY, "", PERMUTED, "permuted"),
+        line(BUILD_MEMORY, "", PLAIN, "plain"),
+        line(DEFAULT_MEMORY, " small", BLOCKS, "blocks"),
+        line(DEFAULT_MEMORY, " small", PLAIN, "plain"),
+    ]
+}
+
+fn size_lines() -> [Line; 3] {
+    let line = |against, theirs: &str| {
+        let theirs = format!("size/{theirs}");
+        Line::new("size", Unit::BytesPerRow, "size/neardup", against, &theirs)
+    };
+    [
+        line(PERMUTED, "permuted").goals(&[Goal::Most(66.0)]),
+        line(BLOCKS, "blocks"),
+        line(PLAIN, "plain"),
+    ]
+}
+
+/// Time and WAL of inserts.
+fn insert_lines() -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (what, unit, key) in [
+        ("time", Unit::Seconds, "insert"),
+        ("WAL", Unit::Megabytes, "wal"),
+    ] {
+        let line = |text: &str, ours: &str, against, theirs: &str| {
             let what = format!("insert of {INSERTED} rows, {what}{text}");
-            let (ours, theirs) = (format!("{key}/{ours}"), format!("{key}/{theirs}"));
-            lines.push(Line::new(&what, unit, &ours, against, &theirs).goals(goals));
+            let ours = format!("{key}/{ours}");
+            let theirs = format!("{key}/{theirs}");
+            Line::new(&what, unit, &ours, against, &theirs)
         };
-        add("", "neardup", BLOCKS, "blocks", &[Times(1.5)]);
-        add(
-            ", right after the build",
-            "neardup first",
-            BLOCKS,
-            "blocks first",
-            &[],
-        );
-        add("", "neardup", PLAIN, "plain", &[]);
-        add("", "neardup", "no index", "bare", &[]);
+        let first = ", right after the build";
+        lines.extend([
+            line("", "neardup", BLOCKS, "blocks").goals(&[Goal::Times(1.5)]),
+            line(first, "neardup first", BLOCKS, "blocks first"),
+            line("", "neardup", PLAIN, "plain"),
+            line("", "neardup", "no index", "bare"),
+        ]);
     }
     lines
 }

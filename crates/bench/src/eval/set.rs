@@ -27,21 +27,17 @@ pub struct Set {
     pub group: Vec<u32>,
 }
 
-impl Set {
-    /// Reads `docs.tsv` (identifier, text), `near.tsv` (two identifiers, Jaccard similarity) and,
-    /// if it is there, `pairs.tsv` (two identifiers, anything) from a folder, each plain or with
-    /// `.gz`.
-    ///
-    /// # Errors
-    /// When a file is missing or a line is not as it should be; the error says which.
-    pub fn read(dir: &Path) -> Result<Self> {
-        let name = dir.canonicalize().ok();
-        let name = name.as_deref().unwrap_or(dir).file_name();
-        let name = name.unwrap_or_default().to_string_lossy().into_owned();
-        let mut texts = Vec::new();
-        let mut numbers: HashMap<String, u32> = HashMap::new();
-        let docs = required(dir, "docs", "identifier, tab, text")?;
-        each_line(&docs, |columns| {
+/// Texts of a set, and their positions by identifier.
+struct Documents {
+    texts: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Documents {
+    fn read(dir: &Path) -> Result<Self> {
+        let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
+        let path = required(dir, "docs", "identifier, tab, text")?;
+        each_line(&path, |columns| {
             let [id, text] = columns else {
                 return Err(expected("identifier, tab, text", columns));
             };
@@ -54,7 +50,46 @@ impl Set {
             texts.push(unescape(text));
             Ok(())
         })?;
-        ensure!(texts.len() > 1, "{} has no two documents", docs.display());
+        ensure!(texts.len() > 1, "{} has no two documents", path.display());
+        Ok(Documents { texts, numbers })
+    }
+}
+
+/// Reads pairs of documents and their Jaccard similarity.
+fn read_near(
+    dir: &Path,
+    pair: impl Fn(&str, &str) -> Result<(u32, u32), String>,
+) -> Result<HashMap<(u32, u32), f32>> {
+    let mut near = HashMap::new();
+    let what = "identifier, tab, identifier, tab, Jaccard similarity";
+    each_line(&required(dir, "near", what)?, |columns| {
+        let [a, b, similarity] = columns else {
+            return Err(expected(what, columns));
+        };
+        let parsed = similarity.parse().ok().filter(|j| (0.0..=1.0).contains(j));
+        let Some(similarity) = parsed else {
+            return Err(format!("{similarity:?} is not a number from 0 to 1"));
+        };
+        if near.insert(pair(a, b)?, similarity).is_some() {
+            return Err(format!("the pair {a:?}, {b:?} was there before"));
+        }
+        Ok(())
+    })?;
+    Ok(near)
+}
+
+impl Set {
+    /// Reads `docs.tsv` (identifier, text), `near.tsv` (two identifiers, Jaccard similarity) and,
+    /// if it is there, `pairs.tsv` (two identifiers, anything) from a folder, each plain or with
+    /// `.gz`.
+    ///
+    /// # Errors
+    /// When a file is missing or a line is not as it should be; the error says which.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let name = dir.canonicalize().ok();
+        let name = name.as_deref().unwrap_or(dir).file_name();
+        let name = name.unwrap_or_default().to_string_lossy().into_owned();
+        let Documents { texts, numbers } = Documents::read(dir)?;
         let pair = |a: &str, b: &str| {
             let number = |id: &str| {
                 let number = numbers.get(id).copied();
@@ -66,21 +101,7 @@ impl Set {
             }
             Ok((a.min(b), a.max(b)))
         };
-        let mut near = HashMap::new();
-        let what = "identifier, tab, identifier, tab, Jaccard similarity";
-        each_line(&required(dir, "near", what)?, |columns| {
-            let [a, b, similarity] = columns else {
-                return Err(expected(what, columns));
-            };
-            let parsed = similarity.parse().ok().filter(|j| (0.0..=1.0).contains(j));
-            let Some(similarity) = parsed else {
-                return Err(format!("{similarity:?} is not a number from 0 to 1"));
-            };
-            if near.insert(pair(a, b)?, similarity).is_some() {
-                return Err(format!("the pair {a:?}, {b:?} was there before"));
-            }
-            Ok(())
-        })?;
+        let near = read_near(dir, pair)?;
         let mut listed = Vec::new();
         if let Some(path) = find(dir, "pairs")? {
             each_line(&path, |columns| {

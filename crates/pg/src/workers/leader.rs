@@ -129,6 +129,20 @@ struct SharedMemory {
     queues: Vec<*mut pg_sys::shm_mq>,
 }
 
+/// Text of the client's statement with the final NUL; empty if there is none. Valid until the
+/// statement ends.
+fn query_text() -> &'static [u8] {
+    // SAFETY: the server keeps the text, which ends with a NUL, as long as the statement runs. A
+    // leader ends before its statement.
+    let text = unsafe {
+        match pg_sys::debug_query_string.is_null() {
+            true => c"",
+            false => CStr::from_ptr(pg_sys::debug_query_string),
+        }
+    };
+    text.to_bytes_with_nul()
+}
+
 /// Makes the memory that the leader shares with its workers, and fills it. `None` if there is no
 /// such memory.
 ///
@@ -137,11 +151,7 @@ struct SharedMemory {
 unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<SharedMemory> {
     // SAFETY: the caller's promise. Each part is as long as what is written to it.
     unsafe {
-        let query = match pg_sys::debug_query_string.is_null() {
-            true => c"",
-            false => CStr::from_ptr(pg_sys::debug_query_string),
-        };
-        let query = query.to_bytes_with_nul();
+        let query = query_text();
         let workers = (*context).nworkers as usize;
         let any = &raw mut pg_sys::SnapshotAnyData;
         let scan = (job.scan.as_ref()).map(|(table, snapshot)| {

@@ -105,6 +105,21 @@ pub fn bench(
     Ok(json!({ "rows": rows, "rounds": rounds, "sets": sets }))
 }
 
+/// Times of one case, in seconds for each probe.
+#[derive(Default)]
+struct Samples {
+    neardup: Vec<f64>,
+    faiss: Vec<f64>,
+    sequential: Vec<f64>,
+}
+
+/// Case and what is known of it so far.
+struct Measurement {
+    case: &'static Case,
+    line: Value,
+    samples: Samples,
+}
+
 /// Measures all searches among what is in the tables now. All contenders must find the same.
 fn measure(
     session: &mut Session,
@@ -121,85 +136,125 @@ fn measure(
     ui::step(format!("Building an index of {name}"), || {
         Contender::Neardup.build(session)
     })?;
-    let cases: Vec<&Case> = (CASES.iter()).filter(|case| crowd || !case.crowd).collect();
-    let mut lines = vec![json!({}); cases.len()];
-    let mut samples = vec![[vec![], vec![], vec![]]; cases.len()];
+    let cases = CASES.iter().filter(|case| crowd || !case.crowd);
+    let mut measurements: Vec<Measurement> = cases
+        .map(|case| Measurement {
+            case,
+            line: json!({ "what": case.what }),
+            samples: Samples::default(),
+        })
+        .collect();
     for round in 1..=rounds {
-        ui::step(
-            format!("Searching {name}, round {round} of {rounds}"),
-            || {
-                for ((case, line), samples) in cases.iter().zip(&mut lines).zip(&mut samples) {
-                    let of = |count| match case.crowd {
-                        true => Probes::absent(count),
-                        false => Probes::planted(count),
-                    };
-                    let ours = case.search.query(of(PROBES));
-                    ours.set(session)?;
-                    let plan = session.plan(&ours.count(), "Index Scan using docs_neardup")?;
-                    let times = session.times(&ours.count())?;
-                    samples[0].extend(times.iter().map(|time| time.wall / PROBES as f64));
-                    let sums = ours.sums(session)?;
-                    if let Some(faiss) = &mut faiss {
-                        let table = of(PROBES).table;
-                        let answer = faiss.search(session, table, PROBES, case.search)?;
-                        samples[1].extend(answer.times);
-                        agree(case.what, &sums, &answer.sums)?;
-                    }
-                    if round == 1 {
-                        let one = case.search.query(of(1)).sequentially();
-                        one.set(session)?;
-                        let time = session.timed(&one.count())?.wall;
-                        let count = ((SLOW_LIMIT / time) as u64).clamp(1, PROBES);
-                        let slow = case.search.query(of(count)).sequentially();
-                        slow.set(session)?;
-                        session.plan(&slow.count(), slow.plan)?;
-                        samples[2].push(session.timed(&slow.count())?.wall / count as f64);
-                        let theirs = slow.sums(session)?;
-                        let some: Vec<(i64, i64)> = (sums.iter().copied())
-                            .filter(|(probe, _)| *probe < count.cast_signed())
-                            .collect();
-                        ensure!(
-                            some == theirs,
-                            "{}: a sequential scan finds other rows",
-                            case.what
-                        );
-                        let found: i64 = sums.iter().map(|(_, sum)| sum / 1000).sum();
-                        *line = json!({ "plan": plan, "found": found as f64 / PROBES as f64 });
-                    }
+        let what = format!("Searching {name}, round {round} of {rounds}");
+        ui::step(what, || {
+            for measurement in &mut measurements {
+                let sums = measurement.search(session, faiss.as_mut())?;
+                if round == 1 {
+                    measurement.search_sequentially(session, &sums)?;
                 }
-                Ok(())
-            },
-        )?;
+            }
+            Ok(())
+        })?;
     }
     Contender::Neardup.drop(session)?;
-    for ((case, line), samples) in cases.iter().zip(&mut lines).zip(&samples) {
-        let [ours, faiss, sequential] = samples
-            .each_ref()
-            .map(|samples| (!samples.is_empty()).then(|| least(samples) * 1e6));
-        line["what"] = json!(case.what);
-        line["neardup"] = json!(ours);
-        line["faiss"] = json!(faiss);
-        line["sequential"] = json!(sequential);
-        line["samples"] = json!(samples);
-        line["most"] = json!(match rows {
-            _ if name != "uniform" => None,
-            1_000_000 => case.most[0],
-            10_000_000 => case.most[1],
-            _ => None,
-        });
-    }
-    let near = |what: &str| lines.iter().position(|line| line["what"] == what);
-    if let (Some(radius), Some(nearest)) = (near(CASES[3].what), near(CASES[4].what)) {
-        let most = lines[radius]["neardup"]
-            .as_f64()
-            .map(|time| NEAR_TIMES * time);
-        lines[nearest]["most"] = json!(most);
-    }
+    let limits = (name == "uniform").then_some(rows);
+    let mut lines: Vec<Value> = (measurements.into_iter())
+        .map(|measurement| measurement.finish(limits))
+        .collect();
+    limit_nearest(&mut lines);
     Ok(json!({
         "name": name,
         "faiss_version": faiss.map(|faiss| faiss.version.clone()),
         "lines": lines,
     }))
+}
+
+impl Measurement {
+    /// Probes of this case.
+    fn probes(&self, count: u64) -> Probes {
+        match self.case.crowd {
+            true => Probes::absent(count),
+            false => Probes::planted(count),
+        }
+    }
+
+    /// Searches by the index and by FAISS, and compares the results. Returns pairs of a probe and
+    /// the sum of its rows.
+    fn search(
+        &mut self,
+        session: &mut Session,
+        faiss: Option<&mut Faiss>,
+    ) -> Result<Vec<(i64, i64)>> {
+        let ours = self.case.search.query(self.probes(PROBES));
+        ours.set(session)?;
+        self.line["plan"] = json!(session.plan(&ours.count(), "Index Scan using docs_neardup")?);
+        let times = session.times(&ours.count())?;
+        let times = times.iter().map(|time| time.wall / PROBES as f64);
+        self.samples.neardup.extend(times);
+        let sums = ours.sums(session)?;
+        if let Some(faiss) = faiss {
+            let table = self.probes(PROBES).table;
+            let answer = faiss.search(session, table, PROBES, self.case.search)?;
+            self.samples.faiss.extend(answer.times);
+            agree(self.case.what, &sums, &answer.sums)?;
+        }
+        let found: i64 = sums.iter().map(|(_, sum)| sum / 1000).sum();
+        self.line["found"] = json!(found as f64 / PROBES as f64);
+        Ok(sums)
+    }
+
+    /// Searches by a sequential scan for as many probes as take [`SLOW_LIMIT`], and compares the
+    /// results with those of the index.
+    fn search_sequentially(&mut self, session: &mut Session, sums: &[(i64, i64)]) -> Result<()> {
+        let one = self.case.search.query(self.probes(1)).sequentially();
+        one.set(session)?;
+        let time = session.timed(&one.count())?.wall;
+        let count = ((SLOW_LIMIT / time) as u64).clamp(1, PROBES);
+        let slow = self.case.search.query(self.probes(count)).sequentially();
+        slow.set(session)?;
+        session.plan(&slow.count(), slow.plan)?;
+        let time = session.timed(&slow.count())?.wall;
+        self.samples.sequential.push(time / count as f64);
+        let expected = sums.iter().copied();
+        let expected = expected.filter(|(probe, _)| *probe < count.cast_signed());
+        ensure!(
+            slow.sums(session)?.into_iter().eq(expected),
+            "{}: a sequential scan finds other rows",
+            self.case.what
+        );
+        Ok(())
+    }
+
+    /// The line of this case. `limits` is the number of rows if limits apply.
+    fn finish(self, limits: Option<u64>) -> Value {
+        let Samples {
+            neardup,
+            faiss,
+            sequential,
+        } = &self.samples;
+        let [ours, theirs, slow] = [neardup, faiss, sequential]
+            .map(|samples| (!samples.is_empty()).then(|| least(samples) * 1e6));
+        let mut line = self.line;
+        line["neardup"] = json!(ours);
+        line["faiss"] = json!(theirs);
+        line["sequential"] = json!(slow);
+        line["samples"] = json!([neardup, faiss, sequential]);
+        line["most"] = json!(match limits {
+            Some(1_000_000) => self.case.most[0],
+            Some(10_000_000) => self.case.most[1],
+            _ => None,
+        });
+        line
+    }
+}
+
+/// Limits the time of "nearest 10, within 3" by that of "radius 3, 10 found".
+fn limit_nearest(lines: &mut [Value]) {
+    let position = |what: &str| lines.iter().position(|line| line["what"] == what);
+    if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {
+        let time = lines[radius]["neardup"].as_f64();
+        lines[nearest]["most"] = json!(time.map(|time| NEAR_TIMES * time));
+    }
 }
 
 /// Requires that neardup and FAISS found the same rows for each probe that FAISS searched for.
