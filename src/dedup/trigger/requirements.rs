@@ -8,7 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::columns::Columns;
 use super::names;
-use super::trigger_arguments::Arguments;
+use super::trigger_arguments::{Arguments, Manual};
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{Rel, Trigger};
@@ -28,7 +28,9 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         return;
     }
     let events = pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE;
-    if !trigger.fires_for(events) || !unseen.is_empty() {
+    // An UPDATE of any column can change whether a row meets a condition.
+    let needs_all = matches!(arguments.manual, Manual::Where(_)) && !trigger.columns.is_empty();
+    if !trigger.fires_for(events) || !unseen.is_empty() || needs_all {
         let name = catalog::quoted(&trigger.name);
         let command = b"CREATE OR REPLACE TRIGGER ";
         UserError::new(
@@ -38,10 +40,13 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
                 table.shown()
             ),
         )
-        .detail(
-            "It has to fire for INSERT and for UPDATE; a list of columns has to hold those of \
-             the fingerprint or its text, of the scope, and of the mark.",
-        )
+        .detail(match needs_all {
+            true => "With a condition in manual= it has to fire for UPDATE of all columns.",
+            false => {
+                "It has to fire for INSERT and for UPDATE; a list of columns has to hold \
+                          those of the fingerprint or its text, of the scope, and of the mark."
+            }
+        })
         .hint(create(
             table,
             trigger,
