@@ -151,12 +151,12 @@ unsafe fn visit<'a>(
             }
             NodeTag::T_FromExpr => {
                 let from: *mut pg_sys::FromExpr = node.cast();
-                (*from).quals = visit_below((*from).quals, true);
+                (*from).quals = flattened(visit_below((*from).quals, true));
                 visit_below((*from).fromlist.cast(), true);
             }
             NodeTag::T_JoinExpr => {
                 let join: *mut pg_sys::JoinExpr = node.cast();
-                (*join).quals = visit_below((*join).quals, true);
+                (*join).quals = flattened(visit_below((*join).quals, true));
                 visit_below((*join).larg, true);
                 visit_below((*join).rarg, true);
             }
@@ -192,6 +192,28 @@ unsafe fn visit<'a>(
         }
     }
     node
+}
+
+/// Puts the arguments of each AND in a list of conditions into the list. The planner has flattened
+/// the list before, and matches no index with an argument of an AND below it.
+///
+/// # Safety
+/// `conditions` is null or belongs to a query that is being planned.
+unsafe fn flattened(conditions: *mut Node) -> *mut Node {
+    // SAFETY: the tags say which structs these are; all belong to the planner.
+    unsafe {
+        if conditions.is_null() || (*conditions).type_ != NodeTag::T_List {
+            return conditions;
+        }
+        let list: *mut pg_sys::List = conditions.cast();
+        let mut flat: *mut pg_sys::List = core::ptr::null_mut();
+        for position in 0..pg_sys::list_length(list) as usize {
+            let condition = (*(*list).elements.add(position)).ptr_value;
+            // A condition that is not an AND makes a list of itself.
+            flat = pg_sys::list_concat(flat, pg_sys::make_ands_implicit(condition.cast()));
+        }
+        flat.cast()
+    }
 }
 
 /// Replaces comparisons in a condition that has been assigned to a relation.
