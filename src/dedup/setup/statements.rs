@@ -6,6 +6,10 @@ use super::subject::Subject;
 use super::templates::{self, Template};
 use crate::dedup::trigger::names;
 use neardup_pg::catalog;
+use neardup_sketch::minhash_fingerprint;
+
+/// Width of the fingerprints of `minhash64`, which all statements use.
+const FINGERPRINT_BITS: u32 = 64;
 
 /// One row of the result.
 pub struct Step {
@@ -91,6 +95,8 @@ impl Values {
             values.add(name, values.in_schema(index));
         }
         values.add("similarity", subject.similarity.to_string().into_bytes());
+        let radius = minhash_fingerprint::radius(subject.similarity, FINGERPRINT_BITS);
+        values.add("radius", radius.to_string().into_bytes());
         values.add("key_type", subject.key_type.clone());
         values.add("arguments", arguments(subject));
         values.add("quote", dollar_quote(&values));

@@ -19,7 +19,7 @@ pub const DROP_INVALID_INDEX: Template = Template {
 pub const ADD_SEARCH: &[Template] = &[
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {search_index} ON {table}\n    \
-                    USING neardup ({extension}.minhash64({text}));",
+                    USING neardup ({extension}.minhash64({text})) WITH (radius = {radius});",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
@@ -86,7 +86,7 @@ pub const ADD_RULE: &[Template] = &[
     },
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
-                    USING neardup ({fp});",
+                    USING neardup ({fp}) WITH (radius = {radius});",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
@@ -126,7 +126,7 @@ pub const ADD_MARKS: &[Template] = &[
     },
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
-                    USING neardup ({fp}) WHERE {mark} IS NULL;",
+                    USING neardup ({fp}) WITH (radius = {radius}) WHERE {mark} IS NULL;",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
