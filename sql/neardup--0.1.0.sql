@@ -784,483 +784,519 @@ COMMENT ON TYPE bigint_ball IS
 -- operator for (hamming, numeric) would make integer <= numeric ambiguous, in any query.
 -- Comparisons with numeric are the server's, which the planner rewrites (src/planner/forms.rs).
 
-CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int42lt';
-CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int24lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int4lt';
-CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int4lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int48lt';
-CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int84lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float8';
-CREATE FUNCTION hamming_lt(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float8';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_lt,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float4';
-CREATE FUNCTION hamming_lt(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float4';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_lt,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int42le';
-CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int24le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int4le';
-CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int4le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int48le';
-CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int84le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float8';
-CREATE FUNCTION hamming_le(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float8';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_le,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_le,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float4';
-CREATE FUNCTION hamming_le(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float4';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_le,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_le,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int42eq';
-CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int24eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int4eq';
-CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int4eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int48eq';
-CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int84eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float8';
-CREATE FUNCTION hamming_eq(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float8';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_eq,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float4';
-CREATE FUNCTION hamming_eq(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float4';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_eq,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int42ne';
-CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int24ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int4ne';
-CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int4ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int48ne';
-CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int84ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float8';
-CREATE FUNCTION hamming_ne(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float8';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ne,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float4';
-CREATE FUNCTION hamming_ne(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float4';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ne,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int42ge';
-CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int24ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int4ge';
-CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int4ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int48ge';
-CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int84ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float8';
-CREATE FUNCTION hamming_ge(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float8';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ge,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float4';
-CREATE FUNCTION hamming_ge(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float4';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ge,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int42gt';
-CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int24gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int4gt';
-CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int4gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int48gt';
-CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int84gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float8';
-CREATE FUNCTION hamming_gt(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float8';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_gt,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float4';
-CREATE FUNCTION hamming_gt(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float4';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_gt,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
@@ -2021,6 +2057,11 @@ CREATE FUNCTION fingerprint_similarity(a bigint, b bigint) RETURNS jaccard
 COMMENT ON FUNCTION fingerprint_similarity(bigint, bigint) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
+CREATE FUNCTION fingerprint_similarity(a minhash_signature, b minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'minhash_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) IS
+    'the same as minhash_similarity: programs and ORMs have one name for all types';
 -- Resolves a call with two untyped arguments. No column is compared, so it needs no support.
 CREATE FUNCTION fingerprint_similarity(a text, b text) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
@@ -3251,9 +3292,9 @@ COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer, integer) IS
 
 -- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
 -- sends as text.
-CREATE FUNCTION neardup_keys(fp text, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp text, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
-CREATE FUNCTION neardup_keys(fp text, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp text, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
 COMMENT ON FUNCTION neardup_keys(text, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';

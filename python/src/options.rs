@@ -126,9 +126,9 @@ pub fn hashes(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// Reads the parameter `seed`.
 pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    value.extract().or_else(|error: PyErr| {
+    value.extract().map_err(|error: PyErr| {
         let bounds = "it is a number of 64 bits, from -2**63 to 2**63 - 1";
-        Err(or_out_of_range(error, "seed", value, bounds))
+        or_out_of_range(error, "seed", value, bounds)
     })
 }
 
@@ -136,16 +136,6 @@ pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
 pub fn sentences(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let range = 1..=neardup_sketch::sentences::MAX_SENTENCES;
     number("n", value, range, "a number of sentences")
-}
-
-/// Reads the parameter `groups`.
-pub fn groups(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    number(
-        "groups",
-        value,
-        1..=MAX_HASHES,
-        "the number of groups of values",
-    )
 }
 
 /// Reads the parameter `threads`.
@@ -163,17 +153,17 @@ const MAX_THREADS: usize = 1024;
 
 /// Reads the parameter `similarity`, whose range the caller checks.
 pub fn similarity(value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract().or_else(|error: PyErr| {
+    value.extract().map_err(|error: PyErr| {
         let bounds = "it is from 0 to 1; write 80 % as 0.8";
-        Err(or_out_of_range(error, "similarity", value, bounds))
+        or_out_of_range(error, "similarity", value, bounds)
     })
 }
 
 /// Reads the bits of a signed number.
 pub fn bigint(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    value.extract().or_else(|error: PyErr| {
+    value.extract().map_err(|error: PyErr| {
         let bounds = "it is from -2**63 to 2**63 - 1; for an unsigned number there is Fingerprint";
-        Err(or_out_of_range(error, "the bigint", value, bounds))
+        or_out_of_range(error, "the bigint", value, bounds)
     })
 }
 

@@ -12,6 +12,11 @@ COMMENT ON FUNCTION fingerprint_similarity({{ type }}, {{ type }}) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
 {% endfor %}
+CREATE FUNCTION fingerprint_similarity(a minhash_signature, b minhash_signature) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
+    AS 'MODULE_PATHNAME', 'minhash_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) IS
+    'the same as minhash_similarity: programs and ORMs have one name for all types';
 -- Resolves a call with two untyped arguments. No column is compared, so it needs no support.
 CREATE FUNCTION fingerprint_similarity(a text, b text) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10

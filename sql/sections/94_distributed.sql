@@ -31,9 +31,9 @@ COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer, intege
 
 -- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
 -- sends as text.
-CREATE FUNCTION neardup_keys(fp text, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp text, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
-CREATE FUNCTION neardup_keys(fp text, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp text, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
 COMMENT ON FUNCTION neardup_keys(text, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';

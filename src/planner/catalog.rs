@@ -51,8 +51,8 @@ pub struct SearchedType {
     pub ball_function: Oid,
     /// `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
-    /// Function of two values that returns an estimated Jaccard similarity.
-    pub similarity_function: Oid,
+    /// Functions of two values that return an estimated Jaccard similarity.
+    pub similarity_functions: Vec<Oid>,
     /// `_neardup_at_distance(fingerprint, fingerprint, int4)`; `None` for signatures.
     pub at_distance_function: Option<Oid>,
     /// `_neardup_ball(signature, float8, int4)`, for other kinds of bound; `None` for fingerprints.
@@ -203,14 +203,14 @@ impl SearchedType {
             true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
             false => (c"<#>", &[pg_sys::INT4OID][..]),
         };
-        let (similarity_function, ball_function) = match is_jaccard {
-            true => (c"minhash_similarity", c"minhash_ball"),
-            false => (c"fingerprint_similarity", c"ball"),
-        };
+        let mut similarity_functions = vec![function(c"fingerprint_similarity", &[value, value])?];
+        let ball_function = if is_jaccard { c"minhash_ball" } else { c"ball" };
         let (mut at_distance_function, mut bound_function) = (None, None);
         let mut nulls_first_operator = None;
         let mut approximate_function = None;
         if is_jaccard {
+            // The extension has no function of this name on fingerprints.
+            similarity_functions.push(function(c"minhash_similarity", &[value, value])?);
             bound_function = Some(function(c"_neardup_ball", &[&[value], bound].concat())?);
             approximate_function = Some(function(c"_neardup_approximate", &[ball])?);
         } else {
@@ -227,7 +227,7 @@ impl SearchedType {
             contained_operator: find(schema, c"<@", Named::Operator(value, ball))?,
             ball_function: function(ball_function, &[value, bound[0]])?,
             within_function: function(c"_neardup_within", &[&[value, value], bound].concat())?,
-            similarity_function: function(similarity_function, &[value, value])?,
+            similarity_functions,
             at_distance_function,
             bound_function,
             approximate_function,

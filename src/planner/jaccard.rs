@@ -282,7 +282,8 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
             (searched, arguments, false)
         }
         Form::Call(function, arguments) => {
-            let is_similarity = |searched: &&SearchedType| searched.similarity_function == function;
+            let is_similarity =
+                |searched: &&SearchedType| searched.similarity_functions.contains(&function);
             let searched = catalog.types.iter().find(is_similarity)?;
             (searched, arguments, true)
         }

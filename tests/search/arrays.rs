@@ -99,8 +99,10 @@ fn agree(client: &mut Client, conditions: usize) -> Result<usize> {
             let expected = ids(client, &condition)?;
             found += expected.len();
             // The expression turns NULL into an empty array.
-            let gin = (condition.replace("tags &&", "(tags || '{}'::bigint[]) &&"))
-                .replace("tags @>", "tags IS NOT NULL AND (tags || '{}'::bigint[]) @>");
+            let gin = (condition.replace("tags &&", "(tags || '{}'::bigint[]) &&")).replace(
+                "tags @>",
+                "tags IS NOT NULL AND (tags || '{}'::bigint[]) @>",
+            );
             let all = [condition, gin];
             for condition in &all {
                 for way in Way::INDEXED {

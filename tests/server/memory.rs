@@ -105,8 +105,8 @@ const CASES: &[(&str, &str)] = &[
     ("passages(text,", "cardinality(passages(t, 1, 'char', 1))"),
     (
         "passages_without(text,",
-        "cardinality(passages_without(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', 2) FROM \
-            generate_series(1, 3) n), 10000, 'jieba', 2))",
+        "cardinality(passages_without(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', \
+            2) FROM generate_series(1, 3) n), 10000, 'jieba', 2))",
     ),
     (
         "passages_in_common(bigint[],",

@@ -234,7 +234,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ),
     (
         "neardup_setup(regclass,name,text,double precision)",
-        &["'pages'", "'body'", "'search'", "1"],
+        &["'docs'", "'body'", "'search'", "0.9"],
     ),
     (
         "neardup_tune(double precision,double precision,integer,bigint)",

@@ -20,6 +20,9 @@ const NEAR: &str = "0123456789abcde0";
 const FP128: &str = "0123456789abcdef0123456789abcdef";
 const FP256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
+const SIG: &str = "neardup1/16/0/00000001000000010000000100000001000000010000000100000001\
+    000000010000000100000001000000010000000100000001000000010000000100000001";
+
 /// Calls, their values, and the same calls with typed literals.
 const CALLS: &[(&str, &[Value], &str)] = &[
     (
@@ -103,8 +106,9 @@ const CALLS: &[(&str, &[Value], &str)] = &[
     ),
     (
         "minhash_ball($1::minhash_signature, $2)",
-        &[Text("neardup1/2/0/0000000100000002"), Number("0.5")],
-        "minhash_ball('neardup1/2/0/0000000100000002'::minhash_signature, 0.5::float8)",
+        &[Text(SIG), Number("0.5")],
+        "minhash_ball(('neardup1/16/0/' || repeat('00000001', 16))::minhash_signature, \
+         0.5::float8)",
     ),
     (
         "neardup_radius($1, $2)",

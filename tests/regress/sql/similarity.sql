@@ -16,6 +16,9 @@ SELECT fingerprint_similarity(repeat('0', 32)::fingerprint128, (repeat('0', 29) 
     (repeat('0', 61) || 'fff')::fingerprint256) AS of_256;
 SELECT fingerprint_similarity(NULL::fingerprint, '0000000000000000') IS NULL AS of_null,
     pg_typeof(fingerprint_similarity(1::bigint, 1::bigint));
+SELECT fingerprint_similarity(a, b) = minhash_similarity(a, b) AS same,
+    fingerprint_similarity(a, minhash(ARRAY['x'], 16, seed => 1)) IS NULL AS other_seed
+FROM minhash(ARRAY['x', 'y', 'z'], 16) a, minhash(ARRAY['x', 'y'], 16) b;
 -- Untyped arguments, and text as some drivers send it: of any width, both of the same.
 SELECT fingerprint_similarity('0000000000000000', '00000000000000ff') AS of_64,
     fingerprint_similarity(repeat('0', 32), repeat('0', 30) || 'ff') AS of_128,
@@ -119,13 +122,13 @@ CREATE TABLE signed (id int PRIMARY KEY, sig minhash_signature);
 INSERT INTO signed SELECT i, minhash(ARRAY(SELECT i / 4 || 'w' || n
     FROM generate_series(i % 4, i % 4 + 20) n)) FROM generate_series(1, 400) i;
 CREATE INDEX signed_sig ON signed USING neardup (sig);
-SELECT plan('SELECT id FROM signed WHERE minhash_similarity(sig,
+SELECT plan('SELECT id FROM signed WHERE fingerprint_similarity(sig,
     (SELECT sig FROM signed WHERE id = 7)) >= 0.8');
 SELECT plan('SELECT id FROM signed
-    WHERE 0.8 <= minhash_similarity((SELECT sig FROM signed WHERE id = 7), sig)');
+    WHERE 0.8 <= fingerprint_similarity((SELECT sig FROM signed WHERE id = 7), sig)');
 SELECT count(*) > 100 AS some, count(*) = (SELECT count(*) FROM signed a JOIN signed b
     ON a.id < b.id AND (a.sig <%> b.sig)::float8 + 0 <= 0.2) AS same
-FROM signed a JOIN signed b ON minhash_similarity(a.sig, b.sig) >= 0.8 AND a.id < b.id;
+FROM signed a JOIN signed b ON fingerprint_similarity(a.sig, b.sig) >= 0.8 AND a.id < b.id;
 -- By itself, without a bound, and where no index helps, it is a function like any other.
 SELECT count(*), min(fingerprint_similarity(fp, '00000000000000ff')) < 0.3 FROM articles;
 SELECT count(fp) = (SELECT count(*) FROM articles
