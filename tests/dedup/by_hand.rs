@@ -120,11 +120,11 @@ fn marks_by_hand_last_under_many_clients() -> Outcome {
     assert!(all > 0, "nothing is marked");
     let marks = "a.dup = b.id AND b.dup IS NULL";
     assert_eq!(count(&mut admin, marks)?, all);
-    let far = format!("{marks} AND a.fp <#> b.fp > 3");
+    let far = format!("{marks} AND a.fp <#> b.fp > 6");
     assert_eq!(count(&mut admin, &format!("{far} AND NOT a.checked"))?, 0);
     assert!(count(&mut admin, &far)? > 0, "no mark by hand is left");
     // Two near originals are the work of editors.
-    let near = "a.id < b.id AND a.fp <#> b.fp <= 3 AND a.dup IS NULL AND b.dup IS NULL";
+    let near = "a.id < b.id AND a.fp <#> b.fp <= 6 AND a.dup IS NULL AND b.dup IS NULL";
     let by_hand = |row: &str| {
         format!(
             "({row}.checked OR EXISTS (SELECT FROM pages c WHERE c.checked AND c.dup = {row}.id))"

@@ -65,7 +65,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(id)",
         "42P17",
-        "name the operator class: (hash bigint_hamming_ops)",
+        "Write USING neardup (id bigint_hamming_ops)",
     ),
     ("(note)", "42P17", "needs one fingerprint"),
     ("(spot)", "42704", "no default operator class"),

@@ -115,7 +115,7 @@ fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
                  ALTER TABLE {kind} SET {kind}; \
                  INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
                      FROM generate_series(1::bigint, 30000) AS n; \
-                 CREATE INDEX {kind}_fp ON {kind} USING neardup (fp); \
+                 CREATE INDEX {kind}_fp ON {kind} USING neardup (fp) WITH (radius = 3); \
                  INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
                      FROM generate_series(30001::bigint, 31000) AS n; \
                  DELETE FROM {kind} WHERE id % 23 = 0; CHECKPOINT"

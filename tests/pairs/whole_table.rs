@@ -318,8 +318,8 @@ fn told_inside(database: &Database, call: &'static str, phase: &str) -> Result<S
     inside.with_context(|| format!("{call}: nothing but {last}"))
 }
 
-/// A search that compares each two rows tells how far it is while it does. The bound is so high that
-/// no two sketches are near: clusters compare crowded rows less often.
+/// A search that compares all pairs of rows reports its progress meanwhile. The bound is so high
+/// that no two sketches are near: clusters compare crowded rows less often.
 #[test]
 fn progress_is_told_inside_of_a_phase() -> Outcome {
     let database = Database::create()?;

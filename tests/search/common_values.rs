@@ -56,8 +56,8 @@ fn types() -> impl Iterator<Item = &'static str> {
 /// did yield.
 fn inner_rows(client: &mut Client, query: &str) -> Result<(f64, f64)> {
     let shown = explain(client, "ANALYZE, TIMING OFF", query)?;
-    let scans = shown.lines().filter(|line| line.contains("using docs_fp"));
-    let inner = scans.last().context("no index scan")?;
+    let mut scans = shown.lines().filter(|line| line.contains("using docs_fp"));
+    let inner = scans.next_back().context("no index scan")?;
     let rows = |part: &str| -> Result<f64> {
         let rest = part.split("rows=").nth(1).context("no rows")?;
         let end = rest.find(' ').context("no end")?;
@@ -83,7 +83,7 @@ fn common_values_of_the_outer_side_are_expected_on_the_inner_side() -> Outcome {
             SIGNATURE => &[
                 "a.fp <%> b.fp <= 0.1",
                 "minhash_similarity(a.fp, b.fp) > 0.9",
-                "b.fp <@ ball(a.fp, 0.1)",
+                "b.fp <@ minhash_ball(a.fp, 0.1)",
                 "a.fp ~= b.fp",
             ],
             _ => &[

@@ -39,7 +39,7 @@ pub const FINGERPRINT256: Type = Type {
     name: "fingerprint256",
     opclass: "fingerprint256_ops",
     words: 4,
-    near: 61,
+    near: 31,
 };
 pub const TYPES: [Type; 4] = [FINGERPRINT, BIGINT, FINGERPRINT128, FINGERPRINT256];
 

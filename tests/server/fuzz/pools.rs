@@ -46,6 +46,9 @@ fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
         "'pypi'",
         "'star'",
         "'components'",
+        "'search'",
+        "'skip'",
+        "'mark'",
         "'id DESC'",
         "'id > 1'",
         "'id; DROP TABLE t'",
@@ -162,7 +165,9 @@ fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
         ),
         (
             "name",
-            vec!["'fp'", "'sig'", "'nope'", "''", "'wide'", "'bits'"],
+            vec![
+                "'fp'", "'sig'", "'nope'", "''", "'wide'", "'bits'", "'body'",
+            ],
         ),
         (
             "anyelement",
