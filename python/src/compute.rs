@@ -117,6 +117,14 @@ pub fn run_many<R: Send>(
             results
         })
     })?;
+    in_order(results)
+}
+
+/// Results of one thread: of each batch the index of its first text, and a result for each text.
+type ThreadResults<R> = std::thread::Result<Vec<(usize, Vec<Option<R>>)>>;
+
+/// Joins the results of all threads in the order of the texts.
+fn in_order<R>(results: Vec<ThreadResults<R>>) -> PyResult<Vec<Option<R>>> {
     let mut batches = Vec::new();
     let mut errors = Vec::new();
     for result in results {

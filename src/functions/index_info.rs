@@ -85,25 +85,15 @@ fn measure<const N: usize>(
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
-    // A search within a scope is planned by the rows of that scope.
-    let widest_probe = match index.layout.scope_columns {
-        0 if index.metric.is_hamming() => probed_radius(layout, info.rows as f64).and_then(integer),
-        _ => None,
-    };
     let guaranteed = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
-    let float8 = |value: f64| pg_sys::Datum::from(value.to_bits());
-    let (radius, similarity) = match bound_of(index.relation()) {
-        Some(UsualBound::Radius(radius)) => (integer(radius), None),
-        Some(UsualBound::Similarity(similarity)) => (None, Some(float8(similarity))),
-        None => (None, None),
-    };
+    let [radius, similarity] = usual_bound(index);
     Measured {
         info: [
             radius,
             similarity,
             of_bits(integer(layout.distance())),
             guaranteed.map(float8),
-            of_bits(widest_probe),
+            probed_radius_column(index, info.rows),
             of_bits(integer(layout.blocks().len() as u32)),
             integer(layout.tables().len() as u32),
             after_reindex(info.rows as f64).map(|text| varlena::build(&[text.as_bytes()])),
@@ -133,6 +123,26 @@ fn measure<const N: usize>(
             mask,
             bits,
         ],
+    }
+}
+
+fn float8(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(value.to_bits())
+}
+
+/// Column `probed_radius`: NULL behind scope columns, because the rows of its scope plan a search.
+fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
+    let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
+    let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));
+    probed.flatten().and_then(integer)
+}
+
+/// Columns `radius` and `similarity`. At most one of them is not NULL.
+fn usual_bound<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
+    match bound_of(index.relation()) {
+        Some(UsualBound::Radius(radius)) => [integer(radius), None],
+        Some(UsualBound::Similarity(similarity)) => [None, Some(float8(similarity))],
+        None => [None, None],
     }
 }
 

@@ -130,58 +130,42 @@ unsafe fn visit<'a>(
     }
     // SAFETY: the tag says which struct it is; all belong to the planner.
     unsafe {
-        let visit_below = |node, truth_only| {
-            visit(
-                node,
-                Place {
-                    truth_only,
-                    ..place
-                },
-                replace,
-            )
+        let condition = Place {
+            truth_only: true,
+            ..place
         };
-        let visit = |node| visit(node, place, replace);
         match (*node).type_ {
             NodeTag::T_List => {
                 let list: *mut pg_sys::List = node.cast();
                 for position in 0..pg_sys::list_length(list) as usize {
                     let cell = (*list).elements.add(position);
-                    (*cell).ptr_value = visit((*cell).ptr_value.cast()).cast();
+                    let visited = visit((*cell).ptr_value.cast(), place, replace);
+                    // Conditions of row security are a list of lists.
+                    (*cell).ptr_value = flattened(visited).cast();
                 }
             }
-            NodeTag::T_FromExpr => {
-                let from: *mut pg_sys::FromExpr = node.cast();
-                (*from).quals = flattened(visit_below((*from).quals, true));
-                visit_below((*from).fromlist.cast(), true);
-            }
-            NodeTag::T_JoinExpr => {
-                let join: *mut pg_sys::JoinExpr = node.cast();
-                (*join).quals = flattened(visit_below((*join).quals, true));
-                visit_below((*join).larg, true);
-                visit_below((*join).rarg, true);
-            }
+            NodeTag::T_FromExpr | NodeTag::T_JoinExpr => visit_join_tree(node, condition, replace),
             NodeTag::T_RangeTblEntry => {
                 let entry: *mut pg_sys::RangeTblEntry = node.cast();
-                visit_below((*entry).securityQuals.cast(), true);
+                visit((*entry).securityQuals.cast(), condition, replace);
             }
             // A partial index is used where the condition implies its predicate, which must be in
             // the same form.
             NodeTag::T_IndexOptInfo => {
                 let index: *mut pg_sys::IndexOptInfo = node.cast();
-                visit_below((*index).indpred.cast(), true);
+                visit((*index).indpred.cast(), condition, replace);
             }
             NodeTag::T_BoolExpr => {
                 let expression: *mut pg_sys::BoolExpr = node.cast();
                 let negates = (*expression).boolop == BoolExprType::NOT_EXPR;
-                visit_below((*expression).args.cast(), place.truth_only && !negates);
-            }
-            NodeTag::T_RestrictInfo => {
+                let truth_only = place.truth_only && !negates;
                 let place = Place {
-                    truth_only: true,
+                    truth_only,
                     ..place
                 };
-                visit_restriction(node.cast(), place, replace);
+                visit((*expression).args.cast(), place, replace);
             }
+            NodeTag::T_RestrictInfo => visit_restriction(node.cast(), condition, replace),
             NodeTag::T_OpExpr | NodeTag::T_ScalarArrayOpExpr => {
                 if let Some(replacement) = replace(Expr::new(node), place) {
                     assert!(replacement.has_type(pg_sys::BOOLOID));
@@ -192,6 +176,31 @@ unsafe fn visit<'a>(
         }
     }
     node
+}
+
+/// Replaces comparisons in a node of the join tree, and flattens its conditions.
+///
+/// # Safety
+/// As for [`visit`]; the node is a `FromExpr` or a `JoinExpr`.
+unsafe fn visit_join_tree<'a>(
+    node: *mut Node,
+    place: Place,
+    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
+) {
+    // SAFETY: the caller's promise; the tag says which struct it is.
+    unsafe {
+        let visit = |node| visit(node, place, replace);
+        if (*node).type_ == NodeTag::T_FromExpr {
+            let from: *mut pg_sys::FromExpr = node.cast();
+            (*from).quals = flattened(visit((*from).quals));
+            visit((*from).fromlist.cast());
+        } else {
+            let join: *mut pg_sys::JoinExpr = node.cast();
+            (*join).quals = flattened(visit((*join).quals));
+            visit((*join).larg);
+            visit((*join).rarg);
+        }
+    }
 }
 
 /// Puts the arguments of each AND in a list of conditions into the list. The planner has flattened

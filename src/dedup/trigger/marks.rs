@@ -70,20 +70,24 @@ pub struct Marks {
     unmark: CString,
 }
 
+/// Raises the error that a key has no equality.
+fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+        format!("type {} has no equality", catalog::type_name(key_type)),
+    )
+    .detail("neardup_dedup looks up rows by their keys.")
+    .hint("Name a key of another type.")
+    .raise()
+}
+
 impl Marks {
     /// The marks of a table that one column names by the keys in another.
     pub fn new(table: Rel, key: i16, mark: i16) -> Self {
         let attribute = table.attribute(key);
         let key_type = attribute.atttypid;
-        let Some((equality, equals)) = TypeEquality::new(key_type, attribute.attcollation) else {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                format!("type {} has no equality", catalog::type_name(key_type)),
-            )
-            .detail("neardup_dedup looks up rows by their keys.")
-            .hint("Name a key of another type.")
-            .raise();
-        };
+        let (equality, equals) = TypeEquality::new(key_type, attribute.attcollation)
+            .unwrap_or_else(|| raise_without_equality(key_type));
         let name = |column| catalog::quoted(&table.column_name(column));
         let (key_name, mark_name) = (name(key), name(mark));
         let equals = operator(equals);

@@ -57,29 +57,34 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         .raise();
     }
     if !has_after_trigger(table, trigger, arguments) {
-        let name = [trigger.name.to_bytes(), b"_marks"].concat();
-        let name = CString::new(name).expect("made of a C string");
-        let (command, events) = (b"CREATE TRIGGER ", b" AFTER UPDATE OR DELETE");
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!(
-                "table \"{}\" has no trigger that renews the marks of an original that changes",
-                table.shown()
-            ),
-        )
-        .detail(
-            "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
-             with the same arguments and without WHEN.",
-        )
-        .hint(create(
-            table,
-            trigger,
-            command,
-            &catalog::quoted(&name),
-            events,
-        ))
-        .raise();
+        raise_without_after_trigger(table, trigger);
     }
+}
+
+/// Raises the error that no trigger renews the marks of an original that changes.
+fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
+    let name = [trigger.name.to_bytes(), b"_marks"].concat();
+    let name = CString::new(name).expect("made of a C string");
+    let (command, events) = (b"CREATE TRIGGER ", b" AFTER UPDATE OR DELETE");
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "table \"{}\" has no trigger that renews the marks of an original that changes",
+            table.shown()
+        ),
+    )
+    .detail(
+        "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
+         with the same arguments and without WHEN.",
+    )
+    .hint(create(
+        table,
+        trigger,
+        command,
+        &catalog::quoted(&name),
+        events,
+    ))
+    .raise()
 }
 
 /// The columns whose change concerns a trigger, and whose UPDATE does not fire it.
