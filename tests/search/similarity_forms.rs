@@ -289,6 +289,28 @@ fn views_joins_and_parts_reach_the_index() -> Outcome {
 }
 
 #[test]
+fn conditions_of_policies_reach_the_index() -> Outcome {
+    let (_database, mut client, similarity) = distances(FINGERPRINT)?;
+    let role = format!(
+        "{}_reader",
+        value::<String>(&mut client, "SELECT current_database()::text")?
+    );
+    client.batch_execute(&format!(
+        "CREATE ROLE {role}; GRANT SELECT ON docs TO {role}; \
+         ALTER TABLE docs ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY near ON docs USING (1 - {similarity} = 0.25); SET ROLE {role}"
+    ))?;
+    let shown = plan(&mut client, "SELECT id FROM docs")?;
+    ensure!(shown.contains("Index Cond: (fp <@"), "{shown}");
+    let found: i64 = value(&mut client, "SELECT count(*) FROM docs")?;
+    client.batch_execute("RESET ROLE")?;
+    let expected: i64 = value(&mut client, "SELECT count(*) FROM docs WHERE 1 - s = 0.25")?;
+    assert_eq!(found, expected);
+    client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))?;
+    Ok(())
+}
+
+#[test]
 fn a_percentage_is_rejected() -> Outcome {
     for (_database, mut client, similarity) in [distances(FINGERPRINT)?, signatures()?] {
         for condition in [
