@@ -9,17 +9,17 @@
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE fingerprint;
-CREATE FUNCTION fingerprint_in(cstring) RETURNS fingerprint
+CREATE FUNCTION _neardup_fingerprint_in(cstring) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_in';
-CREATE FUNCTION fingerprint_out(fingerprint) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint_out(fingerprint) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_out';
-CREATE FUNCTION fingerprint_recv(internal) RETURNS fingerprint
+CREATE FUNCTION _neardup_fingerprint_recv(internal) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_recv';
-CREATE FUNCTION fingerprint_send(fingerprint) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint_send(fingerprint) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_send';
 CREATE TYPE fingerprint (
-    INPUT = fingerprint_in, OUTPUT = fingerprint_out,
-    RECEIVE = fingerprint_recv, SEND = fingerprint_send,
+    INPUT = _neardup_fingerprint_in, OUTPUT = _neardup_fingerprint_out,
+    RECEIVE = _neardup_fingerprint_recv, SEND = _neardup_fingerprint_send,
     INTERNALLENGTH = 8, PASSEDBYVALUE = true,
     ALIGNMENT = double, STORAGE = plain
 );
@@ -33,7 +33,7 @@ CREATE FUNCTION _neardup_bit(fingerprint) RETURNS bit
 CREATE CAST (bit AS fingerprint) WITH FUNCTION fingerprint(bit);
 CREATE CAST (bytea AS fingerprint) WITH FUNCTION fingerprint(bytea);
 CREATE CAST (fingerprint AS bit) WITH FUNCTION _neardup_bit(fingerprint);
-CREATE CAST (fingerprint AS bytea) WITH FUNCTION fingerprint_send(fingerprint);
+CREATE CAST (fingerprint AS bytea) WITH FUNCTION _neardup_fingerprint_send(fingerprint);
 COMMENT ON FUNCTION fingerprint(bit) IS
     'the fingerprint with these 64 bits';
 COMMENT ON FUNCTION fingerprint(bytea) IS
@@ -54,23 +54,36 @@ COMMENT ON FUNCTION fingerprint(numeric) IS
 COMMENT ON FUNCTION _neardup_numeric(fingerprint) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
+CREATE FUNCTION fingerprint(smallint) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint_from_int2';
+CREATE CAST (smallint AS fingerprint) WITH FUNCTION fingerprint(smallint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint(smallint) IS
+    'the fingerprint with the bits of this integer, extended by its sign';
+CREATE FUNCTION fingerprint(integer) RETURNS fingerprint
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint_from_int4';
+CREATE CAST (integer AS fingerprint) WITH FUNCTION fingerprint(integer) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint(integer) IS
+    'the fingerprint with the bits of this integer, extended by its sign';
+
 CREATE FUNCTION bit_count(fingerprint) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint) IS 'the number of bits that are 1';
 
 CREATE TYPE fingerprint128;
-CREATE FUNCTION fingerprint128_in(cstring) RETURNS fingerprint128
+CREATE FUNCTION _neardup_fingerprint128_in(cstring) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_in';
-CREATE FUNCTION fingerprint128_out(fingerprint128) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint128_out(fingerprint128) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_out';
-CREATE FUNCTION fingerprint128_recv(internal) RETURNS fingerprint128
+CREATE FUNCTION _neardup_fingerprint128_recv(internal) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_recv';
-CREATE FUNCTION fingerprint128_send(fingerprint128) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint128_send(fingerprint128) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_send';
 CREATE TYPE fingerprint128 (
-    INPUT = fingerprint128_in, OUTPUT = fingerprint128_out,
-    RECEIVE = fingerprint128_recv, SEND = fingerprint128_send,
+    INPUT = _neardup_fingerprint128_in, OUTPUT = _neardup_fingerprint128_out,
+    RECEIVE = _neardup_fingerprint128_recv, SEND = _neardup_fingerprint128_send,
     INTERNALLENGTH = 16, PASSEDBYVALUE = false,
     ALIGNMENT = double, STORAGE = plain
 );
@@ -84,7 +97,7 @@ CREATE FUNCTION _neardup_bit(fingerprint128) RETURNS bit
 CREATE CAST (bit AS fingerprint128) WITH FUNCTION fingerprint128(bit);
 CREATE CAST (bytea AS fingerprint128) WITH FUNCTION fingerprint128(bytea);
 CREATE CAST (fingerprint128 AS bit) WITH FUNCTION _neardup_bit(fingerprint128);
-CREATE CAST (fingerprint128 AS bytea) WITH FUNCTION fingerprint128_send(fingerprint128);
+CREATE CAST (fingerprint128 AS bytea) WITH FUNCTION _neardup_fingerprint128_send(fingerprint128);
 COMMENT ON FUNCTION fingerprint128(bit) IS
     'the fingerprint with these 128 bits';
 COMMENT ON FUNCTION fingerprint128(bytea) IS
@@ -105,23 +118,42 @@ COMMENT ON FUNCTION fingerprint128(numeric) IS
 COMMENT ON FUNCTION _neardup_numeric(fingerprint128) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
+CREATE FUNCTION fingerprint128(smallint) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint128_from_int2';
+CREATE CAST (smallint AS fingerprint128) WITH FUNCTION fingerprint128(smallint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint128(smallint) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+CREATE FUNCTION fingerprint128(integer) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint128_from_int4';
+CREATE CAST (integer AS fingerprint128) WITH FUNCTION fingerprint128(integer) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint128(integer) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+CREATE FUNCTION fingerprint128(bigint) RETURNS fingerprint128
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint128_from_int8';
+CREATE CAST (bigint AS fingerprint128) WITH FUNCTION fingerprint128(bigint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint128(bigint) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+
 CREATE FUNCTION bit_count(fingerprint128) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_bit_count';
 COMMENT ON FUNCTION bit_count(fingerprint128) IS 'the number of bits that are 1';
 
 CREATE TYPE fingerprint256;
-CREATE FUNCTION fingerprint256_in(cstring) RETURNS fingerprint256
+CREATE FUNCTION _neardup_fingerprint256_in(cstring) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_in';
-CREATE FUNCTION fingerprint256_out(fingerprint256) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint256_out(fingerprint256) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_out';
-CREATE FUNCTION fingerprint256_recv(internal) RETURNS fingerprint256
+CREATE FUNCTION _neardup_fingerprint256_recv(internal) RETURNS fingerprint256
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_recv';
-CREATE FUNCTION fingerprint256_send(fingerprint256) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint256_send(fingerprint256) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_send';
 CREATE TYPE fingerprint256 (
-    INPUT = fingerprint256_in, OUTPUT = fingerprint256_out,
-    RECEIVE = fingerprint256_recv, SEND = fingerprint256_send,
+    INPUT = _neardup_fingerprint256_in, OUTPUT = _neardup_fingerprint256_out,
+    RECEIVE = _neardup_fingerprint256_recv, SEND = _neardup_fingerprint256_send,
     INTERNALLENGTH = 32, PASSEDBYVALUE = false,
     ALIGNMENT = double, STORAGE = plain
 );
@@ -135,7 +167,7 @@ CREATE FUNCTION _neardup_bit(fingerprint256) RETURNS bit
 CREATE CAST (bit AS fingerprint256) WITH FUNCTION fingerprint256(bit);
 CREATE CAST (bytea AS fingerprint256) WITH FUNCTION fingerprint256(bytea);
 CREATE CAST (fingerprint256 AS bit) WITH FUNCTION _neardup_bit(fingerprint256);
-CREATE CAST (fingerprint256 AS bytea) WITH FUNCTION fingerprint256_send(fingerprint256);
+CREATE CAST (fingerprint256 AS bytea) WITH FUNCTION _neardup_fingerprint256_send(fingerprint256);
 COMMENT ON FUNCTION fingerprint256(bit) IS
     'the fingerprint with these 256 bits';
 COMMENT ON FUNCTION fingerprint256(bytea) IS
@@ -156,6 +188,25 @@ COMMENT ON FUNCTION fingerprint256(numeric) IS
 COMMENT ON FUNCTION _neardup_numeric(fingerprint256) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
+CREATE FUNCTION fingerprint256(smallint) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint256_from_int2';
+CREATE CAST (smallint AS fingerprint256) WITH FUNCTION fingerprint256(smallint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint256(smallint) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+CREATE FUNCTION fingerprint256(integer) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint256_from_int4';
+CREATE CAST (integer AS fingerprint256) WITH FUNCTION fingerprint256(integer) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint256(integer) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+CREATE FUNCTION fingerprint256(bigint) RETURNS fingerprint256
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'fingerprint256_from_int8';
+CREATE CAST (bigint AS fingerprint256) WITH FUNCTION fingerprint256(bigint) AS ASSIGNMENT;
+COMMENT ON FUNCTION fingerprint256(bigint) IS
+    'the fingerprint with the bits of this integer, which is not negative';
+
 CREATE FUNCTION bit_count(fingerprint256) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_bit_count';
@@ -170,7 +221,8 @@ COMMENT ON TYPE fingerprint128 IS
 COMMENT ON TYPE fingerprint256 IS
     '256-bit similarity hash, such as PDQ of an image; written as 64 hexadecimal digits';
 
--- Assignment casts let a driver store a 64-bit integer in a fingerprint column and read one back.
+-- Assignment casts let a driver store an integer in a fingerprint column and read a bigint back.
+-- Shorter integers have casts of their own, because drivers send small numbers as smallint.
 -- None is implicit: an implicit one would let integers reach the fingerprint operators by mistake.
 CREATE CAST (fingerprint AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (bigint AS fingerprint) WITHOUT FUNCTION AS ASSIGNMENT;
@@ -226,6 +278,11 @@ CREATE FUNCTION _neardup_hamming(fingerprint, fingerprint) RETURNS integer
 CREATE FUNCTION _neardup_distance(fingerprint, fingerprint) RETURNS hamming
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint_distance';
+CREATE FUNCTION _neardup_hamming_nulls_first(fingerprint, fingerprint) RETURNS integer
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint_distance_nulls_first';
+COMMENT ON FUNCTION _neardup_hamming_nulls_first(fingerprint, fingerprint) IS
+    'implementation of <#|> operator';
 COMMENT ON FUNCTION _neardup_hamming(fingerprint, fingerprint) IS
     'implementation of <#> operator';
 COMMENT ON FUNCTION _neardup_distance(fingerprint, fingerprint) IS
@@ -238,6 +295,13 @@ CREATE OPERATOR <~> (
     LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
+CREATE OPERATOR <#|> (
+    LEFTARG = fingerprint, RIGHTARG = fingerprint, FUNCTION = _neardup_hamming_nulls_first,
+    COMMUTATOR = <#|>
+);
+COMMENT ON OPERATOR <#|> (fingerprint, fingerprint) IS
+    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
+    'which rows without a fingerprint come first';
 COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint, fingerprint) IS
@@ -253,7 +317,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (fingerprint, fingerprint) IS
-    'near-duplicates: at most 3 bits differ';
+    'near-duplicates: at most 6 bits differ';
 
 CREATE FUNCTION _neardup_within(fingerprint, fingerprint, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
@@ -272,6 +336,11 @@ CREATE FUNCTION _neardup_hamming(fingerprint128, fingerprint128) RETURNS integer
 CREATE FUNCTION _neardup_distance(fingerprint128, fingerprint128) RETURNS hamming
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint128_distance';
+CREATE FUNCTION _neardup_hamming_nulls_first(fingerprint128, fingerprint128) RETURNS integer
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint128_distance_nulls_first';
+COMMENT ON FUNCTION _neardup_hamming_nulls_first(fingerprint128, fingerprint128) IS
+    'implementation of <#|> operator';
 COMMENT ON FUNCTION _neardup_hamming(fingerprint128, fingerprint128) IS
     'implementation of <#> operator';
 COMMENT ON FUNCTION _neardup_distance(fingerprint128, fingerprint128) IS
@@ -284,6 +353,13 @@ CREATE OPERATOR <~> (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
+CREATE OPERATOR <#|> (
+    LEFTARG = fingerprint128, RIGHTARG = fingerprint128, FUNCTION = _neardup_hamming_nulls_first,
+    COMMUTATOR = <#|>
+);
+COMMENT ON OPERATOR <#|> (fingerprint128, fingerprint128) IS
+    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
+    'which rows without a fingerprint come first';
 COMMENT ON OPERATOR <#> (fingerprint128, fingerprint128) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint128, fingerprint128) IS
@@ -299,7 +375,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (fingerprint128, fingerprint128) IS
-    'near-duplicates: at most 6 bits differ';
+    'near-duplicates: at most 12 bits differ';
 
 CREATE FUNCTION _neardup_within(fingerprint128, fingerprint128, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
@@ -318,6 +394,11 @@ CREATE FUNCTION _neardup_hamming(fingerprint256, fingerprint256) RETURNS integer
 CREATE FUNCTION _neardup_distance(fingerprint256, fingerprint256) RETURNS hamming
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint256_distance';
+CREATE FUNCTION _neardup_hamming_nulls_first(fingerprint256, fingerprint256) RETURNS integer
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'fingerprint256_distance_nulls_first';
+COMMENT ON FUNCTION _neardup_hamming_nulls_first(fingerprint256, fingerprint256) IS
+    'implementation of <#|> operator';
 COMMENT ON FUNCTION _neardup_hamming(fingerprint256, fingerprint256) IS
     'implementation of <#> operator';
 COMMENT ON FUNCTION _neardup_distance(fingerprint256, fingerprint256) IS
@@ -330,6 +411,13 @@ CREATE OPERATOR <~> (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
+CREATE OPERATOR <#|> (
+    LEFTARG = fingerprint256, RIGHTARG = fingerprint256, FUNCTION = _neardup_hamming_nulls_first,
+    COMMUTATOR = <#|>
+);
+COMMENT ON OPERATOR <#|> (fingerprint256, fingerprint256) IS
+    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
+    'which rows without a fingerprint come first';
 COMMENT ON OPERATOR <#> (fingerprint256, fingerprint256) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint256, fingerprint256) IS
@@ -364,6 +452,11 @@ CREATE FUNCTION _neardup_hamming(bigint, bigint) RETURNS integer
 CREATE FUNCTION _neardup_distance(bigint, bigint) RETURNS hamming
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', 'bigint_distance';
+CREATE FUNCTION _neardup_hamming_nulls_first(bigint, bigint) RETURNS integer
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', 'bigint_distance_nulls_first';
+COMMENT ON FUNCTION _neardup_hamming_nulls_first(bigint, bigint) IS
+    'implementation of <#|> operator';
 COMMENT ON FUNCTION _neardup_hamming(bigint, bigint) IS
     'implementation of <#> operator';
 COMMENT ON FUNCTION _neardup_distance(bigint, bigint) IS
@@ -376,6 +469,13 @@ CREATE OPERATOR <~> (
     LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
+CREATE OPERATOR <#|> (
+    LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = _neardup_hamming_nulls_first,
+    COMMUTATOR = <#|>
+);
+COMMENT ON OPERATOR <#|> (bigint, bigint) IS
+    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
+    'which rows without a fingerprint come first';
 COMMENT ON OPERATOR <#> (bigint, bigint) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (bigint, bigint) IS
@@ -391,7 +491,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR ~= (bigint, bigint) IS
-    'near-duplicates: at most 3 bits differ';
+    'near-duplicates: at most 6 bits differ';
 
 CREATE FUNCTION _neardup_within(bigint, bigint, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
@@ -446,17 +546,17 @@ COMMENT ON FUNCTION _neardup_whole_radius(numeric) IS 'the same of a numeric';
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE fingerprint_ball;
-CREATE FUNCTION fingerprint_ball_in(cstring) RETURNS fingerprint_ball
+CREATE FUNCTION _neardup_fingerprint_ball_in(cstring) RETURNS fingerprint_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_in';
-CREATE FUNCTION fingerprint_ball_out(fingerprint_ball) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint_ball_out(fingerprint_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_out';
-CREATE FUNCTION fingerprint_ball_recv(internal) RETURNS fingerprint_ball
+CREATE FUNCTION _neardup_fingerprint_ball_recv(internal) RETURNS fingerprint_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_recv';
-CREATE FUNCTION fingerprint_ball_send(fingerprint_ball) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint_ball_send(fingerprint_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_ball_send';
 CREATE TYPE fingerprint_ball (
-    INPUT = fingerprint_ball_in, OUTPUT = fingerprint_ball_out,
-    RECEIVE = fingerprint_ball_recv, SEND = fingerprint_ball_send,
+    INPUT = _neardup_fingerprint_ball_in, OUTPUT = _neardup_fingerprint_ball_out,
+    RECEIVE = _neardup_fingerprint_ball_recv, SEND = _neardup_fingerprint_ball_send,
     INTERNALLENGTH = 16, ALIGNMENT = double, STORAGE = plain
 );
 
@@ -498,17 +598,17 @@ COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS
     'each centre lies within the other''s radius';
 
 CREATE TYPE fingerprint128_ball;
-CREATE FUNCTION fingerprint128_ball_in(cstring) RETURNS fingerprint128_ball
+CREATE FUNCTION _neardup_fingerprint128_ball_in(cstring) RETURNS fingerprint128_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_in';
-CREATE FUNCTION fingerprint128_ball_out(fingerprint128_ball) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint128_ball_out(fingerprint128_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_out';
-CREATE FUNCTION fingerprint128_ball_recv(internal) RETURNS fingerprint128_ball
+CREATE FUNCTION _neardup_fingerprint128_ball_recv(internal) RETURNS fingerprint128_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_recv';
-CREATE FUNCTION fingerprint128_ball_send(fingerprint128_ball) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint128_ball_send(fingerprint128_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_ball_send';
 CREATE TYPE fingerprint128_ball (
-    INPUT = fingerprint128_ball_in, OUTPUT = fingerprint128_ball_out,
-    RECEIVE = fingerprint128_ball_recv, SEND = fingerprint128_ball_send,
+    INPUT = _neardup_fingerprint128_ball_in, OUTPUT = _neardup_fingerprint128_ball_out,
+    RECEIVE = _neardup_fingerprint128_ball_recv, SEND = _neardup_fingerprint128_ball_send,
     INTERNALLENGTH = 24, ALIGNMENT = double, STORAGE = plain
 );
 
@@ -550,17 +650,17 @@ COMMENT ON OPERATOR ~= (fingerprint128_ball, fingerprint128_ball) IS
     'each centre lies within the other''s radius';
 
 CREATE TYPE fingerprint256_ball;
-CREATE FUNCTION fingerprint256_ball_in(cstring) RETURNS fingerprint256_ball
+CREATE FUNCTION _neardup_fingerprint256_ball_in(cstring) RETURNS fingerprint256_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_in';
-CREATE FUNCTION fingerprint256_ball_out(fingerprint256_ball) RETURNS cstring
+CREATE FUNCTION _neardup_fingerprint256_ball_out(fingerprint256_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_out';
-CREATE FUNCTION fingerprint256_ball_recv(internal) RETURNS fingerprint256_ball
+CREATE FUNCTION _neardup_fingerprint256_ball_recv(internal) RETURNS fingerprint256_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_recv';
-CREATE FUNCTION fingerprint256_ball_send(fingerprint256_ball) RETURNS bytea
+CREATE FUNCTION _neardup_fingerprint256_ball_send(fingerprint256_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_ball_send';
 CREATE TYPE fingerprint256_ball (
-    INPUT = fingerprint256_ball_in, OUTPUT = fingerprint256_ball_out,
-    RECEIVE = fingerprint256_ball_recv, SEND = fingerprint256_ball_send,
+    INPUT = _neardup_fingerprint256_ball_in, OUTPUT = _neardup_fingerprint256_ball_out,
+    RECEIVE = _neardup_fingerprint256_ball_recv, SEND = _neardup_fingerprint256_ball_send,
     INTERNALLENGTH = 40, ALIGNMENT = double, STORAGE = plain
 );
 
@@ -602,17 +702,17 @@ COMMENT ON OPERATOR ~= (fingerprint256_ball, fingerprint256_ball) IS
     'each centre lies within the other''s radius';
 
 CREATE TYPE bigint_ball;
-CREATE FUNCTION bigint_ball_in(cstring) RETURNS bigint_ball
+CREATE FUNCTION _neardup_bigint_ball_in(cstring) RETURNS bigint_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_in';
-CREATE FUNCTION bigint_ball_out(bigint_ball) RETURNS cstring
+CREATE FUNCTION _neardup_bigint_ball_out(bigint_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_out';
-CREATE FUNCTION bigint_ball_recv(internal) RETURNS bigint_ball
+CREATE FUNCTION _neardup_bigint_ball_recv(internal) RETURNS bigint_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_recv';
-CREATE FUNCTION bigint_ball_send(bigint_ball) RETURNS bytea
+CREATE FUNCTION _neardup_bigint_ball_send(bigint_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_ball_send';
 CREATE TYPE bigint_ball (
-    INPUT = bigint_ball_in, OUTPUT = bigint_ball_out,
-    RECEIVE = bigint_ball_recv, SEND = bigint_ball_send,
+    INPUT = _neardup_bigint_ball_in, OUTPUT = _neardup_bigint_ball_out,
+    RECEIVE = _neardup_bigint_ball_recv, SEND = _neardup_bigint_ball_send,
     INTERNALLENGTH = 16, ALIGNMENT = double, STORAGE = plain
 );
 
@@ -653,6 +753,13 @@ COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
 COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS
     'each centre lies within the other''s radius';
 
+-- Resolves a call with an untyped center, or with text as JDBC and Npgsql send it. Without this
+-- function the parser cannot choose among the types above.
+CREATE FUNCTION ball(center text, radius integer) RETURNS fingerprint_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_ball';
+COMMENT ON FUNCTION ball(text, integer) IS
+    'the ball of this radius whose center is a fingerprint written as 16 hexadecimal digits';
+
 COMMENT ON TYPE fingerprint_ball IS
     'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
 COMMENT ON TYPE fingerprint128_ball IS
@@ -677,483 +784,519 @@ COMMENT ON TYPE bigint_ball IS
 -- operator for (hamming, numeric) would make integer <= numeric ambiguous, in any query.
 -- Comparisons with numeric are the server's, which the planner rewrites (src/planner/forms.rs).
 
-CREATE FUNCTION hamming_lt(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int42lt';
-CREATE FUNCTION hamming_lt(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int24lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int4lt';
-CREATE FUNCTION hamming_lt(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int4lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int48lt';
-CREATE FUNCTION hamming_lt(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_lt_support AS 'int84lt';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_lt, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
+    HASHES = false,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float8';
-CREATE FUNCTION hamming_lt(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float8';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_lt,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_lt(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_float4';
-CREATE FUNCTION hamming_lt(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_lt(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_lt_support
     AS 'MODULE_PATHNAME', 'hamming_lt_from_float4';
 CREATE OPERATOR < (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_lt,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR < (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_lt,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int42le';
-CREATE FUNCTION hamming_le(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int24le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int4le';
-CREATE FUNCTION hamming_le(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int4le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int48le';
-CREATE FUNCTION hamming_le(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_le_support AS 'int84le';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_le, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
+    HASHES = false,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float8';
-CREATE FUNCTION hamming_le(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float8';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_le,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_le,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_le(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_float4';
-CREATE FUNCTION hamming_le(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_le(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_le_support
     AS 'MODULE_PATHNAME', 'hamming_le_from_float4';
 CREATE OPERATOR <= (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_le,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR <= (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_le,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int42eq';
-CREATE FUNCTION hamming_eq(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int24eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int4eq';
-CREATE FUNCTION hamming_eq(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int4eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int48eq';
-CREATE FUNCTION hamming_eq(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_eq_support AS 'int84eq';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_eq, HASHES = true,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
+    HASHES = true,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float8';
-CREATE FUNCTION hamming_eq(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float8';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_eq,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_eq(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_float4';
-CREATE FUNCTION hamming_eq(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_eq(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_eq_support
     AS 'MODULE_PATHNAME', 'hamming_eq_from_float4';
 CREATE OPERATOR = (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_eq,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR = (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_eq,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_eq,
     COMMUTATOR = =, NEGATOR = <>,
     RESTRICT = eqsel, JOIN = eqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int42ne';
-CREATE FUNCTION hamming_ne(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int24ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int4ne';
-CREATE FUNCTION hamming_ne(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int4ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int48ne';
-CREATE FUNCTION hamming_ne(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ne_support AS 'int84ne';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ne, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
+    HASHES = false,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float8';
-CREATE FUNCTION hamming_ne(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float8';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ne,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ne(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_float4';
-CREATE FUNCTION hamming_ne(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ne(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ne_support
     AS 'MODULE_PATHNAME', 'hamming_ne_from_float4';
 CREATE OPERATOR <> (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ne,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR <> (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ne,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int42ge';
-CREATE FUNCTION hamming_ge(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int24ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int4ge';
-CREATE FUNCTION hamming_ge(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int4ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int48ge';
-CREATE FUNCTION hamming_ge(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_ge_support AS 'int84ge';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_ge, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
+    HASHES = false,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float8';
-CREATE FUNCTION hamming_ge(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float8';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_ge,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_ge(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_float4';
-CREATE FUNCTION hamming_ge(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_ge(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_ge_support
     AS 'MODULE_PATHNAME', 'hamming_ge_from_float4';
 CREATE OPERATOR >= (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_ge,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR >= (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_ge,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int2) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int2) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int42gt';
-CREATE FUNCTION hamming_gt(int2, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int2, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int24gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int2, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int2, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int4) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int4gt';
-CREATE FUNCTION hamming_gt(int4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int4, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int4gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int4, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, int8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, int8) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int48gt';
-CREATE FUNCTION hamming_gt(int8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(int8, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_gt_support AS 'int84gt';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = hamming, RIGHTARG = int8, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = hamming_gt, HASHES = false,
+    LEFTARG = int8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
+    HASHES = false,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, float8) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, float8) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float8';
-CREATE FUNCTION hamming_gt(float8, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(float8, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float8';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = hamming_gt,
+    LEFTARG = hamming, RIGHTARG = float8, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    LEFTARG = float8, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
-CREATE FUNCTION hamming_gt(hamming, float4) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(hamming, float4) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_float4';
-CREATE FUNCTION hamming_gt(float4, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_gt(float4, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_gt_support
     AS 'MODULE_PATHNAME', 'hamming_gt_from_float4';
 CREATE OPERATOR > (
-    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = hamming_gt,
+    LEFTARG = hamming, RIGHTARG = float4, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR > (
-    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = hamming_gt,
+    LEFTARG = float4, RIGHTARG = hamming, FUNCTION = _neardup_hamming_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
@@ -1387,7 +1530,7 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
-CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
+CREATE FUNCTION _neardup_simhash_agg_add(internal, text, float8) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
 CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
@@ -1399,7 +1542,7 @@ CREATE FUNCTION _neardup_simhash_agg_load(bytea, internal) RETURNS internal
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_load';
 CREATE FUNCTION _neardup_simhash_agg_finish(internal) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_finish';
-CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, real) RETURNS internal
+CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, float8) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_add';
 CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS internal
@@ -1408,7 +1551,7 @@ CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS intern
 CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
-COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, float8) IS
     'part of simhash_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
@@ -1417,28 +1560,28 @@ COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
 COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
-COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, float8) IS
     'part of simhash128_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
     'part of simhash128_agg: the fingerprint';
 
-CREATE AGGREGATE simhash_agg(feature text, weight real) (
+CREATE AGGREGATE simhash_agg(feature text, weight float8) (
     SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640,
     FINALFUNC = _neardup_simhash_agg_finish,
     COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
-CREATE AGGREGATE simhash128_agg(feature text, weight real) (
+CREATE AGGREGATE simhash128_agg(feature text, weight float8) (
     SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152,
     FINALFUNC = _neardup_simhash128_agg_finish,
     COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE simhash_agg(text, real) IS
+COMMENT ON AGGREGATE simhash_agg(text, float8) IS
     'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
-COMMENT ON AGGREGATE simhash128_agg(text, real) IS
+COMMENT ON AGGREGATE simhash128_agg(text, float8) IS
     '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
     'none';
 
@@ -1447,42 +1590,42 @@ COMMENT ON AGGREGATE simhash128_agg(text, real) IS
 -- ------------------------------------------------------------------------------------------------
 
 -- A set of features is a bytea. It is read and prepared once for all rows of a query.
-CREATE FUNCTION simhash(
+CREATE FUNCTION simhash_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash_without';
-CREATE FUNCTION simhash128(
+CREATE FUNCTION simhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash128_without';
-CREATE FUNCTION minhash64(
+CREATE FUNCTION minhash64_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash64_without';
-CREATE FUNCTION minhash128(
+CREATE FUNCTION minhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash128_without';
-COMMENT ON FUNCTION simhash(text, bytea, text, integer, text, boolean, text, text) IS
+COMMENT ON FUNCTION simhash_without(text, bytea, text, integer, text, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION simhash128(text, bytea, text, integer, text, boolean, text, text) IS
+COMMENT ON FUNCTION simhash128_without(text, bytea, text, integer, text, boolean, text, text) IS
     '128-bit fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION minhash64(text, bytea, text, integer, boolean, text, text) IS
+COMMENT ON FUNCTION minhash64_without(text, bytea, text, integer, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION minhash128(text, bytea, text, integer, boolean, text, text) IS
+COMMENT ON FUNCTION minhash128_without(text, bytea, text, integer, boolean, text, text) IS
     '128-bit fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
 
@@ -1554,23 +1697,24 @@ COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer, boolea
 -- Sets of common features: what is in them, and what they leave of a text
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION neardup_feature_set_info(
+CREATE FUNCTION neardup_expert_feature_set_info(
     feature_set bytea,
     OUT features bigint, OUT tokens text, OUT shingle integer, OUT accents text, OUT digits text
 ) RETURNS record
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
-    AS 'MODULE_PATHNAME', 'neardup_feature_set_info';
-CREATE FUNCTION neardup_feature_set_contains(feature_set bytea, hash fingerprint) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_info';
+CREATE FUNCTION neardup_expert_feature_set_contains(feature_set bytea, hash fingerprint) RETURNS
+    boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
-    AS 'MODULE_PATHNAME', 'neardup_feature_set_contains';
+    AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_contains';
 CREATE FUNCTION neardup_text_without(body text, without bytea, html boolean DEFAULT false)
     RETURNS text
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 3000
     AS 'MODULE_PATHNAME', 'neardup_text_without';
-COMMENT ON FUNCTION neardup_feature_set_info(bytea) IS
+COMMENT ON FUNCTION neardup_expert_feature_set_info(bytea) IS
     'number of features of a set that neardup_common_features has made, and the options that they '
     'were made with';
-COMMENT ON FUNCTION neardup_feature_set_contains(bytea, fingerprint) IS
+COMMENT ON FUNCTION neardup_expert_feature_set_contains(bytea, fingerprint) IS
     'true if a set that neardup_common_features has made has a feature of this hash, as '
     'neardup_features gives it';
 COMMENT ON FUNCTION neardup_text_without(text, bytea, boolean) IS
@@ -1586,14 +1730,14 @@ CREATE FUNCTION passages(
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'passages_text';
-CREATE FUNCTION passages(
+CREATE FUNCTION passages_without(
     body text, without bytea, length integer DEFAULT 24, tokens text DEFAULT 'word',
     shingle integer DEFAULT 8, html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'passages_without';
-CREATE FUNCTION passages_shared(a bigint[], b bigint[]) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'passages_shared';
+CREATE FUNCTION passages_in_common(a bigint[], b bigint[]) RETURNS integer
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'passages_in_common';
 CREATE FUNCTION shared_passages(
     a text, b text, length integer DEFAULT 24, tokens text DEFAULT 'word',
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
@@ -1605,9 +1749,9 @@ CREATE FUNCTION shared_passages(
 COMMENT ON FUNCTION passages(text, integer, text, integer, boolean, text, text) IS
     'hashes of the passages of a text: any run of at least length tokens that two texts share '
     'puts a common hash into both arrays; ascending, for && and an index by gin';
-COMMENT ON FUNCTION passages(text, bytea, integer, text, integer, boolean, text, text) IS
+COMMENT ON FUNCTION passages_without(text, bytea, integer, text, integer, boolean, text, text) IS
     'hashes of the passages of a text without the features of a set of common features';
-COMMENT ON FUNCTION passages_shared(bigint[], bigint[]) IS
+COMMENT ON FUNCTION passages_in_common(bigint[], bigint[]) IS
     'number of different hashes that two arrays share';
 COMMENT ON FUNCTION shared_passages(text, text, integer, text, boolean, text, text) IS
     'the passages of at least length tokens that two texts share, the longest first, with their '
@@ -1619,13 +1763,13 @@ COMMENT ON FUNCTION shared_passages(text, text, integer, text, boolean, text, te
 
 CREATE FUNCTION neardup_segments(
     body text, unit text DEFAULT 'paragraph',
-    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint, OUT fp fingerprint
+    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint
 ) RETURNS SETOF record
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 ROWS 30
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200 ROWS 30
     AS 'MODULE_PATHNAME', 'neardup_segments';
 COMMENT ON FUNCTION neardup_segments(text, text) IS
-    'the paragraphs, lines or sentences of a text in its order, each with its place in characters, '
-    'a hash of its normal form, and its minhash64';
+    'the paragraphs, lines or sentences of a text in its order, each with its position in '
+    'characters and a hash of its normal form';
 
 CREATE FUNCTION neardup_cut_segments(
     body text, ordinals integer[], unit text DEFAULT 'paragraph'
@@ -1640,21 +1784,22 @@ COMMENT ON FUNCTION neardup_cut_segments(text, integer[], text) IS
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE minhash_signature;
-CREATE FUNCTION minhash_signature_in(cstring) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_signature_in(cstring) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_in';
-CREATE FUNCTION minhash_signature_out(minhash_signature) RETURNS cstring
+CREATE FUNCTION _neardup_minhash_signature_out(minhash_signature) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_out';
-CREATE FUNCTION minhash_signature_recv(internal) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_signature_recv(internal) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_recv';
-CREATE FUNCTION minhash_signature_send(minhash_signature) RETURNS bytea
+CREATE FUNCTION _neardup_minhash_signature_send(minhash_signature) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_send';
-CREATE FUNCTION minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE STRICT
+CREATE FUNCTION _neardup_minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE
+    STRICT
     AS 'MODULE_PATHNAME', 'minhash_signature_analyze';
 -- External: its values are random bits, which do not compress.
 CREATE TYPE minhash_signature (
-    INPUT = minhash_signature_in, OUTPUT = minhash_signature_out,
-    RECEIVE = minhash_signature_recv, SEND = minhash_signature_send,
-    ANALYZE = minhash_signature_analyze,
+    INPUT = _neardup_minhash_signature_in, OUTPUT = _neardup_minhash_signature_out,
+    RECEIVE = _neardup_minhash_signature_recv, SEND = _neardup_minhash_signature_send,
+    ANALYZE = _neardup_minhash_signature_analyze,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_signature IS
@@ -1667,7 +1812,7 @@ CREATE FUNCTION minhash(
     seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_text';
-CREATE FUNCTION minhash(
+CREATE FUNCTION minhash_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
@@ -1687,7 +1832,7 @@ CREATE FUNCTION minhash(
     AS 'MODULE_PATHNAME', 'minhash_tsvector';
 COMMENT ON FUNCTION minhash(text, text, integer, boolean, text, text, integer, bigint, text) IS
     'MinHash signature of a text''s set of features; NULL if it has none';
-COMMENT ON FUNCTION minhash(
+COMMENT ON FUNCTION minhash_without(
     text, bytea, text, integer, boolean, text, text, integer, bigint, text
 ) IS
     'MinHash signature of the features of a text that a set of common features does not have; '
@@ -1697,7 +1842,7 @@ COMMENT ON FUNCTION minhash(text[], integer, bigint, text) IS
 COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
     'MinHash signature of the lexemes of a tsvector; NULL if there are none';
 
-CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
+CREATE FUNCTION minhash_union(a minhash_signature, b minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
 CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature,
     feature text) RETURNS minhash_signature
@@ -1734,7 +1879,7 @@ CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint, scheme t
     SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
-CREATE AGGREGATE minhash_union_agg(minhash_signature) (
+CREATE AGGREGATE minhash_union_agg(signature minhash_signature) (
     SFUNC = minhash_union, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
@@ -1759,19 +1904,15 @@ COMMENT ON AGGREGATE minhash_agg(text, integer, bigint, text) IS
 COMMENT ON AGGREGATE minhash_union_agg(minhash_signature) IS
     'the signature of the union of all sets';
 
-CREATE FUNCTION minhash_values(minhash_signature) RETURNS bigint[]
+CREATE FUNCTION minhash_values(signature minhash_signature) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_values';
 CREATE FUNCTION minhash_from_values(
     "values" bigint[], seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_from_values';
-CREATE FUNCTION minhash_super_shingles(minhash_signature, groups integer DEFAULT 6) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_super_shingles';
 COMMENT ON FUNCTION minhash_values(minhash_signature) IS 'the values of a signature';
 COMMENT ON FUNCTION minhash_from_values(bigint[], bigint, text) IS
     'a signature from its values, made elsewhere with this seed and scheme';
-COMMENT ON FUNCTION minhash_super_shingles(minhash_signature, integer) IS
-    'a hash of each group of values: near-duplicates share some of them';
 
 CREATE FUNCTION containment(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
@@ -1797,7 +1938,7 @@ CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C 
 CREATE FUNCTION _neardup_distance(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
-CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+CREATE FUNCTION minhash_similarity(a minhash_signature, b minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
 CREATE FUNCTION _neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
@@ -1832,23 +1973,24 @@ COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE minhash_ball;
-CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball
+CREATE FUNCTION _neardup_minhash_ball_in(cstring) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';
-CREATE FUNCTION minhash_ball_out(minhash_ball) RETURNS cstring
+CREATE FUNCTION _neardup_minhash_ball_out(minhash_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_out';
-CREATE FUNCTION minhash_ball_recv(internal) RETURNS minhash_ball
+CREATE FUNCTION _neardup_minhash_ball_recv(internal) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_recv';
-CREATE FUNCTION minhash_ball_send(minhash_ball) RETURNS bytea
+CREATE FUNCTION _neardup_minhash_ball_send(minhash_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_send';
 CREATE TYPE minhash_ball (
-    INPUT = minhash_ball_in, OUTPUT = minhash_ball_out,
-    RECEIVE = minhash_ball_recv, SEND = minhash_ball_send,
+    INPUT = _neardup_minhash_ball_in, OUTPUT = _neardup_minhash_ball_out,
+    RECEIVE = _neardup_minhash_ball_recv, SEND = _neardup_minhash_ball_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS
     'all signatures that differ from a centre in at most so many values, written '
     '<signature,mismatches>';
-CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
+-- Its name differs from ball: a radius in float8 would win every call with untyped arguments.
+CREATE FUNCTION minhash_ball(center minhash_signature, radius float8) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
 CREATE FUNCTION _neardup_ball(
     center minhash_signature, bound float8, kind integer
@@ -1861,9 +2003,9 @@ CREATE FUNCTION _neardup_contained(minhash_signature, minhash_ball) RETURNS bool
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
 CREATE FUNCTION _neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
-COMMENT ON FUNCTION ball(minhash_signature, float8) IS
-    'the ball of all signatures within an estimated distance; a negative one makes the empty '
-    'ball';
+COMMENT ON FUNCTION minhash_ball(minhash_signature, float8) IS
+    'the ball of all signatures within a radius, an estimated Jaccard distance; a negative one '
+    'makes the empty ball';
 COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';
@@ -1891,36 +2033,41 @@ COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball hold
 
 -- Returns the domain jaccard: comparisons with numbers are the server's own, which the planner
 -- rewrites (src/planner/conditions.rs).
-CREATE FUNCTION fingerprint_similarity(fingerprint, fingerprint) RETURNS jaccard
+CREATE FUNCTION fingerprint_similarity(a fingerprint, b fingerprint) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'fingerprint_similarity';
 COMMENT ON FUNCTION fingerprint_similarity(fingerprint, fingerprint) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
-CREATE FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) RETURNS jaccard
+CREATE FUNCTION fingerprint_similarity(a fingerprint128, b fingerprint128) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'fingerprint128_similarity';
 COMMENT ON FUNCTION fingerprint_similarity(fingerprint128, fingerprint128) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
-CREATE FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) RETURNS jaccard
+CREATE FUNCTION fingerprint_similarity(a fingerprint256, b fingerprint256) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'fingerprint256_similarity';
 COMMENT ON FUNCTION fingerprint_similarity(fingerprint256, fingerprint256) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
-CREATE FUNCTION fingerprint_similarity(bigint, bigint) RETURNS jaccard
+CREATE FUNCTION fingerprint_similarity(a bigint, b bigint) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'bigint_similarity';
 COMMENT ON FUNCTION fingerprint_similarity(bigint, bigint) IS
     'Jaccard similarity, from 0 to 1, that the distance of two fingerprints made by minhash64 or '
     'minhash128 estimates; says nothing about others';
-CREATE FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+CREATE FUNCTION fingerprint_similarity(a minhash_signature, b minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_estimate_support
     AS 'MODULE_PATHNAME', 'minhash_similarity';
 COMMENT ON FUNCTION fingerprint_similarity(minhash_signature, minhash_signature) IS
-    'Jaccard similarity, from 0 to 1, that two signatures estimate: the same as '
-    'minhash_similarity';
+    'the same as minhash_similarity: programs and ORMs have one name for all types';
+-- Resolves a call with two untyped arguments. No column is compared, so it needs no support.
+CREATE FUNCTION fingerprint_similarity(a text, b text) RETURNS jaccard
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
+    AS 'MODULE_PATHNAME', 'text_similarity';
+COMMENT ON FUNCTION fingerprint_similarity(text, text) IS
+    'the same of two fingerprints of one width, written as hexadecimal digits';
 
 CREATE FUNCTION neardup_radius(function text, similarity float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'neardup_radius';
@@ -1941,6 +2088,16 @@ COMMENT ON FUNCTION _neardup_similarity_radius_above(float8, integer) IS
     'greatest distance of fingerprints of a width whose fingerprint_similarity is '
     'above a number; the planned form of such a condition';
 
+CREATE FUNCTION _neardup_inverse(
+    step integer, constant float8, comparison integer, bound float8
+) RETURNS float8
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '_neardup_inverse';
+COMMENT ON FUNCTION _neardup_inverse(integer, float8, integer, float8) IS
+    'last number for which a step of arithmetic with a constant (0: y + c, 1: y - c, 2: c - y, '
+    '3: y * c, 4: y / c) compares with a bound (0: <, 1: <=, 2: >=, 3: >); the planned form of '
+    'such comparisons of a similarity';
+
 -- ------------------------------------------------------------------------------------------------
 -- Equality and order of every type, for sorting, grouping, joins and the server's own indexes
 -- ------------------------------------------------------------------------------------------------
@@ -1951,716 +2108,722 @@ COMMENT ON FUNCTION _neardup_similarity_radius_above(float8, integer) IS
 CREATE FUNCTION _neardup_signature_eqsel(internal, oid, internal, integer) RETURNS float8
     LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_signature_eqsel';
 
-CREATE FUNCTION fingerprint_cmp(fingerprint, fingerprint) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_cmp(fingerprint, fingerprint)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_cmp';
-CREATE FUNCTION fingerprint_eq(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_eq(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_eq';
-CREATE FUNCTION fingerprint_ne(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ne(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ne';
-CREATE FUNCTION fingerprint_lt(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_lt(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_lt';
-CREATE FUNCTION fingerprint_le(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_le(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_le';
-CREATE FUNCTION fingerprint_gt(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_gt(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_gt';
-CREATE FUNCTION fingerprint_ge(fingerprint, fingerprint) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ge(fingerprint, fingerprint)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ge';
-CREATE FUNCTION fingerprint_hash(fingerprint) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_hash(fingerprint)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_hash';
-CREATE FUNCTION fingerprint_hash_extended(fingerprint, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_hash_extended(fingerprint, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_ne,
+    FUNCTION = _neardup_fingerprint_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_lt,
+    FUNCTION = _neardup_fingerprint_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_le,
+    FUNCTION = _neardup_fingerprint_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_gt,
+    FUNCTION = _neardup_fingerprint_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint, RIGHTARG = fingerprint,
-    FUNCTION = fingerprint_ge,
+    FUNCTION = _neardup_fingerprint_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint_hash_ops DEFAULT FOR TYPE fingerprint
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint_hash(fingerprint),
-    FUNCTION 2 fingerprint_hash_extended(fingerprint, bigint);
-CREATE FUNCTION fingerprint128_cmp(fingerprint128, fingerprint128) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint_hash(fingerprint),
+    FUNCTION 2 _neardup_fingerprint_hash_extended(fingerprint, bigint);
+CREATE FUNCTION _neardup_fingerprint128_cmp(fingerprint128, fingerprint128)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_cmp';
-CREATE FUNCTION fingerprint128_eq(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_eq(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_eq';
-CREATE FUNCTION fingerprint128_ne(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ne(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ne';
-CREATE FUNCTION fingerprint128_lt(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_lt(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_lt';
-CREATE FUNCTION fingerprint128_le(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_le(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_le';
-CREATE FUNCTION fingerprint128_gt(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_gt(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_gt';
-CREATE FUNCTION fingerprint128_ge(fingerprint128, fingerprint128) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ge(fingerprint128, fingerprint128)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ge';
-CREATE FUNCTION fingerprint128_hash(fingerprint128) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_hash(fingerprint128)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_hash';
-CREATE FUNCTION fingerprint128_hash_extended(fingerprint128, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_hash_extended(fingerprint128, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint128_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_ne,
+    FUNCTION = _neardup_fingerprint128_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_lt,
+    FUNCTION = _neardup_fingerprint128_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_le,
+    FUNCTION = _neardup_fingerprint128_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_gt,
+    FUNCTION = _neardup_fingerprint128_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint128, RIGHTARG = fingerprint128,
-    FUNCTION = fingerprint128_ge,
+    FUNCTION = _neardup_fingerprint128_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint128_hash_ops DEFAULT FOR TYPE fingerprint128
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint128_hash(fingerprint128),
-    FUNCTION 2 fingerprint128_hash_extended(fingerprint128, bigint);
-CREATE FUNCTION fingerprint256_cmp(fingerprint256, fingerprint256) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint128_hash(fingerprint128),
+    FUNCTION 2 _neardup_fingerprint128_hash_extended(fingerprint128, bigint);
+CREATE FUNCTION _neardup_fingerprint256_cmp(fingerprint256, fingerprint256)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_cmp';
-CREATE FUNCTION fingerprint256_eq(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_eq(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_eq';
-CREATE FUNCTION fingerprint256_ne(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ne(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ne';
-CREATE FUNCTION fingerprint256_lt(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_lt(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_lt';
-CREATE FUNCTION fingerprint256_le(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_le(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_le';
-CREATE FUNCTION fingerprint256_gt(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_gt(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_gt';
-CREATE FUNCTION fingerprint256_ge(fingerprint256, fingerprint256) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ge(fingerprint256, fingerprint256)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ge';
-CREATE FUNCTION fingerprint256_hash(fingerprint256) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_hash(fingerprint256)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_hash';
-CREATE FUNCTION fingerprint256_hash_extended(fingerprint256, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_hash_extended(fingerprint256, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint256_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_ne,
+    FUNCTION = _neardup_fingerprint256_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_lt,
+    FUNCTION = _neardup_fingerprint256_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_le,
+    FUNCTION = _neardup_fingerprint256_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_gt,
+    FUNCTION = _neardup_fingerprint256_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint256, RIGHTARG = fingerprint256,
-    FUNCTION = fingerprint256_ge,
+    FUNCTION = _neardup_fingerprint256_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint256_hash_ops DEFAULT FOR TYPE fingerprint256
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint256_hash(fingerprint256),
-    FUNCTION 2 fingerprint256_hash_extended(fingerprint256, bigint);
-CREATE FUNCTION fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint256_hash(fingerprint256),
+    FUNCTION 2 _neardup_fingerprint256_hash_extended(fingerprint256, bigint);
+CREATE FUNCTION _neardup_fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_cmp';
-CREATE FUNCTION fingerprint_ball_eq(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_eq(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_eq';
-CREATE FUNCTION fingerprint_ball_ne(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_ne(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_ne';
-CREATE FUNCTION fingerprint_ball_lt(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_lt(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_lt';
-CREATE FUNCTION fingerprint_ball_le(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_le(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_le';
-CREATE FUNCTION fingerprint_ball_gt(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_gt(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_gt';
-CREATE FUNCTION fingerprint_ball_ge(fingerprint_ball, fingerprint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_ge(fingerprint_ball, fingerprint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_ge';
-CREATE FUNCTION fingerprint_ball_hash(fingerprint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_hash(fingerprint_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_hash';
-CREATE FUNCTION fingerprint_ball_hash_extended(fingerprint_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_ball_hash_extended(fingerprint_ball, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_ball_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint_ball_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_ne,
+    FUNCTION = _neardup_fingerprint_ball_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_lt,
+    FUNCTION = _neardup_fingerprint_ball_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_le,
+    FUNCTION = _neardup_fingerprint_ball_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_gt,
+    FUNCTION = _neardup_fingerprint_ball_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint_ball, RIGHTARG = fingerprint_ball,
-    FUNCTION = fingerprint_ball_ge,
+    FUNCTION = _neardup_fingerprint_ball_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint_ball_hash_ops DEFAULT FOR TYPE fingerprint_ball
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint_ball_hash(fingerprint_ball),
-    FUNCTION 2 fingerprint_ball_hash_extended(fingerprint_ball, bigint);
-CREATE FUNCTION fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint_ball_hash(fingerprint_ball),
+    FUNCTION 2 _neardup_fingerprint_ball_hash_extended(fingerprint_ball, bigint);
+CREATE FUNCTION _neardup_fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_cmp';
-CREATE FUNCTION fingerprint128_ball_eq(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_eq(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_eq';
-CREATE FUNCTION fingerprint128_ball_ne(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_ne(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_ne';
-CREATE FUNCTION fingerprint128_ball_lt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_lt(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_lt';
-CREATE FUNCTION fingerprint128_ball_le(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_le(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_le';
-CREATE FUNCTION fingerprint128_ball_gt(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_gt(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_gt';
-CREATE FUNCTION fingerprint128_ball_ge(fingerprint128_ball, fingerprint128_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_ge(fingerprint128_ball, fingerprint128_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_ge';
-CREATE FUNCTION fingerprint128_ball_hash(fingerprint128_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_hash(fingerprint128_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash';
-CREATE FUNCTION fingerprint128_ball_hash_extended(fingerprint128_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_ball_hash_extended(fingerprint128_ball, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_ball_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint128_ball_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_ne,
+    FUNCTION = _neardup_fingerprint128_ball_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_lt,
+    FUNCTION = _neardup_fingerprint128_ball_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_le,
+    FUNCTION = _neardup_fingerprint128_ball_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_gt,
+    FUNCTION = _neardup_fingerprint128_ball_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint128_ball, RIGHTARG = fingerprint128_ball,
-    FUNCTION = fingerprint128_ball_ge,
+    FUNCTION = _neardup_fingerprint128_ball_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint128_ball_hash_ops DEFAULT FOR TYPE fingerprint128_ball
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint128_ball_hash(fingerprint128_ball),
-    FUNCTION 2 fingerprint128_ball_hash_extended(fingerprint128_ball, bigint);
-CREATE FUNCTION fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint128_ball_hash(fingerprint128_ball),
+    FUNCTION 2 _neardup_fingerprint128_ball_hash_extended(fingerprint128_ball, bigint);
+CREATE FUNCTION _neardup_fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_cmp';
-CREATE FUNCTION fingerprint256_ball_eq(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_eq(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_eq';
-CREATE FUNCTION fingerprint256_ball_ne(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_ne(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_ne';
-CREATE FUNCTION fingerprint256_ball_lt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_lt(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_lt';
-CREATE FUNCTION fingerprint256_ball_le(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_le(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_le';
-CREATE FUNCTION fingerprint256_ball_gt(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_gt(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_gt';
-CREATE FUNCTION fingerprint256_ball_ge(fingerprint256_ball, fingerprint256_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_ge(fingerprint256_ball, fingerprint256_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_ge';
-CREATE FUNCTION fingerprint256_ball_hash(fingerprint256_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_hash(fingerprint256_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash';
-CREATE FUNCTION fingerprint256_ball_hash_extended(fingerprint256_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_ball_hash_extended(fingerprint256_ball, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_ball_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_eq, HASHES, MERGES,
+    FUNCTION = _neardup_fingerprint256_ball_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_ne,
+    FUNCTION = _neardup_fingerprint256_ball_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_lt,
+    FUNCTION = _neardup_fingerprint256_ball_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_le,
+    FUNCTION = _neardup_fingerprint256_ball_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_gt,
+    FUNCTION = _neardup_fingerprint256_ball_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = fingerprint256_ball, RIGHTARG = fingerprint256_ball,
-    FUNCTION = fingerprint256_ball_ge,
+    FUNCTION = _neardup_fingerprint256_ball_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS fingerprint256_ball_hash_ops DEFAULT FOR TYPE fingerprint256_ball
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 fingerprint256_ball_hash(fingerprint256_ball),
-    FUNCTION 2 fingerprint256_ball_hash_extended(fingerprint256_ball, bigint);
-CREATE FUNCTION bigint_ball_cmp(bigint_ball, bigint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_fingerprint256_ball_hash(fingerprint256_ball),
+    FUNCTION 2 _neardup_fingerprint256_ball_hash_extended(fingerprint256_ball, bigint);
+CREATE FUNCTION _neardup_bigint_ball_cmp(bigint_ball, bigint_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_cmp';
-CREATE FUNCTION bigint_ball_eq(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_eq(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_eq';
-CREATE FUNCTION bigint_ball_ne(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_ne(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_ne';
-CREATE FUNCTION bigint_ball_lt(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_lt(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_lt';
-CREATE FUNCTION bigint_ball_le(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_le(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_le';
-CREATE FUNCTION bigint_ball_gt(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_gt(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_gt';
-CREATE FUNCTION bigint_ball_ge(bigint_ball, bigint_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_ge(bigint_ball, bigint_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_ge';
-CREATE FUNCTION bigint_ball_hash(bigint_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_hash(bigint_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_hash';
-CREATE FUNCTION bigint_ball_hash_extended(bigint_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_bigint_ball_hash_extended(bigint_ball, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'bigint_ball_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_eq, HASHES, MERGES,
+    FUNCTION = _neardup_bigint_ball_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_ne,
+    FUNCTION = _neardup_bigint_ball_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_lt,
+    FUNCTION = _neardup_bigint_ball_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_le,
+    FUNCTION = _neardup_bigint_ball_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_gt,
+    FUNCTION = _neardup_bigint_ball_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = bigint_ball, RIGHTARG = bigint_ball,
-    FUNCTION = bigint_ball_ge,
+    FUNCTION = _neardup_bigint_ball_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS bigint_ball_hash_ops DEFAULT FOR TYPE bigint_ball
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 bigint_ball_hash(bigint_ball),
-    FUNCTION 2 bigint_ball_hash_extended(bigint_ball, bigint);
-CREATE FUNCTION minhash_signature_cmp(minhash_signature, minhash_signature) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_bigint_ball_hash(bigint_ball),
+    FUNCTION 2 _neardup_bigint_ball_hash_extended(bigint_ball, bigint);
+CREATE FUNCTION _neardup_minhash_signature_cmp(minhash_signature, minhash_signature)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_cmp';
-CREATE FUNCTION minhash_signature_eq(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_eq(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_eq';
-CREATE FUNCTION minhash_signature_ne(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_ne(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_ne';
-CREATE FUNCTION minhash_signature_lt(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_lt(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_lt';
-CREATE FUNCTION minhash_signature_le(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_le(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_le';
-CREATE FUNCTION minhash_signature_gt(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_gt(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_gt';
-CREATE FUNCTION minhash_signature_ge(minhash_signature, minhash_signature) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_ge(minhash_signature, minhash_signature)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_ge';
-CREATE FUNCTION minhash_signature_hash(minhash_signature) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_hash(minhash_signature)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_hash';
-CREATE FUNCTION minhash_signature_hash_extended(minhash_signature, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_signature_hash_extended(minhash_signature, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_signature_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_eq, HASHES, MERGES,
+    FUNCTION = _neardup_minhash_signature_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = _neardup_signature_eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_ne,
+    FUNCTION = _neardup_minhash_signature_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_lt,
+    FUNCTION = _neardup_minhash_signature_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_le,
+    FUNCTION = _neardup_minhash_signature_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_gt,
+    FUNCTION = _neardup_minhash_signature_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature,
-    FUNCTION = minhash_signature_ge,
+    FUNCTION = _neardup_minhash_signature_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS minhash_signature_hash_ops DEFAULT FOR TYPE minhash_signature
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 minhash_signature_hash(minhash_signature),
-    FUNCTION 2 minhash_signature_hash_extended(minhash_signature, bigint);
-CREATE FUNCTION minhash_ball_cmp(minhash_ball, minhash_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+    FUNCTION 1 _neardup_minhash_signature_hash(minhash_signature),
+    FUNCTION 2 _neardup_minhash_signature_hash_extended(minhash_signature, bigint);
+CREATE FUNCTION _neardup_minhash_ball_cmp(minhash_ball, minhash_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_cmp';
-CREATE FUNCTION minhash_ball_eq(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_eq(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_eq';
-CREATE FUNCTION minhash_ball_ne(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_ne(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_ne';
-CREATE FUNCTION minhash_ball_lt(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_lt(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_lt';
-CREATE FUNCTION minhash_ball_le(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_le(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_le';
-CREATE FUNCTION minhash_ball_gt(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_gt(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_gt';
-CREATE FUNCTION minhash_ball_ge(minhash_ball, minhash_ball) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_ge(minhash_ball, minhash_ball)
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_ge';
-CREATE FUNCTION minhash_ball_hash(minhash_ball) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_hash(minhash_ball)
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_hash';
-CREATE FUNCTION minhash_ball_hash_extended(minhash_ball, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_minhash_ball_hash_extended(minhash_ball, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'minhash_ball_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_eq, HASHES, MERGES,
+    FUNCTION = _neardup_minhash_ball_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel
 );
 CREATE OPERATOR <> (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_ne,
+    FUNCTION = _neardup_minhash_ball_ne,
     COMMUTATOR = <>, NEGATOR = =,
     RESTRICT = neqsel, JOIN = neqjoinsel
 );
 CREATE OPERATOR < (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_lt,
+    FUNCTION = _neardup_minhash_ball_lt,
     COMMUTATOR = >, NEGATOR = >=,
     RESTRICT = scalarltsel, JOIN = scalarltjoinsel
 );
 CREATE OPERATOR <= (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_le,
+    FUNCTION = _neardup_minhash_ball_le,
     COMMUTATOR = >=, NEGATOR = >,
     RESTRICT = scalarlesel, JOIN = scalarlejoinsel
 );
 CREATE OPERATOR > (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_gt,
+    FUNCTION = _neardup_minhash_ball_gt,
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
 CREATE OPERATOR >= (
     LEFTARG = minhash_ball, RIGHTARG = minhash_ball,
-    FUNCTION = minhash_ball_ge,
+    FUNCTION = _neardup_minhash_ball_ge,
     COMMUTATOR = <=, NEGATOR = <,
     RESTRICT = scalargesel, JOIN = scalargejoinsel
 );
 CREATE OPERATOR CLASS minhash_ball_hash_ops DEFAULT FOR TYPE minhash_ball
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 minhash_ball_hash(minhash_ball),
-    FUNCTION 2 minhash_ball_hash_extended(minhash_ball, bigint);
+    FUNCTION 1 _neardup_minhash_ball_hash(minhash_ball),
+    FUNCTION 2 _neardup_minhash_ball_hash_extended(minhash_ball, bigint);
 
-CREATE FUNCTION fingerprint_sortsupport(internal) RETURNS void
+CREATE FUNCTION _neardup_fingerprint_sortsupport(internal) RETURNS void
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_sortsupport';
 CREATE OPERATOR CLASS fingerprint_btree_ops DEFAULT FOR TYPE fingerprint
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint_cmp(fingerprint, fingerprint),
-    FUNCTION 2 fingerprint_sortsupport(internal),
+    FUNCTION 1 _neardup_fingerprint_cmp(fingerprint, fingerprint),
+    FUNCTION 2 _neardup_fingerprint_sortsupport(internal),
     FUNCTION 4 btequalimage(oid);
-CREATE FUNCTION fingerprint128_sortsupport(internal) RETURNS void
+CREATE FUNCTION _neardup_fingerprint128_sortsupport(internal) RETURNS void
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_sortsupport';
 CREATE OPERATOR CLASS fingerprint128_btree_ops DEFAULT FOR TYPE fingerprint128
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint128_cmp(fingerprint128, fingerprint128),
-    FUNCTION 2 fingerprint128_sortsupport(internal),
+    FUNCTION 1 _neardup_fingerprint128_cmp(fingerprint128, fingerprint128),
+    FUNCTION 2 _neardup_fingerprint128_sortsupport(internal),
     FUNCTION 4 btequalimage(oid);
-CREATE FUNCTION fingerprint256_sortsupport(internal) RETURNS void
+CREATE FUNCTION _neardup_fingerprint256_sortsupport(internal) RETURNS void
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_sortsupport';
 CREATE OPERATOR CLASS fingerprint256_btree_ops DEFAULT FOR TYPE fingerprint256
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint256_cmp(fingerprint256, fingerprint256),
-    FUNCTION 2 fingerprint256_sortsupport(internal),
+    FUNCTION 1 _neardup_fingerprint256_cmp(fingerprint256, fingerprint256),
+    FUNCTION 2 _neardup_fingerprint256_sortsupport(internal),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS fingerprint_ball_btree_ops DEFAULT FOR TYPE fingerprint_ball
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball),
+    FUNCTION 1 _neardup_fingerprint_ball_cmp(fingerprint_ball, fingerprint_ball),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS fingerprint128_ball_btree_ops DEFAULT FOR TYPE fingerprint128_ball
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball),
+    FUNCTION 1 _neardup_fingerprint128_ball_cmp(fingerprint128_ball, fingerprint128_ball),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS fingerprint256_ball_btree_ops DEFAULT FOR TYPE fingerprint256_ball
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball),
+    FUNCTION 1 _neardup_fingerprint256_ball_cmp(fingerprint256_ball, fingerprint256_ball),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS bigint_ball_btree_ops DEFAULT FOR TYPE bigint_ball
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 bigint_ball_cmp(bigint_ball, bigint_ball),
+    FUNCTION 1 _neardup_bigint_ball_cmp(bigint_ball, bigint_ball),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS minhash_signature_btree_ops DEFAULT FOR TYPE minhash_signature
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 minhash_signature_cmp(minhash_signature, minhash_signature),
+    FUNCTION 1 _neardup_minhash_signature_cmp(minhash_signature, minhash_signature),
     FUNCTION 4 btequalimage(oid);
 CREATE OPERATOR CLASS minhash_ball_btree_ops DEFAULT FOR TYPE minhash_ball
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 minhash_ball_cmp(minhash_ball, minhash_ball),
+    FUNCTION 1 _neardup_minhash_ball_cmp(minhash_ball, minhash_ball),
     FUNCTION 4 btequalimage(oid);
 
 -- The sort operators let a btree index answer them.
-CREATE FUNCTION fingerprint_smaller(fingerprint, fingerprint) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_smaller(fingerprint, fingerprint)
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_smaller';
 CREATE AGGREGATE min(fingerprint) (
-    SFUNC = fingerprint_smaller, STYPE = fingerprint, COMBINEFUNC = fingerprint_smaller,
+    SFUNC = _neardup_fingerprint_smaller, STYPE = fingerprint,
+    COMBINEFUNC = _neardup_fingerprint_smaller,
     SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
-CREATE FUNCTION fingerprint_larger(fingerprint, fingerprint) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint_larger(fingerprint, fingerprint)
+    RETURNS fingerprint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint_larger';
 CREATE AGGREGATE max(fingerprint) (
-    SFUNC = fingerprint_larger, STYPE = fingerprint, COMBINEFUNC = fingerprint_larger,
+    SFUNC = _neardup_fingerprint_larger, STYPE = fingerprint,
+    COMBINEFUNC = _neardup_fingerprint_larger,
     SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
-CREATE FUNCTION fingerprint128_smaller(fingerprint128, fingerprint128) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_smaller(fingerprint128, fingerprint128)
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_smaller';
 CREATE AGGREGATE min(fingerprint128) (
-    SFUNC = fingerprint128_smaller, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_smaller,
+    SFUNC = _neardup_fingerprint128_smaller, STYPE = fingerprint128,
+    COMBINEFUNC = _neardup_fingerprint128_smaller,
     SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint128) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
-CREATE FUNCTION fingerprint128_larger(fingerprint128, fingerprint128) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint128_larger(fingerprint128, fingerprint128)
+    RETURNS fingerprint128 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint128_larger';
 CREATE AGGREGATE max(fingerprint128) (
-    SFUNC = fingerprint128_larger, STYPE = fingerprint128, COMBINEFUNC = fingerprint128_larger,
+    SFUNC = _neardup_fingerprint128_larger, STYPE = fingerprint128,
+    COMBINEFUNC = _neardup_fingerprint128_larger,
     SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint128) IS
     'the greatest fingerprint, by the order of the bits as an unsigned number';
-CREATE FUNCTION fingerprint256_smaller(fingerprint256, fingerprint256) RETURNS fingerprint256
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_smaller(fingerprint256, fingerprint256)
+    RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_smaller';
 CREATE AGGREGATE min(fingerprint256) (
-    SFUNC = fingerprint256_smaller, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_smaller,
+    SFUNC = _neardup_fingerprint256_smaller, STYPE = fingerprint256,
+    COMBINEFUNC = _neardup_fingerprint256_smaller,
     SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(fingerprint256) IS
     'the least fingerprint, by the order of the bits as an unsigned number';
-CREATE FUNCTION fingerprint256_larger(fingerprint256, fingerprint256) RETURNS fingerprint256
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_fingerprint256_larger(fingerprint256, fingerprint256)
+    RETURNS fingerprint256 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', 'fingerprint256_larger';
 CREATE AGGREGATE max(fingerprint256) (
-    SFUNC = fingerprint256_larger, STYPE = fingerprint256, COMBINEFUNC = fingerprint256_larger,
+    SFUNC = _neardup_fingerprint256_larger, STYPE = fingerprint256,
+    COMBINEFUNC = _neardup_fingerprint256_larger,
     SORTOP = >, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE max(fingerprint256) IS
@@ -2710,22 +2873,26 @@ CREATE OPERATOR CLASS fingerprint_ops DEFAULT FOR TYPE fingerprint USING neardup
     OPERATOR 1 <@ (fingerprint, fingerprint_ball),
     OPERATOR 2 ~= (fingerprint, fingerprint),
     OPERATOR 3 = (fingerprint, fingerprint),
-    OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> (fingerprint, fingerprint) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> (fingerprint, fingerprint) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS fingerprint128_ops DEFAULT FOR TYPE fingerprint128 USING neardup AS
     OPERATOR 1 <@ (fingerprint128, fingerprint128_ball),
     OPERATOR 2 ~= (fingerprint128, fingerprint128),
     OPERATOR 3 = (fingerprint128, fingerprint128),
-    OPERATOR 4 <#> (fingerprint128, fingerprint128) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> (fingerprint128, fingerprint128) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> (fingerprint128, fingerprint128) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS fingerprint256_ops DEFAULT FOR TYPE fingerprint256 USING neardup AS
     OPERATOR 1 <@ (fingerprint256, fingerprint256_ball),
     OPERATOR 2 ~= (fingerprint256, fingerprint256),
     OPERATOR 3 = (fingerprint256, fingerprint256),
-    OPERATOR 4 <#> (fingerprint256, fingerprint256) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> (fingerprint256, fingerprint256) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> (fingerprint256, fingerprint256) FOR ORDER BY integer_ops;
 CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint),
-    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> (bigint, bigint) FOR ORDER BY integer_ops;
 -- Small literals are integer, and clients send small numbers as smallint.
 ALTER OPERATOR FAMILY bigint_hamming_ops USING neardup ADD
     OPERATOR 3 = (bigint, integer), OPERATOR 3 = (bigint, smallint);
@@ -2821,6 +2988,7 @@ CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS
 -- one for columns in front of a fingerprint, too.
 CREATE OPERATOR CLASS bigint_array_ops DEFAULT FOR TYPE bigint[] USING neardup AS
     OPERATOR 5 && (anyarray, anyarray),
+    OPERATOR 7 @> (anyarray, anyarray),
     OPERATOR 3 = (anyarray, anyarray);
 
 -- ------------------------------------------------------------------------------------------------
@@ -2856,8 +3024,8 @@ CREATE FUNCTION neardup_distance_histogram(
     relation regclass, radius integer DEFAULT NULL, similarity float8 DEFAULT NULL,
     sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL, examples integer DEFAULT 3,
     distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
-    OUT distance integer, OUT similarity float8, OUT pairs bigint, OUT bar text, OUT a tid[],
-    OUT b tid[]
+    OUT distance integer, OUT similarity float8, OUT pairs bigint, OUT margin bigint,
+    OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
@@ -2880,13 +3048,14 @@ COMMENT ON FUNCTION neardup_remark(regclass, name, text) IS
     'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
     'order of their keys, but for marks set by hand; returns how many rows it has changed';
 
-CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
+CREATE FUNCTION neardup_expert_rows_in_flight(OUT pid integer, OUT relation regclass, OUT
+    column_name name)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
-    AS 'MODULE_PATHNAME', 'neardup_rows_in_flight';
-COMMENT ON FUNCTION neardup_rows_in_flight()
+    AS 'MODULE_PATHNAME', 'neardup_expert_rows_in_flight';
+COMMENT ON FUNCTION neardup_expert_rows_in_flight()
     IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
-REVOKE ALL ON FUNCTION neardup_rows_in_flight() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION neardup_rows_in_flight() TO pg_monitor;
+REVOKE ALL ON FUNCTION neardup_expert_rows_in_flight() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION neardup_expert_rows_in_flight() TO pg_monitor;
 
 -- ------------------------------------------------------------------------------------------------
 -- Rows named by keys, and groups of keys from pairs that were found anywhere
@@ -2947,9 +3116,10 @@ CREATE FUNCTION neardup_tune(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune';
 -- Its name differs because integers of drivers would choose neardup_tune(float8, ...).
 CREATE FUNCTION neardup_tune_radius(
-    bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
-    radius integer DEFAULT NULL,
-    OUT blocks integer, OUT tables integer, OUT leading_bits integer,
+    bits integer, radius integer, rows_expected bigint DEFAULT 1000000,
+    search_radius integer DEFAULT NULL,
+    OUT guaranteed_radius integer, OUT blocks integer, OUT tables integer,
+    OUT leading_bits integer,
     OUT candidates float8, OUT bytes_per_row float8, OUT options text,
     OUT search_cost float8, OUT default_cost float8
 ) RETURNS record
@@ -2959,8 +3129,8 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
 COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
-    'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
-    'searches within a radius beside that of an index with default options';
+    'the index on fingerprints of a width that is made for a radius, and the cost of searches in '
+    'it beside that of an index with default options';
 
 -- Called on NULL input because weights may be NULL.
 CREATE FUNCTION neardup_evaluate(
@@ -2987,7 +3157,9 @@ COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
     'in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT distance int, OUT similarity float8, OUT probed_radius int, OUT tables int,
+    OUT radius int, OUT similarity float8, OUT guaranteed_radius int,
+    OUT guaranteed_similarity float8, OUT probed_radius int, OUT blocks int, OUT tables int,
+    OUT after_reindex text,
     OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
     OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
@@ -2995,19 +3167,33 @@ CREATE FUNCTION neardup_index_info(
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS
-    'guarantee, size and load of a neardup index; reads all of it';
-CREATE FUNCTION neardup_index_statistics(
+    'radius, layout, size and load of a neardup index; reads all of it';
+CREATE FUNCTION neardup_expert_index_statistics(
     index regclass,
-    OUT fingerprint_bits int, OUT scope_columns int, OUT blocks int, OUT leading_bits int,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT leading_bits int,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
     OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
     OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
-    AS 'MODULE_PATHNAME', 'neardup_index_statistics';
-COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
+    AS 'MODULE_PATHNAME', 'neardup_expert_index_statistics';
+COMMENT ON FUNCTION neardup_expert_index_statistics(regclass) IS
     'parameters of a neardup index, its pages by kind, and the bits that its largest bucket '
     'shares; reads all of it';
+
+-- ------------------------------------------------------------------------------------------------
+-- Statements that set a table up
+-- ------------------------------------------------------------------------------------------------
+
+-- It reads catalogs and changes nothing. Names may be those of temporary tables.
+CREATE FUNCTION neardup_setup(relation regclass, text_column name, action text DEFAULT 'search',
+    similarity float8 DEFAULT 0.8,
+    OUT step integer, OUT part text, OUT statement text, OUT note text)
+    RETURNS SETOF record LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED COST 1000
+    ROWS 10 AS 'MODULE_PATHNAME', 'neardup_setup';
+COMMENT ON FUNCTION neardup_setup(regclass, name, text, float8) IS
+    'statements that add a search, or a rule for near-duplicates, to a table in use, and '
+    'statements that remove it; runs none of them';
 
 -- ------------------------------------------------------------------------------------------------
 -- Beyond one machine: keys for joins by equality, and the settings of a node
@@ -3015,126 +3201,138 @@ COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
 
 -- Immutable, so that they fold to constants when a query is planned, and an array of keys prunes
 -- partitions and shards. Strict: the last parameter has overloads instead of a default NULL.
-CREATE FUNCTION neardup_keys(fp fingerprint, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_keys';
-CREATE FUNCTION neardup_keys(fp fingerprint, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint, integer) IS
-    'keys of which any two values within the distance share at least one; their number follows '
-    'from the width and the distance';
+    'keys of which any two values within the radius share at least one; their number follows '
+    'from the width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the distance share at least one';
+    'keys, by a number of blocks, of which any two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint, b fingerprint, distance integer
+    key bigint, a fingerprint, b fingerprint, radius integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint, b fingerprint, distance integer, blocks integer
+    key bigint, a fingerprint, b fingerprint, radius integer, blocks integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_meet';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer) IS
-    'two values are within the distance, and the key is the first that they share';
+    'two values are within the radius, and the key is the first that they share';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer, integer) IS
-    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
-CREATE FUNCTION neardup_keys(fp fingerprint128, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
-CREATE FUNCTION neardup_keys(fp fingerprint128, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint128, integer) IS
-    'keys of which any two values within the distance share at least one; their number follows '
-    'from the width and the distance';
+    'keys of which any two values within the radius share at least one; their number follows '
+    'from the width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint128, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the distance share at least one';
+    'keys, by a number of blocks, of which any two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint128, b fingerprint128, distance integer
+    key bigint, a fingerprint128, b fingerprint128, radius integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint128, b fingerprint128, distance integer, blocks integer
+    key bigint, a fingerprint128, b fingerprint128, radius integer, blocks integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_meet';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer) IS
-    'two values are within the distance, and the key is the first that they share';
+    'two values are within the radius, and the key is the first that they share';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer, integer) IS
-    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
-CREATE FUNCTION neardup_keys(fp fingerprint256, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
-CREATE FUNCTION neardup_keys(fp fingerprint256, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint256, integer) IS
-    'keys of which any two values within the distance share at least one; their number follows '
-    'from the width and the distance';
+    'keys of which any two values within the radius share at least one; their number follows '
+    'from the width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint256, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the distance share at least one';
+    'keys, by a number of blocks, of which any two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint256, b fingerprint256, distance integer
+    key bigint, a fingerprint256, b fingerprint256, radius integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a fingerprint256, b fingerprint256, distance integer, blocks integer
+    key bigint, a fingerprint256, b fingerprint256, radius integer, blocks integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_meet';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer) IS
-    'two values are within the distance, and the key is the first that they share';
+    'two values are within the radius, and the key is the first that they share';
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer, integer) IS
-    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
-CREATE FUNCTION neardup_keys(fp bigint, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp bigint, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
-CREATE FUNCTION neardup_keys(fp bigint, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp bigint, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
 COMMENT ON FUNCTION neardup_keys(bigint, integer) IS
-    'keys of which any two values within the distance share at least one; their number follows '
-    'from the width and the distance';
+    'keys of which any two values within the radius share at least one; their number follows '
+    'from the width and the radius';
 COMMENT ON FUNCTION neardup_keys(bigint, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the distance share at least one';
+    'keys, by a number of blocks, of which any two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a bigint, b bigint, distance integer
+    key bigint, a bigint, b bigint, radius integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a bigint, b bigint, distance integer, blocks integer
+    key bigint, a bigint, b bigint, radius integer, blocks integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_meet';
 COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer) IS
-    'two values are within the distance, and the key is the first that they share';
+    'two values are within the radius, and the key is the first that they share';
 COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer, integer) IS
-    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
 
-CREATE FUNCTION neardup_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
+-- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
+-- sends as text.
+CREATE FUNCTION neardup_keys(fp text, radius integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
+CREATE FUNCTION neardup_keys(fp text, radius integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
+COMMENT ON FUNCTION neardup_keys(text, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+COMMENT ON FUNCTION neardup_keys(text, integer, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+
+-- Their names differ: a similarity in float8 would win every call with untyped arguments.
+CREATE FUNCTION minhash_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
-CREATE FUNCTION neardup_keys(
+CREATE FUNCTION minhash_keys(
     sig minhash_signature, similarity float8, bands integer
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
-COMMENT ON FUNCTION neardup_keys(minhash_signature, float8) IS
+COMMENT ON FUNCTION minhash_keys(minhash_signature, float8) IS
     'keys of which any two signatures of this similarity or more share at least one; their number '
     'follows from the length of the signature and the similarity';
-COMMENT ON FUNCTION neardup_keys(minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION minhash_keys(minhash_signature, float8, integer) IS
     'keys, by a number of bands, of which any two signatures of this similarity or more share at '
     'least one';
-CREATE FUNCTION neardup_meet(
+CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
-CREATE FUNCTION neardup_meet(
+CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8, bands integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
-COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8) IS
+COMMENT ON FUNCTION minhash_meet(bigint, minhash_signature, minhash_signature, float8) IS
     'two signatures have the similarity or more, and the key is the first that they share';
-COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION minhash_meet(bigint, minhash_signature, minhash_signature, float8, integer) IS
     'two signatures have the similarity or more, and the key, by a number of bands, is the first '
     'that they share';
 
 -- The user words may change at a reload of the configuration: hence STABLE.
-CREATE FUNCTION neardup_settings_digest() RETURNS text
+CREATE FUNCTION neardup_expert_settings_digest() RETURNS text
     LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000
-    AS 'MODULE_PATHNAME', 'neardup_settings_digest';
-COMMENT ON FUNCTION neardup_settings_digest() IS
+    AS 'MODULE_PATHNAME', 'neardup_expert_settings_digest';
+COMMENT ON FUNCTION neardup_expert_settings_digest() IS
     'version, algorithms and user words that fingerprints are made with here, to compare servers '
     'with';
 

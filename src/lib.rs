@@ -20,6 +20,8 @@ pub extern "C-unwind" fn _PG_init() {
     neardup_pg::panics::keep_backtraces_for_bugs();
     neardup_pg::memory::register();
     am::options::register();
+    am::altered_options::register();
+    am::probe::register();
     functions::dictionary::register();
     planner::conditions::install();
     settings::register();

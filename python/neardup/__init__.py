@@ -1,7 +1,8 @@
 """Fingerprints of near-duplicate documents: those of the PostgreSQL extension neardup.
 
-The functions have the names, parameters and results of those in SQL; a NULL there is a None here.
-Fingerprints are equal to the server's, so that they can be computed on either side.
+The functions have the names, parameters and results of those in SQL. A text, a list of features or
+a value to compare may be None, and the result is None then, as NULL gives NULL. Fingerprints are
+equal to the server's, so that they can be computed on either side.
 
 >>> import neardup
 >>> a = neardup.minhash64("The library reopens on Monday after two years.")
@@ -9,8 +10,9 @@ Fingerprints are equal to the server's, so that they can be computed on either s
 >>> neardup.hamming_distance(a, b)
 0
 
-Of texts from 2 kB on hashing releases the interpreter's lock, so that threads run in parallel; it
-can be interrupted. An unknown option is a ValueError that lists the known ones.
+Hashing of texts from 2 kB on releases the interpreter's lock, so that threads run in parallel; it
+can be interrupted. minhash64_many and so on take any iterable of texts, release the lock for all of
+them, and compute in several threads. An unknown option is a ValueError that lists the known ones.
 
 Types for drivers and ORMs are in neardup.psycopg, neardup.asyncpg, neardup.sqlalchemy and
 neardup.django.
@@ -31,18 +33,23 @@ from ._neardup import (
     minhash,
     minhash64,
     minhash64_features,
+    minhash64_many,
     minhash128,
     minhash128_features,
+    minhash128_many,
     minhash_distance,
     minhash_features,
+    minhash_many,
     minhash_similarity,
     neardup_radius,
     set_jieba_user_words,
     simhash,
     simhash128,
     simhash128_features,
+    simhash128_many,
     simhash_features,
     simhash_hashes,
+    simhash_many,
     text_length,
 )
 
@@ -61,17 +68,22 @@ __all__ = [
     "minhash",
     "minhash64",
     "minhash64_features",
+    "minhash64_many",
     "minhash128",
     "minhash128_features",
+    "minhash128_many",
     "minhash_distance",
     "minhash_features",
+    "minhash_many",
     "minhash_similarity",
     "neardup_radius",
     "set_jieba_user_words",
     "simhash",
     "simhash128",
     "simhash128_features",
+    "simhash128_many",
     "simhash_features",
     "simhash_hashes",
+    "simhash_many",
     "text_length",
 ]

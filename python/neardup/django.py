@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django import forms
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
-from django.core.exceptions import ValidationError
-from django.db import models
-from django.db.models import Func, Value
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DEFAULT_DB_ALIAS, models
+from django.db.models import F, Func, Value
+from django.db.models.lookups import PostgresOperatorLookup
 
 from ._types import CLASSES
 
@@ -45,6 +48,16 @@ class NeardupExtension(CreateExtension):
     def __init__(self, hints: Any = None) -> None:
         super().__init__("neardup")
         self.hints = hints or {}
+
+
+class _ValueFormField(forms.CharField):
+    """A form field for the text of a value. Without text it is None."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"empty_value": None, **kwargs})
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(None if initial is None else str(initial), data)
 
 
 class _ValueField(models.Field):
@@ -80,7 +93,11 @@ class _ValueField(models.Field):
 
     def get_prep_value(self, value: Any) -> Any:
         value = super().get_prep_value(value)
-        return None if value is None else str(CLASSES[self.sql_type](value))
+        # An empty form field is empty text.
+        return None if value is None or value == "" else str(CLASSES[self.sql_type](value))
+
+    def formfield(self, **kwargs: Any) -> Any:
+        return super().formfield(**{"form_class": _ValueFormField, **kwargs})
 
     def value_to_string(self, obj: Any) -> str:
         value = self.value_from_object(obj)
@@ -250,11 +267,11 @@ class Simhash128(_OfText):
     output_field = Fingerprint128Field()
 
 
-_OPTIONS = ("distance", "blocks", "similarity", "hashes", "bands", "rows", "fillfactor")
+_OPTIONS = ("radius", "blocks", "similarity", "hashes", "bands", "rows", "fillfactor")
 
 
 class _IndexOptions:
-    """The options of an index: WITH (distance = 3, ...)."""
+    """The options of an index: WITH (radius = 3, ...)."""
 
     def _take_options(self, given: dict[str, Any]) -> None:
         self.index_options = {
@@ -271,7 +288,7 @@ class _IndexOptions:
 
 
 class NeardupIndex(_IndexOptions, PostgresIndex):
-    """An index USING neardup. Options by name: distance, blocks, similarity, hashes, bands,
+    """An index USING neardup. Options by name: radius, blocks, similarity, hashes, bands,
     rows, fillfactor. For image hashes in a BigIntegerField, opclasses=["bigint_hamming_ops"]."""
 
     suffix = "neardup"
@@ -291,7 +308,12 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
     >>> NeardupConstraint(name="one_copy", expressions=[("site", "="), (Ball("fp", 6), "~=")])
 
     The options of an index are taken by name, as by NeardupIndex.
+
+    Forms check it if they have the fields from which the fingerprint is generated. The message
+    names the existing row: violation_error_message may contain %(existing)s, %(pk)s and %(name)s.
     """
+
+    default_violation_error_message = "Near-duplicate of “%(existing)s” (%(pk)s)."
 
     def __init__(self, **given: Any) -> None:
         self._take_options(given)
@@ -299,6 +321,50 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
         given.pop("index_type", None)
         super().__init__(**given)
         self.index_type = "neardup"
+
+    def validate(
+        self, model: Any, instance: Any, exclude: Any = None, using: str = DEFAULT_DB_ALIAS
+    ) -> None:
+        """Raises ValidationError if the instance is a near-duplicate of a row in the database.
+
+        A form excludes fields that it does not have, always a generated one. The check depends on
+        the fields that those are generated from. A stored instance has the values of excluded
+        fields already; a new one may still get them.
+        """
+        parts = [
+            (F(expression) if isinstance(expression, str) else expression, operator)
+            for expression, operator in self.expressions
+        ]
+        expressions = [expression for expression, _ in parts]
+        sources, generated = _references(model, [*expressions, self.condition])
+        exclude = set(exclude or ())
+        excluded = sources & exclude
+        if excluded and (instance._state.adding or excluded == sources):
+            return
+        values = _values(model, instance, exclude - sources - generated)
+        replacements = {F(field): value for field, value in values.items()}
+        lookups = []
+        for expression, operator in parts:
+            lookup = PostgresOperatorLookup(
+                lhs=_for_validation(expression),
+                rhs=_for_validation(expression.replace_expressions(replacements)),
+            )
+            lookup.postgres_operator = operator
+            lookups.append(lookup)
+        rows = model._default_manager.using(using).filter(*lookups)
+        if self.condition:
+            if not self.condition.check(values, using=using):
+                return
+            rows = rows.filter(self.condition)
+        if not instance._state.adding and instance.pk is not None:
+            rows = rows.exclude(pk=instance.pk)
+        # The index serves the condition on the fingerprint. An order would make the server sort.
+        existing = next(iter(rows[:1]), None)
+        if existing is not None:
+            shown = {"name": self.name, "existing": existing, "pk": existing.pk}
+            # Django 4.2 has no codes.
+            code = getattr(self, "violation_error_code", None) or "near_duplicate"
+            raise ValidationError(self.violation_error_message, code=code, params=shown)
 
     def deconstruct(self) -> Any:
         path, args, kwargs = super().deconstruct()
@@ -316,3 +382,59 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
         if isinstance(other, NeardupConstraint) and self.index_options != other.index_options:
             return False
         return super().__eq__(other)
+
+
+def _for_validation(expression: Any) -> Any:
+    """The expression without what only an index has, such as an operator class."""
+    if hasattr(expression, "get_expression_for_validation"):
+        return expression.get_expression_for_validation()
+    return expression
+
+
+def _values(model: Any, instance: Any, exclude: set[str]) -> Any:
+    """The values of an instance by field, as expressions."""
+    # Until Django 5.0 it has the other name.
+    for name in ("_get_field_expression_map", "_get_field_value_map"):
+        if hasattr(instance, name):
+            return getattr(instance, name)(meta=model._meta, exclude=exclude)
+    raise NotImplementedError("this version of Django has no map of field values")
+
+
+def _references(model: Any, expressions: Any) -> tuple[set[str], set[str]]:
+    """The fields that expressions depend on: those that have values, and generated ones."""
+    sources: set[str] = set()
+    generated: set[str] = set()
+    for expression in expressions:
+        for name, *_ in model._get_expr_references(expression):
+            try:
+                field = model._meta.pk if name == "pk" else model._meta.get_field(name)
+            except FieldDoesNotExist:
+                continue
+            if getattr(field, "generated", False):
+                generated.add(field.name)
+                of_field = _references(model, [field.expression])
+                sources |= of_field[0]
+                generated |= of_field[1]
+            else:
+                sources.add(field.name)
+    return sources, generated
+
+
+def _teach_json_encoder() -> None:
+    """Has DjangoJSONEncoder write values of this package as text, as the server's to_jsonb does.
+
+    The encoder has no registry of types, and JsonResponse, JSONField and serializers use this class
+    by default.
+    """
+    others = DjangoJSONEncoder.default
+    if getattr(others, "knows_neardup", False):
+        return
+
+    def default(self: Any, o: Any) -> Any:
+        return str(o) if type(o) in _FIELDS else others(self, o)
+
+    default.knows_neardup = True  # type: ignore[attr-defined]
+    DjangoJSONEncoder.default = default  # type: ignore[method-assign]
+
+
+_teach_json_encoder()

@@ -3,7 +3,7 @@
 Importing the module lets reflection know the types, and gives func.simhash, func.minhash64 and so
 on the types of their results. Index options are SQLAlchemy's own:
 
->>> Index("page_fp", Page.fp, postgresql_using="neardup", postgresql_with={"distance": 3})
+>>> Index("page_fp", Page.fp, postgresql_using="neardup", postgresql_with={"radius": 6})
 
 A column has, besides SQLAlchemy's operators, hamming_distance(), similarity() and is_near():
 
@@ -34,6 +34,24 @@ __all__ = [
     "MinHashBall",
     "MinHashSignature",
 ]
+
+
+def _array_as_text(name: str, driver: str) -> TypeError:
+    """The error for an array of a type that the driver does not know."""
+    if driver == "psycopg":
+        cure = (
+            "register the types with each connection: event.listen(engine, 'connect', "
+            "lambda connection, _: neardup.psycopg.register(connection))"
+        )
+    else:
+        cure = (
+            "read the array as text[]: type_coerce(cast(array, ARRAY(Text)), "
+            f"ARRAY({CLASSES[name].__name__}))"
+        )
+    return TypeError(
+        f"the driver {driver} returned an array of {name} as text, because it does not know the "
+        f"type; {cure}"
+    )
 
 
 class _Type(UserDefinedType[Any]):
@@ -68,7 +86,14 @@ class _Values(_Type):
 
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
         value_class: Any = CLASSES[self.name]
-        return lambda value: None if value is None else value_class(value)
+
+        def process(value: Any) -> Any:
+            # An array that the driver leaves as text comes here character by character.
+            if value == "{":
+                raise _array_as_text(self.name, dialect.driver)
+            return None if value is None else value_class(value)
+
+        return process
 
     def literal_processor(self, dialect: Any) -> Any:
         value_class: Any = CLASSES[self.name]

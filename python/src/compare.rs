@@ -7,6 +7,7 @@ use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::PyInt;
 
 use crate::fingerprints::{Fingerprint, Fingerprint128, Fingerprint256, distance};
+use crate::options;
 use crate::signature::MinHashSignature;
 
 /// The 64 bits of a number, signed or unsigned.
@@ -19,8 +20,9 @@ pub fn bits64(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
-/// The distance of two fingerprints of one width or of two numbers, and the width in bits.
-fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
+/// Bits in which two fingerprints of one width or two numbers differ, and the width in bits.
+/// `None` if one of them is None.
+fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
     fn of<'a, T: PyClass<Frozen = True> + Sync, const N: usize>(
         a: &'a Bound<'_, PyAny>,
         b: &'a Bound<'_, PyAny>,
@@ -29,62 +31,81 @@ fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
         let (a, b) = (a.cast::<T>().ok()?, b.cast::<T>().ok()?);
         Some((distance(bytes(a.get()), bytes(b.get())), 8 * N as u32))
     }
-    let found = of(a, b, |value: &Fingerprint| &value.0)
+    // A None is compared as the other value would be with itself, so that wrong types are found.
+    let is_null = a.is_none() || b.is_none();
+    let (a, b) = match (a.is_none(), b.is_none()) {
+        (true, true) => return Ok(None),
+        (true, false) => (b, b),
+        (false, true) => (a, a),
+        (false, false) => (a, b),
+    };
+    let mut found = of(a, b, |value: &Fingerprint| &value.0)
         .or_else(|| of(a, b, |value: &Fingerprint128| &value.0))
         .or_else(|| of(a, b, |value: &Fingerprint256| &value.0));
-    if let Some(found) = found {
-        return Ok(found);
+    if found.is_none() && a.is_instance_of::<PyInt>() && b.is_instance_of::<PyInt>() {
+        found = Some(((bits64(a)? ^ bits64(b)?).count_ones(), 64));
     }
-    if a.is_instance_of::<PyInt>() && b.is_instance_of::<PyInt>() {
-        return Ok(((bits64(a)? ^ bits64(b)?).count_ones(), 64));
+    match found {
+        Some(_) if is_null => Ok(None),
+        Some(found) => Ok(Some(found)),
+        None => Err(PyTypeError::new_err(format!(
+            "{} and {} have no distance: both are fingerprints of one width, or both numbers",
+            a.get_type().name()?,
+            b.get_type().name()?
+        ))),
     }
-    Err(PyTypeError::new_err(format!(
-        "{} and {} have no distance: both are fingerprints of one width, or both numbers",
-        a.get_type().name()?,
-        b.get_type().name()?
-    )))
 }
 
 /// Number of bits in which two fingerprints of one width differ, or two numbers of 64 bits, signed
-/// or unsigned; the operator `<~>` of SQL.
+/// or unsigned; the operator `<~>` of SQL. None if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
-pub fn hamming_distance(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<u32> {
-    bits(a, b).map(|(distance, _)| distance)
+pub fn hamming_distance(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    Ok(bits(a, b)?.map(|(distance, _)| distance))
 }
 
 /// Jaccard similarity, 0 to 1, that two fingerprints by minhash64 or minhash128 estimate, or two
-/// signatures. It says nothing about other fingerprints.
+/// signatures. It says nothing about other fingerprints. None if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 pub fn fingerprint_similarity(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
-    if let (Ok(a), Ok(b)) = (a.cast::<MinHashSignature>(), b.cast::<MinHashSignature>()) {
-        return Ok(a.get().similarity(b.get()));
+    let [signature_a, signature_b] = [a, b].map(|value| value.cast::<MinHashSignature>().ok());
+    match (signature_a, signature_b) {
+        (Some(a), Some(b)) => return Ok(a.get().similarity(Some(b.get()))),
+        (Some(_), None) if b.is_none() => return Ok(None),
+        (None, Some(_)) if a.is_none() => return Ok(None),
+        _ => (),
     }
-    let (distance, width) = bits(a, b)?;
-    Ok(Some(minhash_fingerprint::similarity(distance, width)))
+    let found = bits(a, b)?;
+    Ok(found.map(|(distance, width)| minhash_fingerprint::similarity(distance, width)))
 }
 
 /// Estimated Jaccard similarity of two signatures, 0 to 1: the share of equal values. None if they
-/// were made with other numbers of values, seeds or schemes.
+/// were made with other numbers of values, seeds or schemes, or if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
-pub fn minhash_similarity(a: &MinHashSignature, b: &MinHashSignature) -> Option<f64> {
-    a.similarity(b)
+pub fn minhash_similarity(
+    a: Option<&MinHashSignature>,
+    b: Option<&MinHashSignature>,
+) -> Option<f64> {
+    a?.similarity(b)
 }
 
 /// Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>` of SQL. None as for
 /// minhash_similarity.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
-pub fn minhash_distance(a: &MinHashSignature, b: &MinHashSignature) -> Option<f64> {
-    a.distance(b)
+pub fn minhash_distance(a: Option<&MinHashSignature>, b: Option<&MinHashSignature>) -> Option<f64> {
+    a?.distance(b)
 }
 
 /// Greatest distance of two fingerprints made by `function`, 'minhash64' or 'minhash128', whose
 /// fingerprint_similarity is `similarity` or more.
 #[pyfunction]
-pub fn neardup_radius(function: &str, similarity: f64) -> PyResult<i32> {
+pub fn neardup_radius(
+    function: &str,
+    #[pyo3(from_py_with = options::similarity)] similarity: f64,
+) -> PyResult<i32> {
     let bits = match function {
         "minhash64" => 64,
         "minhash128" => 128,

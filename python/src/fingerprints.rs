@@ -4,6 +4,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyString};
 
+use crate::options;
+
 /// Number of bits in which two values differ.
 pub fn distance(a: &[u8], b: &[u8]) -> u32 {
     (a.iter().zip(b)).map(|(a, b)| (a ^ b).count_ones()).sum()
@@ -97,15 +99,16 @@ macro_rules! fingerprint_class {
 
             /// Number of bits in which the two differ; the operator `<~>` of SQL.
             #[pyo3(signature = (other, /))]
-            fn hamming_distance(&self, other: &Self) -> u32 {
-                distance(&self.0, &other.0)
+            fn hamming_distance(&self, other: Option<&Self>) -> Option<u32> {
+                Some(distance(&self.0, &other?.0))
             }
 
             /// Jaccard similarity, 0 to 1, that the distance of two fingerprints by minhash64 or
             /// minhash128 estimates; `fingerprint_similarity` of SQL. It says nothing about others.
             #[pyo3(signature = (other, /))]
-            fn similarity(&self, other: &Self) -> f64 {
-                minhash_fingerprint::similarity(distance(&self.0, &other.0), Self::BITS)
+            fn similarity(&self, other: Option<&Self>) -> Option<f64> {
+                let distance = distance(&self.0, &other?.0);
+                Some(minhash_fingerprint::similarity(distance, Self::BITS))
             }
 
             /// Number of bits that are 1.
@@ -147,7 +150,7 @@ fingerprint_class!(
         /// The fingerprint with the bits of a signed number, as in a column of type bigint.
         #[staticmethod]
         #[pyo3(signature = (value, /))]
-        fn from_bigint(value: i64) -> Self {
+        fn from_bigint(#[pyo3(from_py_with = options::bigint)] value: i64) -> Self {
             Self(value.to_be_bytes())
         }
 

@@ -30,8 +30,9 @@ mod _neardup {
     use crate::signature::MinHashSignature;
     #[pymodule_export]
     use crate::texts::{
-        containment, html_text, jaccard_similarity, longest_sentences_hash, minhash, minhash64,
-        minhash128, set_jieba_user_words, simhash, simhash128, text_length,
+        containment, html_text, jaccard_similarity, longest_sentences_hash, minhash, minhash_many,
+        minhash64, minhash64_many, minhash128, minhash128_many, set_jieba_user_words, simhash,
+        simhash_many, simhash128, simhash128_many, text_length,
     };
 
     use super::*;

@@ -4,15 +4,19 @@ use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
 use neardup_sketch::options::{
     MAX_SHINGLE, NamedOption, Normalize, Tokens, TokensError, UnknownName, Weight,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// Options as they are given.
 pub struct Given<'a> {
     /// Name of the tokens.
     pub tokens: &'a str,
-    /// Tokens in a feature.
-    pub shingle: i64,
+    /// Tokens in a feature, by [`shingle`].
+    pub shingle: usize,
     /// Name of the weight, `None` for a set.
     pub weight: Option<&'a str>,
     /// True for an HTML page.
@@ -28,21 +32,12 @@ impl Given<'_> {
     ///
     /// # Errors
     ///
-    /// For an unknown name, or a number out of range.
+    /// For an unknown name.
     pub fn parse(&self) -> PyResult<TextOptions> {
         let (tokens, keywords) = tokens_of(self.tokens)?;
-        let shingle = usize::try_from(self.shingle).ok();
-        let shingle = shingle.filter(|shingle| (1..=MAX_SHINGLE).contains(shingle));
-        let out_of_range = || {
-            PyValueError::new_err(format!(
-                "shingle {} is out of range: it is the number of consecutive tokens in a feature, \
-                 from 1 to {MAX_SHINGLE}",
-                self.shingle
-            ))
-        };
         Ok(TextOptions {
             tokens,
-            shingle: shingle.ok_or_else(out_of_range)?,
+            shingle: self.shingle,
             weight: self.weight.map_or(Ok(Weight::Set), named)?,
             normalize: Normalize {
                 accents: named(self.accents)?,
@@ -95,22 +90,19 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// For an unknown name, or a number out of range.
-    pub fn parse(hashes: i64, seed: i64, scheme: &str) -> PyResult<Self> {
+    /// For an unknown name, or a seed that the scheme does not have.
+    pub fn parse(hashes: usize, seed: i64, scheme: &str) -> PyResult<Self> {
         let scheme: Scheme = named(scheme)?;
-        let known = |hashes: &usize| (MIN_HASHES..=MAX_HASHES).contains(hashes);
-        let Some(hashes) = usize::try_from(hashes).ok().filter(known) else {
-            return Err(PyValueError::new_err(format!(
-                "hashes {hashes} is out of range: it is the number of values in a signature, from \
-                 {MIN_HASHES} to {MAX_HASHES}"
-            )));
-        };
         if scheme != Scheme::Neardup1 && u32::try_from(seed).is_err() {
-            return Err(PyValueError::new_err(format!(
-                "seed {seed} is out of range: seeds of scheme {} are from 0 to {}",
-                scheme.name(),
-                u32::MAX
-            )));
+            return Err(out_of_range(
+                "seed",
+                &seed,
+                &format!(
+                    "seeds of scheme {} are from 0 to {}",
+                    scheme.name(),
+                    u32::MAX
+                ),
+            ));
         }
         Ok(Self {
             scheme,
@@ -118,4 +110,136 @@ impl Family {
             seed: seed as u64,
         })
     }
+}
+
+/// Reads the parameter `shingle`.
+pub fn shingle(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let meaning = "the number of consecutive tokens in a feature";
+    number("shingle", value, 1..=MAX_SHINGLE, meaning)
+}
+
+/// Reads the parameter `hashes`.
+pub fn hashes(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let meaning = "the number of values in a signature";
+    number("hashes", value, MIN_HASHES..=MAX_HASHES, meaning)
+}
+
+/// Reads the parameter `seed`.
+pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    value.extract().map_err(|error: PyErr| {
+        let bounds = "it is a number of 64 bits, from -2**63 to 2**63 - 1";
+        or_out_of_range(error, "seed", value, bounds)
+    })
+}
+
+/// Reads the parameter `n` of sentences.
+pub fn sentences(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let range = 1..=neardup_sketch::sentences::MAX_SENTENCES;
+    number("n", value, range, "a number of sentences")
+}
+
+/// Reads the parameter `threads`.
+pub fn threads(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    number(
+        "threads",
+        value,
+        1..=MAX_THREADS,
+        "the number of threads that compute",
+    )
+}
+
+/// Greatest number of threads of one call.
+const MAX_THREADS: usize = 1024;
+
+/// Reads the parameter `similarity`, whose range the caller checks.
+pub fn similarity(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|error: PyErr| {
+        let bounds = "it is from 0 to 1; write 80 % as 0.8";
+        or_out_of_range(error, "similarity", value, bounds)
+    })
+}
+
+/// Reads the bits of a signed number.
+pub fn bigint(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    value.extract().map_err(|error: PyErr| {
+        let bounds = "it is from -2**63 to 2**63 - 1; for an unsigned number there is Fingerprint";
+        or_out_of_range(error, "the bigint", value, bounds)
+    })
+}
+
+/// Reads an integer. A number outside of the range is a ValueError, however large it is.
+pub fn number(
+    parameter: &str,
+    value: &Bound<'_, PyAny>,
+    range: RangeInclusive<usize>,
+    meaning: &str,
+) -> PyResult<usize> {
+    let bounds = format!("it is {meaning}, from {} to {}", range.start(), range.end());
+    let given = (value.extract::<i64>())
+        .map_err(|error| or_out_of_range(error, parameter, value, &bounds))?;
+    let number = usize::try_from(given)
+        .ok()
+        .filter(|number| range.contains(number));
+    number.ok_or_else(|| out_of_range(parameter, &given, &bounds))
+}
+
+/// Error for a number that is out of range, in place of an OverflowError. Other errors stay.
+pub fn or_out_of_range(
+    error: PyErr,
+    parameter: &str,
+    value: &Bound<'_, PyAny>,
+    bounds: &str,
+) -> PyErr {
+    if !error.is_instance_of::<PyOverflowError>(value.py()) {
+        return error;
+    }
+    // Python does not print integers of more than some thousand digits.
+    match value.str() {
+        Ok(shown) if shown.len().is_ok_and(|digits| digits <= 70) => {
+            out_of_range(parameter, &shown, bounds)
+        }
+        _ => PyValueError::new_err(format!("{parameter} is out of range: {bounds}")),
+    }
+}
+
+fn out_of_range(parameter: &str, value: &dyn Display, bounds: &str) -> PyErr {
+    PyValueError::new_err(format!("{parameter} {value} is out of range: {bounds}"))
+}
+
+/// Reads the items of any iterable but a text; `None` for None.
+pub fn items<'py, T: FromPyObjectOwned<'py>>(
+    value: &Bound<'py, PyAny>,
+    parameter: &str,
+    of: &str,
+) -> PyResult<Option<Vec<T>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    let wrong = |found: &str| {
+        PyTypeError::new_err(format!(
+            "{parameter} must be an iterable of {of}, not {found}"
+        ))
+    };
+    let iterator = match is_text {
+        false => value.try_iter().ok(),
+        true => None,
+    };
+    let Some(iterator) = iterator else {
+        return Err(wrong(&value.get_type().name()?.to_cow()?));
+    };
+    let items = iterator.map(|item| {
+        let item = item?;
+        item.extract::<T>().map_err(|error| {
+            let error: PyErr = error.into();
+            match (
+                error.is_instance_of::<PyTypeError>(item.py()),
+                item.get_type().name(),
+            ) {
+                (true, Ok(name)) => wrong(&format!("of {name}")),
+                _ => error,
+            }
+        })
+    });
+    items.collect::<PyResult<Vec<T>>>().map(Some)
 }

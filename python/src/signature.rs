@@ -1,11 +1,11 @@
 //! The class `MinHashSignature`.
-use neardup_sketch::minhash::{Scheme, matches, merge, super_shingles};
+use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme, matches, merge};
 use neardup_sketch::options::NamedOption;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyType};
 
-use crate::options::Family;
+use crate::options::{self, Family, number};
 
 /// Bits of a value in the binary form.
 const BITS: u8 = 32;
@@ -92,7 +92,13 @@ impl MinHashSignature {
 /// A signature of values made elsewhere; an error for a seed or a number of values that its scheme
 /// does not have.
 fn checked(values: Vec<u32>, seed: i64, scheme: &str) -> PyResult<MinHashSignature> {
-    let family = Family::parse(values.len() as i64, seed, scheme)?;
+    if !(MIN_HASHES..=MAX_HASHES).contains(&values.len()) {
+        return Err(PyValueError::new_err(format!(
+            "a MinHashSignature has from {MIN_HASHES} to {MAX_HASHES} values, not {}",
+            values.len()
+        )));
+    }
+    let family = Family::parse(values.len(), seed, scheme)?;
     Ok(MinHashSignature::of_family(family, values))
 }
 
@@ -100,7 +106,11 @@ fn checked(values: Vec<u32>, seed: i64, scheme: &str) -> PyResult<MinHashSignatu
 impl MinHashSignature {
     #[new]
     #[pyo3(signature = (values, /, seed = 0, scheme = "neardup1"))]
-    fn new(values: &Bound<'_, PyAny>, seed: i64, scheme: &str) -> PyResult<Self> {
+    fn new(
+        values: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = options::seed)] seed: i64,
+        scheme: &str,
+    ) -> PyResult<Self> {
         if let Ok(same) = values.cast::<Self>() {
             return Ok(same.get().clone());
         }
@@ -113,8 +123,16 @@ impl MinHashSignature {
         let values = values.try_iter().map_err(|_| {
             PyTypeError::new_err("a MinHashSignature is made from str, bytes or values")
         })?;
-        let number = |value: PyResult<Bound<'_, PyAny>>| value?.extract::<u32>();
-        checked(values.map(number).collect::<PyResult<_>>()?, seed, scheme)
+        let value = |value: PyResult<Bound<'_, PyAny>>| {
+            let value = number(
+                "value",
+                &value?,
+                0..=u32::MAX as usize,
+                "a number of 32 bits",
+            )?;
+            Ok(value as u32)
+        };
+        checked(values.map(value).collect::<PyResult<_>>()?, seed, scheme)
     }
 
     /// The values; `minhash_values` of SQL.
@@ -138,20 +156,23 @@ impl MinHashSignature {
     /// Share of equal values, 0 to 1, which estimates the Jaccard similarity: `minhash_similarity`
     /// of SQL. None if the two were made with other numbers of values, seeds or schemes.
     #[pyo3(signature = (other, /))]
-    pub fn similarity(&self, other: &Self) -> Option<f64> {
-        (self.matches(other)).map(|matches| matches as f64 / self.values.len() as f64)
+    pub fn similarity(&self, other: Option<&Self>) -> Option<f64> {
+        (self.matches(other?)).map(|matches| matches as f64 / self.values.len() as f64)
     }
 
     /// Share of differing values, 0 to 1: the operator `<%>` of SQL. None as in `similarity`.
     #[pyo3(signature = (other, /))]
-    pub fn distance(&self, other: &Self) -> Option<f64> {
+    pub fn distance(&self, other: Option<&Self>) -> Option<f64> {
         let hashes = self.values.len();
-        (self.matches(other)).map(|matches| (hashes - matches) as f64 / hashes as f64)
+        (self.matches(other?)).map(|matches| (hashes - matches) as f64 / hashes as f64)
     }
 
     /// The signature of the union of two sets; `minhash_union` of SQL.
     #[pyo3(signature = (other, /))]
-    fn union(&self, other: &Self) -> PyResult<Self> {
+    fn union(&self, other: Option<&Self>) -> PyResult<Option<Self>> {
+        let Some(other) = other else {
+            return Ok(None);
+        };
         if self.matches(other).is_none() {
             return Err(PyValueError::new_err(
                 "the signatures cannot be compared: their schemes, seeds or numbers of values \
@@ -160,21 +181,7 @@ impl MinHashSignature {
         }
         let mut union = self.clone();
         merge(&mut union.values, &other.values);
-        Ok(union)
-    }
-
-    /// A hash of each group of values, as a bigint; `minhash_super_shingles` of SQL.
-    #[pyo3(signature = (groups = 6))]
-    fn super_shingles(&self, groups: usize) -> PyResult<Vec<i64>> {
-        let most = self.values.len();
-        if !(1..=most).contains(&groups) {
-            return Err(PyValueError::new_err(format!(
-                "groups {groups} is out of range: a signature of {most} values is cut into 1 to \
-                 {most} groups"
-            )));
-        }
-        let hashes = super_shingles(&self.values, groups);
-        Ok(hashes.into_iter().map(|hash| hash as i64).collect())
+        Ok(Some(union))
     }
 
     fn __len__(&self) -> usize {

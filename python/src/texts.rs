@@ -1,14 +1,14 @@
 //! Functions of a text: fingerprints, signatures, exact similarities, and keys.
+use neardup_sketch::html;
 use neardup_sketch::tokens::jieba::{Dictionary, UserWords};
 use neardup_sketch::{Sketcher, TextOptions};
-use neardup_sketch::{html, sentences};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
-use crate::compute::{run, with_family};
+use crate::compute::{Texts, run, run_many, texts, with_family};
 use crate::fingerprints::{Fingerprint, Fingerprint128};
-use crate::options::{Family, Given, named};
+use crate::options::{self, Family, Given, named};
 use crate::signature::MinHashSignature;
 
 /// Runs `compute` with a sketcher of these options over texts of `bytes` bytes.
@@ -29,8 +29,24 @@ fn sketch<R: Send>(
     })
 }
 
+/// Runs `compute` with a sketcher of these options over each of several texts.
+fn sketch_many<T: Send>(
+    py: Python<'_>,
+    options: TextOptions,
+    texts: &Texts,
+    threads: usize,
+    compute: impl Fn(&mut Sketcher, &str, &mut dyn FnMut()) -> Option<T> + Sync,
+) -> PyResult<Vec<Option<T>>> {
+    run_many(py, texts, threads, |text, check| {
+        Sketcher::with_thread_local(options, |sketcher| compute(sketcher, text, check))
+    })
+}
+
 macro_rules! simhashes {
-    ($($(#[doc = $doc:literal])* $name:ident => $method:ident -> $class:ident;)*) => {$(
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident, $many:ident => $method:ident -> $class:ident;
+    )*) => {$(
         $(#[doc = $doc])*
         ///
         /// Parameters: `tokens`, 'word', 'char', 'line', 'jieba', 'jieba_search' or 'jieba_tfidf';
@@ -44,29 +60,57 @@ macro_rules! simhashes {
         ))]
         #[expect(clippy::too_many_arguments, reason = "as in SQL")]
         pub fn $name(
-            py: Python<'_>, body: PyBackedStr, tokens: &str, shingle: i64, weight: &str,
+            py: Python<'_>, body: Option<PyBackedStr>, tokens: &str,
+            #[pyo3(from_py_with = options::shingle)] shingle: usize, weight: &str,
             html: bool, accents: &str, digits: &str,
         ) -> PyResult<Option<$class>> {
             let weight = Some(weight);
             let options = Given { tokens, shingle, weight, html, accents, digits }.parse()?;
+            let Some(body) = body else {
+                return Ok(None);
+            };
             let found = sketch(py, options, body.len(), |sketcher, check| {
                 sketcher.$method(&body, check)
             })?;
             Ok(found.map($class::from))
+        }
+
+        #[doc = concat!("A list with the result of ", stringify!($name), " for each of several ")]
+        /// texts, of any iterable.
+        ///
+        /// The interpreter's lock is released, and `threads` threads compute. The other parameters
+        #[doc = concat!("are those of ", stringify!($name), ".")]
+        #[pyfunction]
+        #[pyo3(signature = (
+            texts, tokens = "word", shingle = 2, weight = "sqrt", html = false, accents = "keep",
+            digits = "keep", *, threads = 1
+        ))]
+        #[expect(clippy::too_many_arguments, reason = "as in SQL")]
+        pub fn $many(
+            py: Python<'_>, #[pyo3(from_py_with = texts)] texts: Texts, tokens: &str,
+            #[pyo3(from_py_with = options::shingle)] shingle: usize, weight: &str,
+            html: bool, accents: &str, digits: &str,
+            #[pyo3(from_py_with = options::threads)] threads: usize,
+        ) -> PyResult<Vec<Option<$class>>> {
+            let weight = Some(weight);
+            let options = Given { tokens, shingle, weight, html, accents, digits }.parse()?;
+            sketch_many(py, options, &texts, threads, |sketcher, text, check| {
+                sketcher.$method(text, check).map($class::from)
+            })
         }
     )*};
 }
 
 simhashes! {
     /// The fingerprint of a text: similar texts have fingerprints that differ in few bits. None if
-    /// the text has no feature.
-    simhash => simhash64 -> Fingerprint;
+    /// the text has no feature, or for None.
+    simhash, simhash_many => simhash64 -> Fingerprint;
     /// The 128-bit fingerprint of a text: as simhash, with less chance in the distances.
-    simhash128 => simhash128 -> Fingerprint128;
+    simhash128, simhash128_many => simhash128 -> Fingerprint128;
 }
 
 macro_rules! minhashes {
-    ($($(#[doc = $doc:literal])* $name:ident -> $class:ident;)*) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident, $many:ident -> $class:ident;)*) => {$(
         $(#[doc = $doc])*
         ///
         /// The parameters are those of simhash, without a weight.
@@ -75,29 +119,58 @@ macro_rules! minhashes {
             body, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep"
         ))]
         pub fn $name(
-            py: Python<'_>, body: PyBackedStr, tokens: &str, shingle: i64, html: bool,
+            py: Python<'_>, body: Option<PyBackedStr>, tokens: &str,
+            #[pyo3(from_py_with = options::shingle)] shingle: usize, html: bool,
             accents: &str, digits: &str,
         ) -> PyResult<Option<$class>> {
             let weight = None;
             let options = Given { tokens, shingle, weight, html, accents, digits }.parse()?;
+            let Some(body) = body else {
+                return Ok(None);
+            };
             let found = sketch(py, options, body.len(), |sketcher, check| {
                 sketcher.$name(&body, check)
             })?;
             Ok(found.map($class::from))
+        }
+
+        #[doc = concat!("A list with the result of ", stringify!($name), " for each of several ")]
+        /// texts, of any iterable.
+        ///
+        /// The interpreter's lock is released, and `threads` threads compute. The other parameters
+        #[doc = concat!("are those of ", stringify!($name), ".")]
+        #[pyfunction]
+        #[pyo3(signature = (
+            texts, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep",
+            *, threads = 1
+        ))]
+        #[expect(clippy::too_many_arguments, reason = "as in SQL")]
+        pub fn $many(
+            py: Python<'_>, #[pyo3(from_py_with = texts)] texts: Texts, tokens: &str,
+            #[pyo3(from_py_with = options::shingle)] shingle: usize, html: bool,
+            accents: &str, digits: &str,
+            #[pyo3(from_py_with = options::threads)] threads: usize,
+        ) -> PyResult<Vec<Option<$class>>> {
+            let weight = None;
+            let options = Given { tokens, shingle, weight, html, accents, digits }.parse()?;
+            sketch_many(py, options, &texts, threads, |sketcher, text, check| {
+                sketcher.$name(text, check).map($class::from)
+            })
         }
     )*};
 }
 
 minhashes! {
     /// The fingerprint of a text's set of features, whose distance estimates the Jaccard
-    /// similarity J: 32 * (1 - J) bits are expected to differ. None if the text has no feature.
-    minhash64 -> Fingerprint;
+    /// similarity J: 32 * (1 - J) bits are expected to differ. None if the text has no feature, or
+    /// for None.
+    minhash64, minhash64_many -> Fingerprint;
     /// The 128-bit fingerprint of a text's set of features: 64 * (1 - J) bits are expected to
-    /// differ. None if the text has no feature.
-    minhash128 -> Fingerprint128;
+    /// differ. None if the text has no feature, or for None.
+    minhash128, minhash128_many -> Fingerprint128;
 }
 
-/// The MinHash signature of a text's set of features; None if it has none.
+/// The MinHash signature of a text's set of features; None if it has none, or for None.
 ///
 /// The parameters are those of simhash, without a weight; `hashes`, the number of values, 16 to
 /// 1024; `seed`; `scheme`, 'neardup1', 'datasketch1' or 'datasketch2'.
@@ -109,31 +182,72 @@ minhashes! {
 #[expect(clippy::too_many_arguments, reason = "as in SQL")]
 pub fn minhash(
     py: Python<'_>,
-    body: PyBackedStr,
+    body: Option<PyBackedStr>,
     tokens: &str,
-    shingle: i64,
+    #[pyo3(from_py_with = options::shingle)] shingle: usize,
     html: bool,
     accents: &str,
     digits: &str,
-    hashes: i64,
-    seed: i64,
+    #[pyo3(from_py_with = options::hashes)] hashes: usize,
+    #[pyo3(from_py_with = options::seed)] seed: i64,
     scheme: &str,
 ) -> PyResult<Option<MinHashSignature>> {
-    let weight = None;
-    let options = Given {
+    let options = (Given {
         tokens,
         shingle,
-        weight,
+        weight: None,
         html,
         accents,
         digits,
-    }
+    })
     .parse()?;
     let family = Family::parse(hashes, seed, scheme)?;
+    let Some(body) = body else {
+        return Ok(None);
+    };
     let values = sketch(py, options, body.len(), |sketcher, check| {
         with_family(family, |family| sketcher.signature(&body, family, check))
     })?;
     Ok(values.map(|values| MinHashSignature::of_family(family, values)))
+}
+
+/// A list with the result of minhash for each of several texts, of any iterable.
+///
+/// The interpreter's lock is released, and `threads` threads compute. The other parameters are
+/// those of minhash.
+#[pyfunction]
+#[pyo3(signature = (
+    texts, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep",
+    hashes = 128, seed = 0, scheme = "neardup1", *, threads = 1
+))]
+#[expect(clippy::too_many_arguments, reason = "as in SQL")]
+pub fn minhash_many(
+    py: Python<'_>,
+    #[pyo3(from_py_with = texts)] texts: Texts,
+    tokens: &str,
+    #[pyo3(from_py_with = options::shingle)] shingle: usize,
+    html: bool,
+    accents: &str,
+    digits: &str,
+    #[pyo3(from_py_with = options::hashes)] hashes: usize,
+    #[pyo3(from_py_with = options::seed)] seed: i64,
+    scheme: &str,
+    #[pyo3(from_py_with = options::threads)] threads: usize,
+) -> PyResult<Vec<Option<MinHashSignature>>> {
+    let options = (Given {
+        tokens,
+        shingle,
+        weight: None,
+        html,
+        accents,
+        digits,
+    })
+    .parse()?;
+    let family = Family::parse(hashes, seed, scheme)?;
+    sketch_many(py, options, &texts, threads, |sketcher, text, check| {
+        let values = with_family(family, |family| sketcher.signature(text, family, check));
+        values.map(|values| MinHashSignature::of_family(family, values))
+    })
 }
 
 macro_rules! similarities {
@@ -147,11 +261,15 @@ macro_rules! similarities {
         ))]
         #[expect(clippy::too_many_arguments, reason = "as in SQL")]
         pub fn $name(
-            py: Python<'_>, a: PyBackedStr, b: PyBackedStr, tokens: &str, shingle: i64,
+            py: Python<'_>, a: Option<PyBackedStr>, b: Option<PyBackedStr>, tokens: &str,
+            #[pyo3(from_py_with = options::shingle)] shingle: usize,
             html: bool, accents: &str, digits: &str,
         ) -> PyResult<Option<f64>> {
             let weight = None;
             let options = Given { tokens, shingle, weight, html, accents, digits }.parse()?;
+            let (Some(a), Some(b)) = (a, b) else {
+                return Ok(None);
+            };
             sketch(py, options, a.len() + b.len(), |sketcher, check| {
                 sketcher.$name(&a, &b, check)
             })
@@ -160,46 +278,60 @@ macro_rules! similarities {
 }
 
 similarities! {
-    /// Exact Jaccard similarity of two texts' sets of features, 0 to 1; None if neither has any.
+    /// Exact Jaccard similarity of two texts' sets of features, 0 to 1; None if neither has any,
+    /// or if one is None.
     jaccard_similarity;
     /// Exact share of the first text's features that the second has too, 0 to 1; None if the first
-    /// has none.
+    /// has none, or if one is None.
     containment;
 }
 
 /// The text of an HTML page as a reader sees it: without scripts, styles, markup and what is
-/// hidden.
+/// hidden. None for None.
 #[pyfunction]
-pub fn html_text(py: Python<'_>, html: PyBackedStr) -> PyResult<String> {
-    run(py, html.len(), |check| html::html_text(&html, check))
+pub fn html_text(py: Python<'_>, html: Option<PyBackedStr>) -> PyResult<Option<String>> {
+    let Some(html) = html else {
+        return Ok(None);
+    };
+    run(py, html.len(), |check| html::html_text(&html, check)).map(Some)
 }
 
 /// Hash of the `n` longest sentences of a text, as a bigint: equal for copies that differ in what
-/// frames them only. None if the text has no word.
+/// frames them only. None if the text has no word, or for None.
 #[pyfunction]
 #[pyo3(signature = (body, n = 3))]
-pub fn longest_sentences_hash(py: Python<'_>, body: PyBackedStr, n: i64) -> PyResult<Option<i64>> {
-    let most = sentences::MAX_SENTENCES;
-    let number = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
-    let number = number.ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "n {n} is out of range: it is a number of sentences, from 1 to {most}"
-        ))
-    })?;
+pub fn longest_sentences_hash(
+    py: Python<'_>,
+    body: Option<PyBackedStr>,
+    #[pyo3(from_py_with = options::sentences)] n: usize,
+) -> PyResult<Option<i64>> {
+    let Some(body) = body else {
+        return Ok(None);
+    };
     let hash = run(py, body.len(), |check| {
-        neardup_sketch::longest_sentences_hash(&body, number, check)
+        neardup_sketch::longest_sentences_hash(&body, n, check)
     })?;
     Ok(hash.map(|hash| hash as i64))
 }
 
-/// Number of characters of a text in the form that is compared; `neardup_text_length` of SQL.
+/// Number of characters of a text in the form that is compared; `neardup_text_length` of SQL. None
+/// for None.
 #[pyfunction]
 #[pyo3(signature = (body, html = false, accents = "keep"))]
-pub fn text_length(py: Python<'_>, body: PyBackedStr, html: bool, accents: &str) -> PyResult<u64> {
+pub fn text_length(
+    py: Python<'_>,
+    body: Option<PyBackedStr>,
+    html: bool,
+    accents: &str,
+) -> PyResult<Option<u64>> {
     let accents = named(accents)?;
-    run(py, body.len(), |check| {
+    let Some(body) = body else {
+        return Ok(None);
+    };
+    let length = run(py, body.len(), |check| {
         neardup_sketch::text_length(&body, html, accents, check) as u64
-    })
+    })?;
+    Ok(Some(length))
 }
 
 /// Sets the Chinese words that jieba knows besides its dictionary, for this process: a list as in

@@ -7,17 +7,17 @@
     ("fingerprint256", 256, 32, "false")
 ] %}
 CREATE TYPE {{ type }};
-CREATE FUNCTION {{ type }}_in(cstring) RETURNS {{ type }}
+CREATE FUNCTION _neardup_{{ type }}_in(cstring) RETURNS {{ type }}
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_in';
-CREATE FUNCTION {{ type }}_out({{ type }}) RETURNS cstring
+CREATE FUNCTION _neardup_{{ type }}_out({{ type }}) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_out';
-CREATE FUNCTION {{ type }}_recv(internal) RETURNS {{ type }}
+CREATE FUNCTION _neardup_{{ type }}_recv(internal) RETURNS {{ type }}
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_recv';
-CREATE FUNCTION {{ type }}_send({{ type }}) RETURNS bytea
+CREATE FUNCTION _neardup_{{ type }}_send({{ type }}) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_send';
 CREATE TYPE {{ type }} (
-    INPUT = {{ type }}_in, OUTPUT = {{ type }}_out,
-    RECEIVE = {{ type }}_recv, SEND = {{ type }}_send,
+    INPUT = _neardup_{{ type }}_in, OUTPUT = _neardup_{{ type }}_out,
+    RECEIVE = _neardup_{{ type }}_recv, SEND = _neardup_{{ type }}_send,
     INTERNALLENGTH = {{ bytes }}, PASSEDBYVALUE = {{ by_value }},
     ALIGNMENT = double, STORAGE = plain
 );
@@ -31,7 +31,7 @@ CREATE FUNCTION _neardup_bit({{ type }}) RETURNS bit
 CREATE CAST (bit AS {{ type }}) WITH FUNCTION {{ type }}(bit);
 CREATE CAST (bytea AS {{ type }}) WITH FUNCTION {{ type }}(bytea);
 CREATE CAST ({{ type }} AS bit) WITH FUNCTION _neardup_bit({{ type }});
-CREATE CAST ({{ type }} AS bytea) WITH FUNCTION {{ type }}_send({{ type }});
+CREATE CAST ({{ type }} AS bytea) WITH FUNCTION _neardup_{{ type }}_send({{ type }});
 COMMENT ON FUNCTION {{ type }}(bit) IS
     'the fingerprint with these {{ bits }} bits';
 COMMENT ON FUNCTION {{ type }}(bytea) IS
@@ -52,6 +52,18 @@ COMMENT ON FUNCTION {{ type }}(numeric) IS
 COMMENT ON FUNCTION _neardup_numeric({{ type }}) IS
     'the bits of a fingerprint as an unsigned number; implementation of the cast to numeric';
 
+{% for integer, argument in [("int2", "smallint"), ("int4", "integer"), ("int8", "bigint")] %}
+{% if bits > 64 or integer != "int8" %}
+CREATE FUNCTION {{ type }}({{ argument }}) RETURNS {{ type }}
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', '{{ type }}_from_{{ integer }}';
+CREATE CAST ({{ argument }} AS {{ type }}) WITH FUNCTION {{ type }}({{ argument }}) AS ASSIGNMENT;
+COMMENT ON FUNCTION {{ type }}({{ argument }}) IS
+    'the fingerprint with the bits of this integer
+    {%- if bits == 64 %}, extended by its sign{% else %}, which is not negative{% endif %}';
+{% endif %}
+{% endfor %}
+
 CREATE FUNCTION bit_count({{ type }}) RETURNS bigint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_bit_count';
@@ -67,7 +79,8 @@ COMMENT ON TYPE fingerprint128 IS
 COMMENT ON TYPE fingerprint256 IS
     '256-bit similarity hash, such as PDQ of an image; written as 64 hexadecimal digits';
 
--- Assignment casts let a driver store a 64-bit integer in a fingerprint column and read one back.
+-- Assignment casts let a driver store an integer in a fingerprint column and read a bigint back.
+-- Shorter integers have casts of their own, because drivers send small numbers as smallint.
 -- None is implicit: an implicit one would let integers reach the fingerprint operators by mistake.
 CREATE CAST (fingerprint AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (bigint AS fingerprint) WITHOUT FUNCTION AS ASSIGNMENT;

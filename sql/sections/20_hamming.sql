@@ -17,7 +17,7 @@ CREATE FUNCTION _neardup_joinsel(internal, oid, internal, smallint, internal) RE
     LANGUAGE C STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_joinsel';
 
 {% for type, near in [
-    ("fingerprint", 3), ("fingerprint128", 6), ("fingerprint256", 31), ("bigint", 3)
+    ("fingerprint", 6), ("fingerprint128", 12), ("fingerprint256", 31), ("bigint", 6)
 ] %}
 CREATE FUNCTION _neardup_hamming({{ type }}, {{ type }}) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
@@ -25,6 +25,11 @@ CREATE FUNCTION _neardup_hamming({{ type }}, {{ type }}) RETURNS integer
 CREATE FUNCTION _neardup_distance({{ type }}, {{ type }}) RETURNS hamming
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_distance_support
     AS 'MODULE_PATHNAME', '{{ type }}_distance';
+CREATE FUNCTION _neardup_hamming_nulls_first({{ type }}, {{ type }}) RETURNS integer
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE LEAKPROOF
+    AS 'MODULE_PATHNAME', '{{ type }}_distance_nulls_first';
+COMMENT ON FUNCTION _neardup_hamming_nulls_first({{ type }}, {{ type }}) IS
+    'implementation of <#|> operator';
 COMMENT ON FUNCTION _neardup_hamming({{ type }}, {{ type }}) IS
     'implementation of <#> operator';
 COMMENT ON FUNCTION _neardup_distance({{ type }}, {{ type }}) IS
@@ -37,6 +42,13 @@ CREATE OPERATOR <~> (
     LEFTARG = {{ type }}, RIGHTARG = {{ type }}, FUNCTION = _neardup_distance,
     COMMUTATOR = <~>
 );
+CREATE OPERATOR <#|> (
+    LEFTARG = {{ type }}, RIGHTARG = {{ type }}, FUNCTION = _neardup_hamming_nulls_first,
+    COMMUTATOR = <#|>
+);
+COMMENT ON OPERATOR <#|> ({{ type }}, {{ type }}) IS
+    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
+    'which rows without a fingerprint come first';
 COMMENT ON OPERATOR <#> ({{ type }}, {{ type }}) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> ({{ type }}, {{ type }}) IS

@@ -7,17 +7,17 @@
     ("fingerprint256", 40, "fingerprint"), ("bigint", 16, "value")
 ] %}
 CREATE TYPE {{ type }}_ball;
-CREATE FUNCTION {{ type }}_ball_in(cstring) RETURNS {{ type }}_ball
+CREATE FUNCTION _neardup_{{ type }}_ball_in(cstring) RETURNS {{ type }}_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_in';
-CREATE FUNCTION {{ type }}_ball_out({{ type }}_ball) RETURNS cstring
+CREATE FUNCTION _neardup_{{ type }}_ball_out({{ type }}_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_out';
-CREATE FUNCTION {{ type }}_ball_recv(internal) RETURNS {{ type }}_ball
+CREATE FUNCTION _neardup_{{ type }}_ball_recv(internal) RETURNS {{ type }}_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_recv';
-CREATE FUNCTION {{ type }}_ball_send({{ type }}_ball) RETURNS bytea
+CREATE FUNCTION _neardup_{{ type }}_ball_send({{ type }}_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_ball_send';
 CREATE TYPE {{ type }}_ball (
-    INPUT = {{ type }}_ball_in, OUTPUT = {{ type }}_ball_out,
-    RECEIVE = {{ type }}_ball_recv, SEND = {{ type }}_ball_send,
+    INPUT = _neardup_{{ type }}_ball_in, OUTPUT = _neardup_{{ type }}_ball_out,
+    RECEIVE = _neardup_{{ type }}_ball_recv, SEND = _neardup_{{ type }}_ball_send,
     INTERNALLENGTH = {{ length }}, ALIGNMENT = double, STORAGE = plain
 );
 
@@ -59,6 +59,13 @@ COMMENT ON OPERATOR ~= ({{ type }}_ball, {{ type }}_ball) IS
     'each centre lies within the other''s radius';
 
 {% endfor %}
+-- Resolves a call with an untyped center, or with text as JDBC and Npgsql send it. Without this
+-- function the parser cannot choose among the types above.
+CREATE FUNCTION ball(center text, radius integer) RETURNS fingerprint_ball
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_ball';
+COMMENT ON FUNCTION ball(text, integer) IS
+    'the ball of this radius whose center is a fingerprint written as 16 hexadecimal digits';
+
 COMMENT ON TYPE fingerprint_ball IS
     'all fingerprints within a radius of a centre, written <0123456789abcdef,3>';
 COMMENT ON TYPE fingerprint128_ball IS

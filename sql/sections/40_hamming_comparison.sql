@@ -18,37 +18,39 @@
     ("ge", ">=", "<=", "<", "scalarge", "false"), ("gt", ">", "<", "<=", "scalargt", "false")
 ] %}
 {% for type, right, left in [("int2", 42, 24), ("int4", 4, 4), ("int8", 48, 84)] %}
-CREATE FUNCTION hamming_{{ name }}(hamming, {{ type }}) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_{{ name }}(hamming, {{ type }}) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_{{ name }}_support AS 'int{{ right }}{{ name }}';
-CREATE FUNCTION hamming_{{ name }}({{ type }}, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_{{ name }}({{ type }}, hamming) RETURNS boolean
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_{{ name }}_support AS 'int{{ left }}{{ name }}';
 CREATE OPERATOR {{ op }} (
-    LEFTARG = hamming, RIGHTARG = {{ type }}, FUNCTION = hamming_{{ name }}, HASHES = {{ hashes }},
+    LEFTARG = hamming, RIGHTARG = {{ type }}, FUNCTION = _neardup_hamming_{{ name }},
+    HASHES = {{ hashes }},
     COMMUTATOR = {{ commutator }}, NEGATOR = {{ negator }},
     RESTRICT = {{ class }}sel, JOIN = {{ class }}joinsel
 );
 CREATE OPERATOR {{ op }} (
-    LEFTARG = {{ type }}, RIGHTARG = hamming, FUNCTION = hamming_{{ name }}, HASHES = {{ hashes }},
+    LEFTARG = {{ type }}, RIGHTARG = hamming, FUNCTION = _neardup_hamming_{{ name }},
+    HASHES = {{ hashes }},
     COMMUTATOR = {{ commutator }}, NEGATOR = {{ negator }},
     RESTRICT = {{ class }}sel, JOIN = {{ class }}joinsel
 );
 {% endfor %}
 {% for type in ["float8", "float4"] %}
-CREATE FUNCTION hamming_{{ name }}(hamming, {{ type }}) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_{{ name }}(hamming, {{ type }}) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_{{ name }}_support
     AS 'MODULE_PATHNAME', 'hamming_{{ name }}_{{ type }}';
-CREATE FUNCTION hamming_{{ name }}({{ type }}, hamming) RETURNS boolean
+CREATE FUNCTION _neardup_hamming_{{ name }}({{ type }}, hamming) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_{{ name }}_support
     AS 'MODULE_PATHNAME', 'hamming_{{ name }}_from_{{ type }}';
 CREATE OPERATOR {{ op }} (
-    LEFTARG = hamming, RIGHTARG = {{ type }}, FUNCTION = hamming_{{ name }},
+    LEFTARG = hamming, RIGHTARG = {{ type }}, FUNCTION = _neardup_hamming_{{ name }},
     COMMUTATOR = {{ commutator }}, NEGATOR = {{ negator }},
     RESTRICT = {{ class }}sel, JOIN = {{ class }}joinsel
 );
 CREATE OPERATOR {{ op }} (
-    LEFTARG = {{ type }}, RIGHTARG = hamming, FUNCTION = hamming_{{ name }},
+    LEFTARG = {{ type }}, RIGHTARG = hamming, FUNCTION = _neardup_hamming_{{ name }},
     COMMUTATOR = {{ commutator }}, NEGATOR = {{ negator }},
     RESTRICT = {{ class }}sel, JOIN = {{ class }}joinsel
 );

@@ -174,7 +174,7 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
-CREATE FUNCTION _neardup_simhash_agg_add(internal, text, real) RETURNS internal
+CREATE FUNCTION _neardup_simhash_agg_add(internal, text, float8) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash_agg_add';
 CREATE FUNCTION _neardup_simhash_agg_merge(internal, internal) RETURNS internal
@@ -186,7 +186,7 @@ CREATE FUNCTION _neardup_simhash_agg_load(bytea, internal) RETURNS internal
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_load';
 CREATE FUNCTION _neardup_simhash_agg_finish(internal) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '_neardup_simhash_agg_finish';
-CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, real) RETURNS internal
+CREATE FUNCTION _neardup_simhash128_agg_add(internal, text, float8) RETURNS internal
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_add';
 CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS internal
@@ -195,7 +195,7 @@ CREATE FUNCTION _neardup_simhash128_agg_merge(internal, internal) RETURNS intern
 CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
-COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, float8) IS
     'part of simhash_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
@@ -204,28 +204,28 @@ COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
 COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
-COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, real) IS
+COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, float8) IS
     'part of simhash128_agg: takes in a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
     'part of simhash128_agg: the fingerprint';
 
-CREATE AGGREGATE simhash_agg(feature text, weight real) (
+CREATE AGGREGATE simhash_agg(feature text, weight float8) (
     SFUNC = _neardup_simhash_agg_add, STYPE = internal, SSPACE = 640,
     FINALFUNC = _neardup_simhash_agg_finish,
     COMBINEFUNC = _neardup_simhash_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
-CREATE AGGREGATE simhash128_agg(feature text, weight real) (
+CREATE AGGREGATE simhash128_agg(feature text, weight float8) (
     SFUNC = _neardup_simhash128_agg_add, STYPE = internal, SSPACE = 1152,
     FINALFUNC = _neardup_simhash128_agg_finish,
     COMBINEFUNC = _neardup_simhash128_agg_merge, SERIALFUNC = _neardup_simhash_agg_save,
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
-COMMENT ON AGGREGATE simhash_agg(text, real) IS
+COMMENT ON AGGREGATE simhash_agg(text, float8) IS
     'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
-COMMENT ON AGGREGATE simhash128_agg(text, real) IS
+COMMENT ON AGGREGATE simhash128_agg(text, float8) IS
     '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
     'none';
 
@@ -234,42 +234,42 @@ COMMENT ON AGGREGATE simhash128_agg(text, real) IS
 -- ------------------------------------------------------------------------------------------------
 
 -- A set of features is a bytea. It is read and prepared once for all rows of a query.
-CREATE FUNCTION simhash(
+CREATE FUNCTION simhash_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash_without';
-CREATE FUNCTION simhash128(
+CREATE FUNCTION simhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash128_without';
-CREATE FUNCTION minhash64(
+CREATE FUNCTION minhash64_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash64_without';
-CREATE FUNCTION minhash128(
+CREATE FUNCTION minhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash128_without';
-COMMENT ON FUNCTION simhash(text, bytea, text, integer, text, boolean, text, text) IS
+COMMENT ON FUNCTION simhash_without(text, bytea, text, integer, text, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION simhash128(text, bytea, text, integer, text, boolean, text, text) IS
+COMMENT ON FUNCTION simhash128_without(text, bytea, text, integer, text, boolean, text, text) IS
     '128-bit fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION minhash64(text, bytea, text, integer, boolean, text, text) IS
+COMMENT ON FUNCTION minhash64_without(text, bytea, text, integer, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
-COMMENT ON FUNCTION minhash128(text, bytea, text, integer, boolean, text, text) IS
+COMMENT ON FUNCTION minhash128_without(text, bytea, text, integer, boolean, text, text) IS
     '128-bit fingerprint of the features of a text that a set of common features does not have; '
     'NULL if there are none';
 

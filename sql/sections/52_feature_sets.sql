@@ -2,23 +2,24 @@
 -- Sets of common features: what is in them, and what they leave of a text
 -- ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION neardup_feature_set_info(
+CREATE FUNCTION neardup_expert_feature_set_info(
     feature_set bytea,
     OUT features bigint, OUT tokens text, OUT shingle integer, OUT accents text, OUT digits text
 ) RETURNS record
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
-    AS 'MODULE_PATHNAME', 'neardup_feature_set_info';
-CREATE FUNCTION neardup_feature_set_contains(feature_set bytea, hash fingerprint) RETURNS boolean
+    AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_info';
+CREATE FUNCTION neardup_expert_feature_set_contains(feature_set bytea, hash fingerprint) RETURNS
+    boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10
-    AS 'MODULE_PATHNAME', 'neardup_feature_set_contains';
+    AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_contains';
 CREATE FUNCTION neardup_text_without(body text, without bytea, html boolean DEFAULT false)
     RETURNS text
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 3000
     AS 'MODULE_PATHNAME', 'neardup_text_without';
-COMMENT ON FUNCTION neardup_feature_set_info(bytea) IS
+COMMENT ON FUNCTION neardup_expert_feature_set_info(bytea) IS
     'number of features of a set that neardup_common_features has made, and the options that they '
     'were made with';
-COMMENT ON FUNCTION neardup_feature_set_contains(bytea, fingerprint) IS
+COMMENT ON FUNCTION neardup_expert_feature_set_contains(bytea, fingerprint) IS
     'true if a set that neardup_common_features has made has a feature of this hash, as '
     'neardup_features gives it';
 COMMENT ON FUNCTION neardup_text_without(text, bytea, boolean) IS

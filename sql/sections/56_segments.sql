@@ -4,13 +4,13 @@
 
 CREATE FUNCTION neardup_segments(
     body text, unit text DEFAULT 'paragraph',
-    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint, OUT fp fingerprint
+    OUT ordinal integer, OUT start integer, OUT segment text, OUT hash bigint
 ) RETURNS SETOF record
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2000 ROWS 30
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 200 ROWS 30
     AS 'MODULE_PATHNAME', 'neardup_segments';
 COMMENT ON FUNCTION neardup_segments(text, text) IS
-    'the paragraphs, lines or sentences of a text in its order, each with its place in characters, '
-    'a hash of its normal form, and its minhash64';
+    'the paragraphs, lines or sentences of a text in its order, each with its position in '
+    'characters and a hash of its normal form';
 
 CREATE FUNCTION neardup_cut_segments(
     body text, ordinals integer[], unit text DEFAULT 'paragraph'

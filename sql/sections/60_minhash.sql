@@ -3,21 +3,22 @@
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE minhash_signature;
-CREATE FUNCTION minhash_signature_in(cstring) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_signature_in(cstring) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_in';
-CREATE FUNCTION minhash_signature_out(minhash_signature) RETURNS cstring
+CREATE FUNCTION _neardup_minhash_signature_out(minhash_signature) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_out';
-CREATE FUNCTION minhash_signature_recv(internal) RETURNS minhash_signature
+CREATE FUNCTION _neardup_minhash_signature_recv(internal) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_recv';
-CREATE FUNCTION minhash_signature_send(minhash_signature) RETURNS bytea
+CREATE FUNCTION _neardup_minhash_signature_send(minhash_signature) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_signature_send';
-CREATE FUNCTION minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE STRICT
+CREATE FUNCTION _neardup_minhash_signature_analyze(internal) RETURNS boolean LANGUAGE C STABLE
+    STRICT
     AS 'MODULE_PATHNAME', 'minhash_signature_analyze';
 -- External: its values are random bits, which do not compress.
 CREATE TYPE minhash_signature (
-    INPUT = minhash_signature_in, OUTPUT = minhash_signature_out,
-    RECEIVE = minhash_signature_recv, SEND = minhash_signature_send,
-    ANALYZE = minhash_signature_analyze,
+    INPUT = _neardup_minhash_signature_in, OUTPUT = _neardup_minhash_signature_out,
+    RECEIVE = _neardup_minhash_signature_recv, SEND = _neardup_minhash_signature_send,
+    ANALYZE = _neardup_minhash_signature_analyze,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_signature IS
@@ -30,7 +31,7 @@ CREATE FUNCTION minhash(
     seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS 'MODULE_PATHNAME', 'minhash_text';
-CREATE FUNCTION minhash(
+CREATE FUNCTION minhash_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
@@ -50,7 +51,7 @@ CREATE FUNCTION minhash(
     AS 'MODULE_PATHNAME', 'minhash_tsvector';
 COMMENT ON FUNCTION minhash(text, text, integer, boolean, text, text, integer, bigint, text) IS
     'MinHash signature of a text''s set of features; NULL if it has none';
-COMMENT ON FUNCTION minhash(
+COMMENT ON FUNCTION minhash_without(
     text, bytea, text, integer, boolean, text, text, integer, bigint, text
 ) IS
     'MinHash signature of the features of a text that a set of common features does not have; '
@@ -60,7 +61,7 @@ COMMENT ON FUNCTION minhash(text[], integer, bigint, text) IS
 COMMENT ON FUNCTION minhash(tsvector, integer, bigint, text) IS
     'MinHash signature of the lexemes of a tsvector; NULL if there are none';
 
-CREATE FUNCTION minhash_union(minhash_signature, minhash_signature) RETURNS minhash_signature
+CREATE FUNCTION minhash_union(a minhash_signature, b minhash_signature) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_union';
 CREATE FUNCTION _neardup_minhash_accumulate(minhash_signature,
     feature text) RETURNS minhash_signature
@@ -97,7 +98,7 @@ CREATE AGGREGATE minhash_agg(feature text, hashes integer, seed bigint, scheme t
     SFUNC = _neardup_minhash_accumulate, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
-CREATE AGGREGATE minhash_union_agg(minhash_signature) (
+CREATE AGGREGATE minhash_union_agg(signature minhash_signature) (
     SFUNC = minhash_union, STYPE = minhash_signature, SSPACE = 528,
     COMBINEFUNC = minhash_union, PARALLEL = SAFE
 );
@@ -122,19 +123,15 @@ COMMENT ON AGGREGATE minhash_agg(text, integer, bigint, text) IS
 COMMENT ON AGGREGATE minhash_union_agg(minhash_signature) IS
     'the signature of the union of all sets';
 
-CREATE FUNCTION minhash_values(minhash_signature) RETURNS bigint[]
+CREATE FUNCTION minhash_values(signature minhash_signature) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_values';
 CREATE FUNCTION minhash_from_values(
     "values" bigint[], seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_from_values';
-CREATE FUNCTION minhash_super_shingles(minhash_signature, groups integer DEFAULT 6) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_super_shingles';
 COMMENT ON FUNCTION minhash_values(minhash_signature) IS 'the values of a signature';
 COMMENT ON FUNCTION minhash_from_values(bigint[], bigint, text) IS
     'a signature from its values, made elsewhere with this seed and scheme';
-COMMENT ON FUNCTION minhash_super_shingles(minhash_signature, integer) IS
-    'a hash of each group of values: near-duplicates share some of them';
 
 CREATE FUNCTION containment(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
@@ -160,7 +157,7 @@ CREATE FUNCTION _neardup_estimate_support(internal) RETURNS internal LANGUAGE C 
 CREATE FUNCTION _neardup_distance(minhash_signature, minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_distance';
-CREATE FUNCTION minhash_similarity(minhash_signature, minhash_signature) RETURNS jaccard
+CREATE FUNCTION minhash_similarity(a minhash_signature, b minhash_signature) RETURNS jaccard
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     SUPPORT _neardup_estimate_support AS 'MODULE_PATHNAME', 'minhash_similarity';
 CREATE FUNCTION _neardup_similar(minhash_signature, minhash_signature) RETURNS boolean
@@ -195,23 +192,24 @@ COMMENT ON OPERATOR ~= (minhash_signature, minhash_signature) IS
 -- ------------------------------------------------------------------------------------------------
 
 CREATE TYPE minhash_ball;
-CREATE FUNCTION minhash_ball_in(cstring) RETURNS minhash_ball
+CREATE FUNCTION _neardup_minhash_ball_in(cstring) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_in';
-CREATE FUNCTION minhash_ball_out(minhash_ball) RETURNS cstring
+CREATE FUNCTION _neardup_minhash_ball_out(minhash_ball) RETURNS cstring
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_out';
-CREATE FUNCTION minhash_ball_recv(internal) RETURNS minhash_ball
+CREATE FUNCTION _neardup_minhash_ball_recv(internal) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_recv';
-CREATE FUNCTION minhash_ball_send(minhash_ball) RETURNS bytea
+CREATE FUNCTION _neardup_minhash_ball_send(minhash_ball) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_ball_send';
 CREATE TYPE minhash_ball (
-    INPUT = minhash_ball_in, OUTPUT = minhash_ball_out,
-    RECEIVE = minhash_ball_recv, SEND = minhash_ball_send,
+    INPUT = _neardup_minhash_ball_in, OUTPUT = _neardup_minhash_ball_out,
+    RECEIVE = _neardup_minhash_ball_recv, SEND = _neardup_minhash_ball_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS
     'all signatures that differ from a centre in at most so many values, written '
     '<signature,mismatches>';
-CREATE FUNCTION ball(center minhash_signature, distance float8) RETURNS minhash_ball
+-- Its name differs from ball: a radius in float8 would win every call with untyped arguments.
+CREATE FUNCTION minhash_ball(center minhash_signature, radius float8) RETURNS minhash_ball
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_ball';
 CREATE FUNCTION _neardup_ball(
     center minhash_signature, bound float8, kind integer
@@ -224,9 +222,9 @@ CREATE FUNCTION _neardup_contained(minhash_signature, minhash_ball) RETURNS bool
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contained';
 CREATE FUNCTION _neardup_contains(minhash_ball, minhash_signature) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', 'minhash_contains';
-COMMENT ON FUNCTION ball(minhash_signature, float8) IS
-    'the ball of all signatures within an estimated distance; a negative one makes the empty '
-    'ball';
+COMMENT ON FUNCTION minhash_ball(minhash_signature, float8) IS
+    'the ball of all signatures within a radius, an estimated Jaccard distance; a negative one '
+    'makes the empty ball';
 COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';

@@ -14,23 +14,23 @@ CREATE FUNCTION _neardup_signature_eqsel(internal, oid, internal, integer) RETUR
     ("fingerprint256_ball", "eqsel"), ("bigint_ball", "eqsel"),
     ("minhash_signature", "_neardup_signature_eqsel"), ("minhash_ball", "eqsel")
 ] %}
-CREATE FUNCTION {{ type }}_cmp({{ type }}, {{ type }}) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_{{ type }}_cmp({{ type }}, {{ type }})
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_cmp';
 {% for name in ["eq", "ne", "lt", "le", "gt", "ge"] %}
-CREATE FUNCTION {{ type }}_{{ name }}({{ type }}, {{ type }}) RETURNS boolean
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_{{ type }}_{{ name }}({{ type }}, {{ type }})
+    RETURNS boolean LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_{{ name }}';
 {% endfor %}
-CREATE FUNCTION {{ type }}_hash({{ type }}) RETURNS integer
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_{{ type }}_hash({{ type }})
+    RETURNS integer LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_hash';
-CREATE FUNCTION {{ type }}_hash_extended({{ type }}, bigint) RETURNS bigint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_{{ type }}_hash_extended({{ type }}, bigint)
+    RETURNS bigint LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_hash_extended';
 CREATE OPERATOR = (
     LEFTARG = {{ type }}, RIGHTARG = {{ type }},
-    FUNCTION = {{ type }}_eq, HASHES, MERGES,
+    FUNCTION = _neardup_{{ type }}_eq, HASHES, MERGES,
     COMMUTATOR = =, NEGATOR = <>, RESTRICT = {{ eqsel }}, JOIN = eqjoinsel
 );
 {% for op, name, commutator, negator, class in [
@@ -40,7 +40,7 @@ CREATE OPERATOR = (
 ] %}
 CREATE OPERATOR {{ op }} (
     LEFTARG = {{ type }}, RIGHTARG = {{ type }},
-    FUNCTION = {{ type }}_{{ name }},
+    FUNCTION = _neardup_{{ type }}_{{ name }},
     COMMUTATOR = {{ commutator }}, NEGATOR = {{ negator }},
     RESTRICT = {{ class }}sel, JOIN = {{ class }}joinsel
 );
@@ -48,18 +48,18 @@ CREATE OPERATOR {{ op }} (
 CREATE OPERATOR CLASS {{ type }}_hash_ops DEFAULT FOR TYPE {{ type }}
     USING hash AS
     OPERATOR 1 =,
-    FUNCTION 1 {{ type }}_hash({{ type }}),
-    FUNCTION 2 {{ type }}_hash_extended({{ type }}, bigint);
+    FUNCTION 1 _neardup_{{ type }}_hash({{ type }}),
+    FUNCTION 2 _neardup_{{ type }}_hash_extended({{ type }}, bigint);
 {% endfor %}
 
 {% for type in ["fingerprint", "fingerprint128", "fingerprint256"] %}
-CREATE FUNCTION {{ type }}_sortsupport(internal) RETURNS void
+CREATE FUNCTION _neardup_{{ type }}_sortsupport(internal) RETURNS void
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_sortsupport';
 CREATE OPERATOR CLASS {{ type }}_btree_ops DEFAULT FOR TYPE {{ type }}
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 {{ type }}_cmp({{ type }}, {{ type }}),
-    FUNCTION 2 {{ type }}_sortsupport(internal),
+    FUNCTION 1 _neardup_{{ type }}_cmp({{ type }}, {{ type }}),
+    FUNCTION 2 _neardup_{{ type }}_sortsupport(internal),
     FUNCTION 4 btequalimage(oid);
 {% endfor %}
 {% for type in [
@@ -69,7 +69,7 @@ CREATE OPERATOR CLASS {{ type }}_btree_ops DEFAULT FOR TYPE {{ type }}
 CREATE OPERATOR CLASS {{ type }}_btree_ops DEFAULT FOR TYPE {{ type }}
     USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 {{ type }}_cmp({{ type }}, {{ type }}),
+    FUNCTION 1 _neardup_{{ type }}_cmp({{ type }}, {{ type }}),
     FUNCTION 4 btequalimage(oid);
 {% endfor %}
 
@@ -78,11 +78,12 @@ CREATE OPERATOR CLASS {{ type }}_btree_ops DEFAULT FOR TYPE {{ type }}
 {% for name, which, sort, extreme in [
     ("min", "smaller", "<", "least"), ("max", "larger", ">", "greatest")
 ] %}
-CREATE FUNCTION {{ type }}_{{ which }}({{ type }}, {{ type }}) RETURNS {{ type }}
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
+CREATE FUNCTION _neardup_{{ type }}_{{ which }}({{ type }}, {{ type }})
+    RETURNS {{ type }} LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '{{ type }}_{{ which }}';
 CREATE AGGREGATE {{ name }}({{ type }}) (
-    SFUNC = {{ type }}_{{ which }}, STYPE = {{ type }}, COMBINEFUNC = {{ type }}_{{ which }},
+    SFUNC = _neardup_{{ type }}_{{ which }}, STYPE = {{ type }},
+    COMBINEFUNC = _neardup_{{ type }}_{{ which }},
     SORTOP = {{ sort }}, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE {{ name }}({{ type }}) IS

@@ -14,13 +14,15 @@ CREATE OPERATOR CLASS {{ type }}_ops DEFAULT FOR TYPE {{ type }} USING neardup A
     OPERATOR 1 <@ ({{ type }}, {{ type }}_ball),
     OPERATOR 2 ~= ({{ type }}, {{ type }}),
     OPERATOR 3 = ({{ type }}, {{ type }}),
-    OPERATOR 4 <#> ({{ type }}, {{ type }}) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> ({{ type }}, {{ type }}) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> ({{ type }}, {{ type }}) FOR ORDER BY integer_ops;
 {% endfor %}
 CREATE OPERATOR CLASS bigint_hamming_ops FOR TYPE bigint USING neardup AS
     OPERATOR 1 <@ (bigint, bigint_ball),
     OPERATOR 2 ~= (bigint, bigint),
     OPERATOR 3 = (bigint, bigint),
-    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops;
+    OPERATOR 4 <#> (bigint, bigint) FOR ORDER BY integer_ops,
+    OPERATOR 6 <#|> (bigint, bigint) FOR ORDER BY integer_ops;
 -- Small literals are integer, and clients send small numbers as smallint.
 ALTER OPERATOR FAMILY bigint_hamming_ops USING neardup ADD
     OPERATOR 3 = (bigint, integer), OPERATOR 3 = (bigint, smallint);

@@ -6,4 +6,5 @@
 -- one for columns in front of a fingerprint, too.
 CREATE OPERATOR CLASS bigint_array_ops DEFAULT FOR TYPE bigint[] USING neardup AS
     OPERATOR 5 && (anyarray, anyarray),
+    OPERATOR 7 @> (anyarray, anyarray),
     OPERATOR 3 = (anyarray, anyarray);

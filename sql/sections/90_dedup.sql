@@ -31,8 +31,8 @@ CREATE FUNCTION neardup_distance_histogram(
     relation regclass, radius integer DEFAULT NULL, similarity float8 DEFAULT NULL,
     sample_rows integer DEFAULT 1000, column_name name DEFAULT NULL, examples integer DEFAULT 3,
     distinct_values boolean DEFAULT false, filter text DEFAULT NULL,
-    OUT distance integer, OUT similarity float8, OUT pairs bigint, OUT bar text, OUT a tid[],
-    OUT b tid[]
+    OUT distance integer, OUT similarity float8, OUT pairs bigint, OUT margin bigint,
+    OUT bar text, OUT a tid[], OUT b tid[]
 ) RETURNS SETOF record
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 17
     AS 'MODULE_PATHNAME', 'neardup_distance_histogram';
@@ -55,10 +55,11 @@ COMMENT ON FUNCTION neardup_remark(regclass, name, text) IS
     'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
     'order of their keys, but for marks set by hand; returns how many rows it has changed';
 
-CREATE FUNCTION neardup_rows_in_flight(OUT pid integer, OUT relation regclass, OUT column_name name)
+CREATE FUNCTION neardup_expert_rows_in_flight(OUT pid integer, OUT relation regclass, OUT
+    column_name name)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
-    AS 'MODULE_PATHNAME', 'neardup_rows_in_flight';
-COMMENT ON FUNCTION neardup_rows_in_flight()
+    AS 'MODULE_PATHNAME', 'neardup_expert_rows_in_flight';
+COMMENT ON FUNCTION neardup_expert_rows_in_flight()
     IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
-REVOKE ALL ON FUNCTION neardup_rows_in_flight() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION neardup_rows_in_flight() TO pg_monitor;
+REVOKE ALL ON FUNCTION neardup_expert_rows_in_flight() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION neardup_expert_rows_in_flight() TO pg_monitor;

@@ -12,9 +12,10 @@ CREATE FUNCTION neardup_tune(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'neardup_tune';
 -- Its name differs because integers of drivers would choose neardup_tune(float8, ...).
 CREATE FUNCTION neardup_tune_radius(
-    bits integer, distance integer, rows_expected bigint DEFAULT 1000000,
-    radius integer DEFAULT NULL,
-    OUT blocks integer, OUT tables integer, OUT leading_bits integer,
+    bits integer, radius integer, rows_expected bigint DEFAULT 1000000,
+    search_radius integer DEFAULT NULL,
+    OUT guaranteed_radius integer, OUT blocks integer, OUT tables integer,
+    OUT leading_bits integer,
     OUT candidates float8, OUT bytes_per_row float8, OUT options text,
     OUT search_cost float8, OUT default_cost float8
 ) RETURNS record
@@ -24,8 +25,8 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
 COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
-    'options for an index on fingerprints of a width that guarantees a distance, and the cost of '
-    'searches within a radius beside that of an index with default options';
+    'the index on fingerprints of a width that is made for a radius, and the cost of searches in '
+    'it beside that of an index with default options';
 
 -- Called on NULL input because weights may be NULL.
 CREATE FUNCTION neardup_evaluate(
@@ -52,7 +53,9 @@ COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
     'in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
-    OUT distance int, OUT similarity float8, OUT probed_radius int, OUT tables int,
+    OUT radius int, OUT similarity float8, OUT guaranteed_radius int,
+    OUT guaranteed_similarity float8, OUT probed_radius int, OUT blocks int, OUT tables int,
+    OUT after_reindex text,
     OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
     OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
@@ -60,16 +63,16 @@ CREATE FUNCTION neardup_index_info(
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_info';
 COMMENT ON FUNCTION neardup_index_info(regclass) IS
-    'guarantee, size and load of a neardup index; reads all of it';
-CREATE FUNCTION neardup_index_statistics(
+    'radius, layout, size and load of a neardup index; reads all of it';
+CREATE FUNCTION neardup_expert_index_statistics(
     index regclass,
-    OUT fingerprint_bits int, OUT scope_columns int, OUT blocks int, OUT leading_bits int,
+    OUT fingerprint_bits int, OUT scope_columns int, OUT leading_bits int,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
     OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
     OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
-    AS 'MODULE_PATHNAME', 'neardup_index_statistics';
-COMMENT ON FUNCTION neardup_index_statistics(regclass) IS
+    AS 'MODULE_PATHNAME', 'neardup_expert_index_statistics';
+COMMENT ON FUNCTION neardup_expert_index_statistics(regclass) IS
     'parameters of a neardup index, its pages by kind, and the bits that its largest bucket '
     'shares; reads all of it';

@@ -5,60 +5,72 @@
 -- Immutable, so that they fold to constants when a query is planned, and an array of keys prunes
 -- partitions and shards. Strict: the last parameter has overloads instead of a default NULL.
 {% for type in ["fingerprint", "fingerprint128", "fingerprint256", "bigint"] %}
-CREATE FUNCTION neardup_keys(fp {{ type }}, distance integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp {{ type }}, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_keys';
-CREATE FUNCTION neardup_keys(fp {{ type }}, distance integer, blocks integer) RETURNS bigint[]
+CREATE FUNCTION neardup_keys(fp {{ type }}, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_keys';
 COMMENT ON FUNCTION neardup_keys({{ type }}, integer) IS
-    'keys of which any two values within the distance share at least one; their number follows '
-    'from the width and the distance';
+    'keys of which any two values within the radius share at least one; their number follows '
+    'from the width and the radius';
 COMMENT ON FUNCTION neardup_keys({{ type }}, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the distance share at least one';
+    'keys, by a number of blocks, of which any two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
-    key bigint, a {{ type }}, b {{ type }}, distance integer
+    key bigint, a {{ type }}, b {{ type }}, radius integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_meet';
 CREATE FUNCTION neardup_meet(
-    key bigint, a {{ type }}, b {{ type }}, distance integer, blocks integer
+    key bigint, a {{ type }}, b {{ type }}, radius integer, blocks integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_meet';
 COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer) IS
-    'two values are within the distance, and the key is the first that they share';
+    'two values are within the radius, and the key is the first that they share';
 COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer, integer) IS
-    'two values are within the distance, and the key, by a number of blocks, is the first that '
+    'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
 {% endfor %}
 
-CREATE FUNCTION neardup_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
+-- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
+-- sends as text.
+CREATE FUNCTION neardup_keys(fp text, radius integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
+CREATE FUNCTION neardup_keys(fp text, radius integer, blocks integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_keys';
+COMMENT ON FUNCTION neardup_keys(text, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+COMMENT ON FUNCTION neardup_keys(text, integer, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+
+-- Their names differ: a similarity in float8 would win every call with untyped arguments.
+CREATE FUNCTION minhash_keys(sig minhash_signature, similarity float8) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
-CREATE FUNCTION neardup_keys(
+CREATE FUNCTION minhash_keys(
     sig minhash_signature, similarity float8, bands integer
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
-COMMENT ON FUNCTION neardup_keys(minhash_signature, float8) IS
+COMMENT ON FUNCTION minhash_keys(minhash_signature, float8) IS
     'keys of which any two signatures of this similarity or more share at least one; their number '
     'follows from the length of the signature and the similarity';
-COMMENT ON FUNCTION neardup_keys(minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION minhash_keys(minhash_signature, float8, integer) IS
     'keys, by a number of bands, of which any two signatures of this similarity or more share at '
     'least one';
-CREATE FUNCTION neardup_meet(
+CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
-CREATE FUNCTION neardup_meet(
+CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8, bands integer
 ) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'minhash_meet';
-COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8) IS
+COMMENT ON FUNCTION minhash_meet(bigint, minhash_signature, minhash_signature, float8) IS
     'two signatures have the similarity or more, and the key is the first that they share';
-COMMENT ON FUNCTION neardup_meet(bigint, minhash_signature, minhash_signature, float8, integer) IS
+COMMENT ON FUNCTION minhash_meet(bigint, minhash_signature, minhash_signature, float8, integer) IS
     'two signatures have the similarity or more, and the key, by a number of bands, is the first '
     'that they share';
 
 -- The user words may change at a reload of the configuration: hence STABLE.
-CREATE FUNCTION neardup_settings_digest() RETURNS text
+CREATE FUNCTION neardup_expert_settings_digest() RETURNS text
     LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000
-    AS 'MODULE_PATHNAME', 'neardup_settings_digest';
-COMMENT ON FUNCTION neardup_settings_digest() IS
+    AS 'MODULE_PATHNAME', 'neardup_expert_settings_digest';
+COMMENT ON FUNCTION neardup_expert_settings_digest() IS
     'version, algorithms and user words that fingerprints are made with here, to compare servers '
     'with';

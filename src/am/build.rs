@@ -2,23 +2,23 @@
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::metric::{NEAR_DUPLICATE_SIMILARITY, near_duplicate_mismatches};
+use neardup_blocktree::metric::{NEAR_DUPLICATE_SIMILARITY, UsualBound, near_duplicate_mismatches};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::advice::compare_with_default;
 use super::keys::{Layout, require_hashes, with_words};
 use super::metric::ValueMetric;
 use super::options::BuildOptions;
 use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
 use super::strategies;
+use super::usual_bound::usual_bound;
 use super::validate::require_valid_classes;
 use neardup_pg::build_scan::BuildScan;
 use neardup_pg::build_workers::{BuildWorker, BuildWorkers, Input};
 use neardup_pg::errors::UserError;
 use neardup_pg::index_row::IndexRow;
 use neardup_pg::memory::maintenance_work_mem;
-use neardup_pg::rel::Rel;
+use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::storage::bulk::BulkWriter;
 use neardup_pg::workers::{Worker, export_worker};
 
@@ -26,10 +26,10 @@ export_worker! { "neardup_build_worker" => work }
 
 /// A new index, and the rows that have been read for it.
 struct NewIndex<'a, const N: usize> {
-    index: Rel<'a>,
     layout: Layout,
     options: BuildOptions,
     metric: IndexMetric,
+    bound: Option<UsualBound>,
     writer: Writer<'a>,
     /// Rows with a value: a sort for each of their keys.
     rows: Vec<ExternalSort<Writer<'a>, N>>,
@@ -47,7 +47,8 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
     let layout = usable_layout(index);
     with_words!(layout.words(), N => {
         let memory = (maintenance_work_mem(), NULL_MEMORY);
-        let mut new = NewIndex::<N>::new(layout, index, pg_sys::ForkNumber::MAIN_FORKNUM, memory);
+        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+        let mut new = NewIndex::<N>::new(layout, scan.table(), index, fork, memory);
         require_exclusion(&new.metric, scan.excludes_by(layout.scope_columns));
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
         let seen = match BuildWorkers::launch(scan) {
@@ -68,7 +69,11 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
 pub fn build_empty(index: Rel) {
     let layout = usable_layout(index);
     let fork = pg_sys::ForkNumber::INIT_FORKNUM;
-    with_words!(layout.words(), N => NewIndex::<N>::new(layout, index, fork, (0, 0)).write());
+    // The server has locked the table.
+    let table = OpenRelation::any(index.index_form().table, pg_sys::NoLock);
+    with_words!(layout.words(), N => {
+        NewIndex::<N>::new(layout, table.rel(), index, fork, (0, 0)).write();
+    });
 }
 
 /// The layout of a new index; raises an error if its columns, or their operator classes, make none.
@@ -84,20 +89,22 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     /// options make none.
     fn new(
         layout: Layout,
+        table: Rel,
         index: Rel<'a>,
         fork: pg_sys::ForkNumber::Type,
         (memory, null_memory): (usize, usize),
     ) -> Self {
         let options = BuildOptions::of(index);
         let metric = options.metric(&layout);
+        let bound = usual_bound(table, index, &layout, &options);
         // Impossible options are refused before the table is read.
-        options.block_layout::<N>(&layout, &metric, 0.0);
+        options.block_layout::<N>(&layout, &metric, bound, 0.0);
         let sort_memory = |sort| metric.sort_memory(sort, memory);
         let writer = BulkWriter::new(index, fork, report_table as fn(usize, usize));
         NewIndex {
-            index,
             layout,
             options,
+            bound,
             writer,
             rows: (0..metric.sorts())
                 .map(|sort| ExternalSort::new(sort_memory(sort)))
@@ -155,13 +162,11 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     fn write(mut self) {
         let rows = self.rows[0].len() as f64;
         let block_layout: BlockLayout<N> =
-            self.options.block_layout(&self.layout, &self.metric, rows);
-        if self.metric.is_hamming() {
-            compare_with_default(self.index, &block_layout, rows);
-        }
+            (self.options).block_layout(&self.layout, &self.metric, self.bound, rows);
         report_table(0, block_layout.tables().len());
         let (writer, fill) = (&mut self.writer, self.options.fill);
-        (self.metric).write_tree(writer, &block_layout, &mut self.rows, &mut self.nulls, fill);
+        let (rows, nulls) = (&mut self.rows, &mut self.nulls);
+        (self.metric).write_tree(writer, &block_layout, self.bound, rows, nulls, fill);
         self.writer.finish();
     }
 }

@@ -4,6 +4,7 @@ use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
 use neardup_blocktree::metric::{Metric, near_duplicate_bits, near_duplicate_mismatches};
 use neardup_blocktree::plan::expected_nearest;
+use neardup_blocktree::sets;
 use pgrx::pg_sys;
 
 use super::index::{Index, plan_of, rows_of, words_of};
@@ -228,7 +229,8 @@ impl Work {
                             Work::by_distance(&index, quals, whole, rows, expected)
                         }
                         Metric::Overlap => {
-                            Work::by_elements(quals, whole, pages, leaves(expected))
+                            let sizes = [pages, path.table.tuples, expected];
+                            Work::by_elements(quals, whole, sizes, leaves)
                         }
                     }
                 }
@@ -303,22 +305,46 @@ impl Work {
         }
     }
 
-    /// The work in an index on sets of `pages` pages, where the rows that are expected stand on
-    /// that many leaves.
-    fn by_elements(quals: &PathQuals, whole: Reads, pages: f64, found: f64) -> Self {
-        let descents = match (quals.elements, quals.radius) {
-            (_, Radius::Known(_)) => 1.0,
-            (Some(elements), _) => elements,
-            (None, _) => return Work::at_once(whole),
+    /// The work in an index on sets of `pages` pages, among a table of `tuples` rows, of which
+    /// `expected` are to come. `leaves` returns the number of leaves for a number of rows.
+    fn by_elements(
+        quals: &PathQuals,
+        whole: Reads,
+        [pages, tuples, expected]: [f64; 3],
+        leaves: impl Fn(f64) -> f64,
+    ) -> Self {
+        let (descents, found) = match (quals.elements, quals.contained, quals.radius) {
+            (_, _, Radius::Known(_)) => (1.0, expected),
+            (_, Some(elements), _) => {
+                // The rows of the rarest element are read. If elements are independent, its share
+                // is at most the geometric mean of all shares.
+                let rows = tuples.max(1.0);
+                let share = (expected / rows).powf(1.0 / elements.max(1.0));
+                let compared = match elements > 1.0 {
+                    true => elements.min(sets::MAX_COMPARED_ELEMENTS as f64),
+                    false => 0.0,
+                };
+                (1.0 + compared, share * rows)
+            }
+            (Some(elements), None, _) => (elements, expected),
+            (None, None, _) => return Work::at_once(whole),
         };
-        let leaves = match quals.scope {
+        let read = match quals.scope {
             // Scopes stand apart.
             Scope::All => pages,
-            Scope::One(_) | Scope::Without => descents + found - 1.0,
+            Scope::One(_) | Scope::Without => descents + leaves(found) - 1.0,
         };
         // All rows are gathered first.
         Work {
-            to_first: Reads { descents, leaves },
+            to_first: Reads {
+                descents,
+                leaves: read,
+            },
+            fetched: if found > expected {
+                found / tuples
+            } else {
+                0.0
+            },
             ..Work::default()
         }
     }

@@ -54,7 +54,7 @@ pub fn near_rows(
 }
 
 /// The type of balls around values of an index.
-fn ball_type(index: Rel) -> Oid {
+pub fn ball_type(index: Rel) -> Oid {
     thread_local! {
         /// Operator family, type of its values, and type of balls around them.
         static KNOWN: Cell<[Oid; 3]> = const { Cell::new([pg_sys::InvalidOid; 3]) };

@@ -11,7 +11,7 @@ use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::leaf;
 use neardup_blocktree::meta::{self, Meta, MetaError, MetaRef, Root};
-use neardup_blocktree::metric::Metric;
+use neardup_blocktree::metric::{Metric, UsualBound};
 use neardup_blocktree::page::Corruption;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::store::ReadPages;
@@ -56,6 +56,18 @@ pub struct Index<'a, const N: usize> {
 /// The words of an open index's keys.
 pub fn words_of(index: Rel) -> usize {
     usize::from(cached(index).meta.words)
+}
+
+/// The radius or similarity of most searches of an open index, as its build has stored it. `None`
+/// for arrays.
+pub fn bound_of(index: Rel) -> Option<UsualBound> {
+    cached(index).meta.bound
+}
+
+/// Returns whether an open index has a meta page that this version can read.
+pub fn is_readable(index: Rel) -> bool {
+    let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
+    pages.blocks() > 0 && MetaRef::new(&pages.read(0)).read().is_ok()
 }
 
 /// The place where the state of a scan of an open index rests until the next one.
@@ -167,6 +179,13 @@ impl<'a, const N: usize> Index<'a, N> {
         rows_of(&self.meta, f64::from(self.blocks))
     }
 
+    /// The number of rows, by what the server counted last and the growth since then. By the size
+    /// of the index if it has counted none.
+    pub fn estimated_rows(&self) -> f64 {
+        (self.relation().rows_per_block())
+            .map_or_else(|| self.rows(), |rows| rows * f64::from(self.blocks))
+    }
+
     /// Ends the statement if the tree is damaged.
     pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
         result.unwrap_or_else(|corruption| raise_corruption(self.relation(), &corruption))
@@ -213,24 +232,32 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
             raise_corruption(relation, &Corruption { block: 0, what })
         }
         Err(MetaError::Corrupt(corruption)) => raise_corruption(relation, &corruption),
-        Err(MetaError::Version(version)) => {
-            let name = name(relation);
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!(
-                    "index \"{}\" has layout version {version}, \
-                     which this version of neardup does not know",
-                    relation.shown()
-                ),
-            )
-            .detail(format!(
-                "It reads and writes layout version {}.",
-                meta::VERSION
-            ))
-            .hint(format!("REINDEX INDEX {name};"))
-            .raise()
-        }
+        Err(MetaError::Version(version)) => refuse_version(relation, version),
     }
+}
+
+/// Error 0A000: another version of neardup made the index. Nobody can use it, so the hint is the
+/// statement that rebuilds it with the weakest lock that the server allows.
+fn refuse_version(relation: Rel, version: u16) -> ! {
+    let name = name(relation);
+    let concurrently = match relation.is_for_exclusion() {
+        // The server refuses to rebuild the index of an exclusion constraint concurrently.
+        true => "",
+        false => " CONCURRENTLY",
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!(
+            "index \"{}\" has the layout of another version of neardup",
+            relation.shown()
+        ),
+    )
+    .detail(format!(
+        "The index has layout version {version}. This version of neardup uses layout version {}.",
+        meta::VERSION
+    ))
+    .hint(format!("REINDEX INDEX{concurrently} {name};"))
+    .raise()
 }
 
 fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
@@ -257,6 +284,7 @@ fn known(meta: &Meta) -> Known {
         distance,
         blocks,
         tables,
+        bound: _,
         root: _,
     } = *meta;
     (metric, words, scope_words, distance, blocks, tables)

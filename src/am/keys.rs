@@ -8,15 +8,17 @@ use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::strategies::EQUAL;
+use super::suggestion::key_for;
 use super::validate::{
     BALL_RADIUS_BYTES, ball_operator, compares_nearness, compares_overlap, equalities,
     metric_of_length,
 };
-use neardup_pg::catalog::{base_type, is_pseudo_type, strategy_in_family, type_name};
+use neardup_pg::catalog::{base_type, is_pseudo_type, quoted, strategy_in_family, type_name};
 use neardup_pg::equality::EqualColumn;
 use neardup_pg::errors::UserError;
 use neardup_pg::hashing::{hash_family, hash_value, require_hash};
 use neardup_pg::rel::{KeyClass, Rel};
+use neardup_pg::server;
 use neardup_pg::value::{Value, ValueType};
 
 /// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
@@ -76,14 +78,11 @@ impl Layout {
             8 | 16 | 32 if stores_centers => metric_of_length(stored),
             8 | 16 | 32 | -1 if has_ball_operator(family, input) => metric_of_length(stored),
             -1 if compares_overlap(family, input) => Metric::Overlap,
-            _ => refuse(),
+            _ => refuse(index),
         };
         // What is compared by nearness is no scope.
-        let is_near = |KeyClass { family, input, .. }| {
-            has_ball_operator(family, input) || compares_nearness(family, input)
-        };
         if (0..last).any(|column| is_near(index.key_class(column))) {
-            refuse();
+            refuse(index);
         }
         Layout {
             scope_columns: last,
@@ -261,14 +260,43 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     })
 }
 
-fn refuse() -> ! {
+fn refuse(index: Rel) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
         "a neardup index needs one fingerprint, signature or bigint[], as its last column",
     )
     .detail("Columns before it are compared for equality and keep near-duplicates apart.")
-    .hint(
-        "For 64-bit hashes in a bigint column name the operator class: (hash bigint_hamming_ops).",
-    )
+    .hint(instead_of_columns(index))
     .raise()
+}
+
+/// Hint with the columns that the index could have instead.
+fn instead_of_columns(index: Rel) -> String {
+    let last = index.column_count();
+    if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {
+        return "Write one column of fingerprints, and write it last: USING neardup (site, fp)."
+            .to_owned();
+    }
+    let names: Vec<String> = (1..last)
+        .map(|column| String::from_utf8_lossy(&quoted(&index.column_name(column))).into_owned())
+        .collect();
+    let front: String = names.iter().map(|name| format!("{name}, ")).collect();
+    let all = server::pg_get_indexdef_columns(index.oid(), false).unwrap_or_default();
+    // Columns in front that are expressions have other names.
+    let last_key = all
+        .to_string_lossy()
+        .strip_prefix(&front)
+        .map(str::to_owned);
+    let key = last_key.and_then(|key| key_for(&key, index.attribute(last).atttypid));
+    match key {
+        Some(key) => format!("Write USING neardup ({front}{key})."),
+        None => "Write a fingerprint as the last column: minhash64(body) for a text, or \
+                 hash bigint_hamming_ops for 64-bit hashes in a bigint column."
+            .to_owned(),
+    }
+}
+
+/// Returns whether an operator class compares values by nearness.
+fn is_near(KeyClass { family, input, .. }: KeyClass) -> bool {
+    ball_operator(family, input) != pg_sys::InvalidOid || compares_nearness(family, input)
 }

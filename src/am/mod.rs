@@ -2,7 +2,7 @@
 //!
 //! docs/dev/architecture.md has the way of a search, an insert and a build through these files, and
 //! docs/dev/locking.md the protocol of locks.
-mod advice;
+pub mod altered_options;
 mod build;
 mod callbacks;
 pub mod cost;
@@ -14,14 +14,19 @@ mod index_cache;
 mod insert;
 pub mod inspection;
 pub mod keys;
+pub mod layout_change;
+pub mod makers;
 pub mod metric;
 pub mod minhash;
 pub mod options;
+pub mod probe;
 mod progress;
 mod scan;
 mod scan_keys;
 mod search;
 mod sets;
 pub mod strategies;
+pub mod suggestion;
+pub mod usual_bound;
 mod vacuum;
 mod validate;

@@ -4,12 +4,11 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use neardup_blocktree::bands::MAX_BANDS;
-use neardup_blocktree::block_layout::{
-    BlockLayout, BlockLayoutError, MAX_DISTANCE, MAX_TABLES, default_distance,
-};
+use neardup_blocktree::block_layout::{BlockLayout, BlockLayoutError, MAX_TABLES, max_distance};
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::index_metric::IndexMetric;
-use neardup_blocktree::metric::Metric;
+use neardup_blocktree::layout_choice;
+use neardup_blocktree::metric::{Metric, UsualBound};
 use neardup_sketch::minhash::MAX_HASHES;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -19,8 +18,10 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::reloptions::{IntOption, OptionKind, OptionTexts, Options, RealOption};
 
-/// Distance that is chosen by the width of the fingerprints.
-const DEFAULT_DISTANCE: c_int = -1;
+/// The radius follows from the index's expressions or from the width of the fingerprints.
+const DEFAULT_RADIUS: c_int = -1;
+/// Width of the widest fingerprints.
+const MAX_RADIUS: c_int = 256;
 const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
@@ -28,23 +29,23 @@ const MIN_FILL: c_int = 50;
 static KIND: OnceLock<OptionKind> = OnceLock::new();
 
 const SIMILARITY: &CStr =
-    c"Estimated similarity from which on signatures are found by bands; 0 for the default";
+    c"Least estimated similarity of most searches for signatures; 0 for the default";
 
 /// The options. Readers name their values in this order.
 const OPTIONS: Options<6, 1> = Options {
     ints: [
-        // Below 0: chosen by the width.
+        // Below 0: not given.
         IntOption {
-            name: c"distance",
-            about: c"Radius, in bits, up to which a search looks up its own leading bits only",
-            default: DEFAULT_DISTANCE,
+            name: c"radius",
+            about: c"Radius of most searches, in bits, which the layout is chosen for",
+            default: DEFAULT_RADIUS,
             min: 0,
-            max: MAX_DISTANCE as c_int,
+            max: MAX_RADIUS,
         },
-        // 0: chosen by the number of rows.
+        // 0: chosen with the radius that the tables guarantee.
         IntOption {
             name: c"blocks",
-            about: c"Blocks that a fingerprint is cut into; 0 chooses by the number of rows",
+            about: c"Blocks that a fingerprint is cut into; 0 chooses by radius and number of rows",
             default: 0,
             min: 0,
             max: MAX_BLOCKS,
@@ -92,6 +93,9 @@ const OPTIONS: Options<6, 1> = Options {
     ],
 };
 
+/// Values of the options.
+type Values = ([c_int; 6], [f64; 1]);
+
 /// Makes the options known to the server. Called once, when the library is loaded.
 pub fn register() {
     KIND.get_or_init(|| OPTIONS.register());
@@ -101,20 +105,22 @@ pub fn register() {
 pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
     let kind = *KIND.get().expect("registered when the library was loaded");
     let parsed = OPTIONS.parse(kind, texts, validate);
-    if let Some(([distance, blocks, ..], _)) = parsed.values()
+    if let Some(([radius, blocks, ..], _)) = parsed.values()
+        && let Ok(radius) = u32::try_from(radius)
         && validate
         && blocks != 0
     {
-        check(u32::try_from(distance).ok(), blocks as u32);
+        check(radius, blocks as u32);
     }
     parsed.into_raw()
 }
 
 /// Options of a build.
+#[derive(PartialEq)]
 pub struct BuildOptions {
-    /// The options for fingerprints, of which an index on signatures must have none. `None`: the
-    /// distance of the width.
-    distance: Option<u32>,
+    /// The options for fingerprints, of which an index on signatures must have none. `None` and 0
+    /// are options that are not given.
+    radius: Option<u32>,
     blocks: u32,
     /// Those for signatures, of which one on fingerprints must have none.
     signatures: BandOptions,
@@ -125,9 +131,17 @@ pub struct BuildOptions {
 impl BuildOptions {
     /// The options of an index of this access method.
     pub fn of(index: Rel) -> Self {
-        let values = OPTIONS.of_index(index);
-        let ([distance, blocks, leaf, ..], _) =
-            values.unwrap_or(([DEFAULT_DISTANCE, 0, DEFAULT_FILL, 0, 0, 0], [0.0]));
+        Self::from_values(OPTIONS.of_index(index))
+    }
+
+    /// The options that the current command has just given an index of this access method.
+    pub fn of_altered(index: Rel) -> Self {
+        Self::from_values(OPTIONS.of_altered_index(index))
+    }
+
+    fn from_values(values: Option<Values>) -> Self {
+        let ([radius, blocks, leaf, ..], _) =
+            values.unwrap_or(([DEFAULT_RADIUS, 0, DEFAULT_FILL, 0, 0, 0], [0.0]));
         let signatures = values.map_or_else(
             BandOptions::default,
             |([_, _, _, hashes, bands, rows], [similarity])| BandOptions {
@@ -142,20 +156,31 @@ impl BuildOptions {
             ..Fill::default()
         };
         BuildOptions {
-            distance: u32::try_from(distance).ok(),
+            radius: u32::try_from(radius).ok(),
             blocks: blocks as u32,
             signatures,
             fill,
         }
     }
 
+    /// The option `radius`, if it is given.
+    pub fn radius(&self) -> Option<u32> {
+        self.radius
+    }
+
+    /// The option `similarity`, if it is given.
+    pub fn similarity(&self) -> Option<f64> {
+        let similarity = self.signatures.similarity;
+        (similarity != 0.0).then_some(similarity)
+    }
+
     /// The metric of an index of that layout. Raises an error for options of another metric.
     pub fn metric(&self, layout: &Layout) -> IndexMetric {
-        const FINGERPRINTS: &str = "\"distance\" and \"blocks\"";
+        const FINGERPRINTS: &str = "\"radius\" and \"blocks\"";
         const OF_SETS: &str = "Its only option is \"fillfactor\".";
         const SIGNATURES: &str = "\"similarity\", \"hashes\", \"bands\" and \"rows\"";
         let (for_fingerprints, for_signatures) = (
-            self.distance.is_some() || self.blocks != 0,
+            self.radius.is_some() || self.blocks != 0,
             self.signatures != BandOptions::default(),
         );
         let fingerprints = (FINGERPRINTS, for_fingerprints);
@@ -175,67 +200,71 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// The tables of an index of `rows` rows with that layout and metric. Raises an error if the
-    /// options allow none.
+    /// The tables of an index of `rows` rows with that layout, metric and bound. Raises an error if
+    /// the options allow none.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
         metric: &IndexMetric,
+        bound: Option<UsualBound>,
         rows: f64,
     ) -> BlockLayout<N> {
         let scope = layout.scope_words() > 0;
         let of_parameters = || {
-            let bits = 64 * layout.metric.words() as u32;
-            let distance = self.distance.unwrap_or_else(|| default_distance(bits));
-            let blocks = match self.blocks {
-                0 => BlockLayout::<N>::default_blocks(scope, distance, rows),
-                blocks => blocks,
+            let Some(UsualBound::Radius(radius)) = bound else {
+                unreachable!("an index on fingerprints has a radius");
             };
-            BlockLayout::in_scope(scope, distance, blocks)
-                .map_err(|error| (distance, blocks, error))
+            match self.blocks {
+                0 => Ok(layout_choice::best_layout(scope, radius, rows)),
+                blocks => {
+                    let bits = 64 * layout.metric.words() as u32;
+                    let distance = guaranteed_radius(radius, blocks, bits);
+                    BlockLayout::in_scope(scope, distance, blocks)
+                        .map_err(|error| (radius, blocks, error))
+                }
+            }
         };
         (metric.block_layout(scope, of_parameters))
-            .unwrap_or_else(|(distance, blocks, error)| refuse(distance, blocks, error))
+            .unwrap_or_else(|(radius, blocks, error)| refuse(radius, blocks, error))
     }
 }
 
-/// Raises an error unless the two make a block layout for fingerprints of some width. The widest
-/// have the most layouts, so that what passes here may still be refused at build, but nothing that
-/// is refused here would do.
-fn check(distance: Option<u32>, blocks: u32) {
+/// The radius that an index with these options guarantees: the largest up to `radius` that its
+/// blocks, and the width of its fingerprints, allow.
+fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
+    radius.min(blocks - 1).min(max_distance(bits))
+}
+
+/// Raises an error unless the two make a block layout for fingerprints of some width. A build may
+/// still refuse the options for the width of its index.
+fn check(radius: u32, blocks: u32) {
     const WIDEST: usize = 4;
-    let distances = match distance {
-        Some(distance) => [distance; 3],
-        None => [64, 128, 64 * WIDEST as u32].map(default_distance),
-    };
-    let errors = distances.map(|distance| BlockLayout::<WIDEST>::new(distance, blocks).err());
+    let errors = [64, 128, 64 * WIDEST as u32].map(|bits| {
+        BlockLayout::<WIDEST>::new(guaranteed_radius(radius, blocks, bits), blocks).err()
+    });
     if let [Some(error), Some(_), Some(_)] = errors {
-        refuse(distances[0], blocks, error);
+        refuse(radius, blocks, error);
     }
 }
 
-fn refuse(distance: u32, blocks: u32, error: BlockLayoutError) -> ! {
+fn refuse(radius: u32, blocks: u32, error: BlockLayoutError) -> ! {
     let detail = match error {
-        BlockLayoutError::DistanceTooLarge(most) => {
-            format!("The largest distance of fingerprints of this width is {most}.")
-        }
-        BlockLayoutError::BlocksOutOfRange => format!(
-            "With distance {distance} a fingerprint needs at least {} blocks.",
-            distance + 1
-        ),
         BlockLayoutError::TooManyTables(tables) => {
             let tables = match u32::try_from(tables) {
                 Ok(tables) => tables.to_string(),
                 Err(_) => "billions of".to_owned(),
             };
-            format!("These would need {tables} tables; an index can have {MAX_TABLES}.")
+            format!("These need {tables} tables; an index can have {MAX_TABLES}.")
+        }
+        BlockLayoutError::DistanceTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
+            unreachable!("`guaranteed_radius` fits the blocks and the width")
         }
     };
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("cannot index distance {distance} with {blocks} blocks"),
+        format!("cannot cut fingerprints into {blocks} blocks for radius {radius}"),
     )
     .detail(detail)
-    .hint("Leave out \"blocks\" to have it chosen by the number of rows.")
+    .hint("Leave out \"blocks\" to have it chosen by the radius and the number of rows.")
     .raise()
 }

@@ -3,7 +3,7 @@ use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
 use super::keys::{self, Layout};
-use super::strategies;
+use super::{sets, strategies};
 use neardup_pg::scan_key;
 use neardup_pg::value::Value;
 
@@ -79,6 +79,12 @@ impl<'a> ScanKey<'a> {
             && (self.layout.has_balls || self.strategy() == strategies::WITHIN)
     }
 
+    /// Returns whether the condition is that an array contains an empty one.
+    fn is_with_empty_array(self) -> bool {
+        self.strategy() == strategies::CONTAINS
+            && sets::required_elements(self.value()).is_some_and(|elements| elements.is_empty())
+    }
+
     /// The value that it is compared with.
     pub fn value(self) -> Value<'a> {
         self.key.value()
@@ -98,6 +104,14 @@ pub struct ScanQuals<'a> {
 }
 
 impl<'a> ScanQuals<'a> {
+    /// The same conditions on rows that have a value.
+    pub fn with_values(self) -> Self {
+        ScanQuals {
+            presence: Presence::NotNull,
+            ..self
+        }
+    }
+
     /// The conditions that scan keys make; `None` if nothing fulfils them.
     pub fn of(keys: ScanKeys<'a>) -> Option<Self> {
         let mut near = Vec::new();
@@ -127,6 +141,11 @@ impl<'a> ScanQuals<'a> {
                     return None;
                 }
                 (None, Some(asked)) => presence = asked,
+                // Every array contains an empty one.
+                (None, None) if key.is_with_empty_array() => match presence {
+                    Presence::Null => return None,
+                    _ => presence = Presence::NotNull,
+                },
                 (None, None) => near.push(key),
             }
         }

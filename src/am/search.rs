@@ -5,6 +5,7 @@ use neardup_blocktree::tree::Tree;
 
 use super::index::Index;
 use super::scan_keys::{Presence, ScanKey, ScanKeys, ScanQuals};
+use super::strategies;
 use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::value::Value;
@@ -95,6 +96,8 @@ enum Source<const N: usize> {
     All(FullScan<N>),
     /// Those near values, or in an order.
     Near,
+    /// Those without a value, and then those in an order.
+    NullsThenNear(FullScan<N>),
 }
 
 /// A search of an index, whose part that depends on the metric is `S`.
@@ -123,7 +126,7 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
         }
     }
 
-    fn source(&mut self, quals: &ScanQuals, order_bys: ScanKeys) -> Source<N> {
+    fn source(&mut self, quals: ScanQuals, order_bys: ScanKeys) -> Source<N> {
         let layout = || self.index.block_layout.clone();
         let all = || FullScan::new(layout(), quals.scope);
         // The distance to NULL is NULL for all rows: it orders nothing.
@@ -133,10 +136,23 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
             Presence::Null => Source::All(FullScan::nulls(layout(), quals.scope)),
             Presence::Any if is_for_all => Source::All(all()),
             Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
-            _ if self.near.begin(&self.index, quals, order_bys) => Source::Near,
+            Presence::Any if quals.near.is_empty() && puts_nulls_first(order_bys) => {
+                let (nulls, others) = (FullScan::nulls(layout(), quals.scope), quals.with_values());
+                match self.near.begin(&self.index, &others, order_bys) {
+                    true => Source::NullsThenNear(nulls),
+                    false => Source::All(nulls),
+                }
+            }
+            _ if self.near.begin(&self.index, &quals, order_bys) => Source::Near,
             _ => Source::Nothing,
         }
     }
+}
+
+/// Returns whether an order puts rows without a value before all others.
+fn puts_nulls_first(order_bys: ScanKeys) -> bool {
+    let first = order_bys.iter().next();
+    first.is_some_and(|key| key.strategy() == strategies::DISTANCE_NULLS_FIRST)
 }
 
 impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
@@ -150,7 +166,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
             Some(mut quals) => {
                 quals.lone_row = lone_row.filter(|_| purpose.sees_uncommitted);
                 self.scope = quals.scope;
-                self.source(&quals, order_bys)
+                self.source(quals, order_bys)
             }
         };
         let layout = &self.index.layout;
@@ -175,6 +191,12 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
                 false => Step::End,
             },
             Source::Near => self.near.step(index, &tree, &mut self.rows),
+            Source::NullsThenNear(scan) => {
+                if !index.or_corrupt(scan.step(&tree, &mut self.rows)) {
+                    self.source = Source::Near;
+                }
+                Step::Leaf
+            }
         };
         // Rows that were found a while ago are looked up again one by one where it matters that
         // they are still there: what VACUUM has taken away nobody can see.

@@ -1,7 +1,7 @@
 //! Strategy numbers of the operator classes.
 
 /// The highest strategy number.
-pub const STRATEGIES: u16 = 5;
+pub const STRATEGIES: u16 = 7;
 /// `fp <@ ball`.
 pub const WITHIN: u16 = 1;
 /// `a ~= b`: near-duplicates by convention or, for balls, each centre within the other ball.
@@ -12,3 +12,7 @@ pub const EQUAL: u16 = 3;
 pub const DISTANCE: u16 = 4;
 /// `a && b`: sets that have an element in common.
 pub const OVERLAP: u16 = 5;
+/// `ORDER BY a <#|> b`: the distance, with rows without a value first.
+pub const DISTANCE_NULLS_FIRST: u16 = 6;
+/// `a @> b`: a set that has all elements of another one.
+pub const CONTAINS: u16 = 7;

@@ -7,7 +7,7 @@
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::strategies::{DISTANCE, EQUAL, NEAR, OVERLAP, WITHIN};
+use super::strategies::{CONTAINS, DISTANCE, DISTANCE_NULLS_FIRST, EQUAL, NEAR, OVERLAP, WITHIN};
 use neardup_pg::catalog::{family_operators, operator_class, operator_result};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
@@ -171,9 +171,9 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
                     pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID
                 ))
             }
-            (Metric::Hamming { .. }, NEAR | EQUAL | DISTANCE)
+            (Metric::Hamming { .. }, NEAR | EQUAL | DISTANCE | DISTANCE_NULLS_FIRST)
             | (Metric::Jaccard(()), NEAR | EQUAL)
-            | (Metric::Overlap, OVERLAP | EQUAL) => Some(same),
+            | (Metric::Overlap, OVERLAP | CONTAINS | EQUAL) => Some(same),
             _ => None,
         },
     };
@@ -181,7 +181,7 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
         return Some("operator class has an operator with an unknown strategy number");
     };
     let (purpose, expected) = match strategy {
-        DISTANCE => (pg_sys::AMOP_ORDER, pg_sys::INT4OID),
+        DISTANCE | DISTANCE_NULLS_FIRST => (pg_sys::AMOP_ORDER, pg_sys::INT4OID),
         _ => (pg_sys::AMOP_SEARCH, pg_sys::BOOLOID),
     };
     let result = operator_result(form.amopopr);

@@ -1,17 +1,23 @@
-//! Bounds that callers of functions over whole tables pass: `radius` or `similarity`.
+//! Bounds of near-duplicates: `radius` or `similarity`.
+//!
+//! Callers of functions over whole tables pass one, or leave it to the index.
 //!
 //! A caller names the bound. Its meaning never follows from the type of a number, because drivers
 //! choose that type: psycopg sends smallint for 1, others leave it to the server.
+use core::fmt;
+
+use neardup_blocktree::metric::UsualBound;
 use neardup_sketch::minhash_fingerprint;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::estimate::Estimate;
-use crate::am::index::{Index, metric_of, words_of};
+use crate::am::index::{Index, bound_of, metric_of, words_of};
 use crate::am::keys::{require_distances, with_words};
 use crate::types::signature;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::rel::Rel;
 
 /// Bound of near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,14 +36,17 @@ impl Bound {
         let similarity =
             (!call.is_null(similarity)).then(|| Self::from_similarity(call.float8(similarity)));
         match (radius, similarity) {
-            (Some(_), Some(_)) => one_of_two("Both are given."),
+            (Some(_), Some(_)) => refuse_both(),
             _ => radius.or(similarity),
         }
     }
 
-    /// Reads the same arguments. Raises an error if both are NULL.
-    pub fn required(call: &Call, positions: [usize; 2]) -> Self {
-        Self::read(call, positions).unwrap_or_else(|| one_of_two("Neither is given."))
+    /// The bound that an index was built for. The index is on values with distances.
+    pub fn of_index(index: Rel) -> Self {
+        match bound_of(index).expect("values with distances have a bound") {
+            UsualBound::Radius(radius) => Bound::Radius(radius),
+            UsualBound::Similarity(similarity) => Bound::Similarity(similarity),
+        }
     }
 
     /// A radius. Raises an error if it is negative.
@@ -63,6 +72,62 @@ impl Bound {
             )),
             _ => error,
         }
+        .raise()
+    }
+}
+
+impl Bound {
+    /// The bound as an argument, with the sign between its name and its value.
+    pub fn argument(self, sign: &str) -> String {
+        match self {
+            Bound::Radius(radius) => format!("radius{sign}{radius}"),
+            Bound::Similarity(similarity) => format!("similarity{sign}{similarity}"),
+        }
+    }
+}
+
+/// The bound in prose: `radius 6`.
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.argument(" "))
+    }
+}
+
+/// Bounds that several indexes of one table were built for.
+pub struct IndexBounds(Vec<(String, Bound)>);
+
+impl IndexBounds {
+    /// The bounds of these indexes.
+    pub fn new<'a>(indexes: impl IntoIterator<Item = Rel<'a>>) -> Self {
+        let bound = |index: Rel| (index.shown(), Bound::of_index(index));
+        IndexBounds(indexes.into_iter().map(bound).collect())
+    }
+
+    /// Returns whether all bounds are equal.
+    pub fn agree(&self) -> bool {
+        self.0.windows(2).all(|pair| pair[0].1 == pair[1].1)
+    }
+
+    /// The bound of the first index as an argument.
+    pub fn example(&self, sign: &str) -> String {
+        (self.0.first()).map_or_else(String::new, |(_, bound)| bound.argument(sign))
+    }
+
+    /// The bounds with the names of their indexes, for messages.
+    pub fn list(&self) -> String {
+        let shown = |(name, bound): &(String, Bound)| format!("\"{name}\" has {bound}");
+        let all: Vec<String> = self.0.iter().map(shown).collect();
+        all.join(", ")
+    }
+
+    /// Raises error 42P08: a bound is needed, because those of the indexes differ.
+    pub fn refuse(&self, table: &str, hint: &str) -> ! {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
+            format!("the neardup indexes of table \"{table}\" have different bounds"),
+        )
+        .detail(format!("Index {}.", self.list()))
+        .hint(hint)
         .raise()
     }
 }
@@ -95,11 +160,13 @@ pub struct SignatureBound {
 }
 
 impl SearchBound {
-    /// The bound of a search in an index. `function` is the extension's function being called.
-    /// Raises an error if the index is on values without distances, or has no such bound.
-    pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Bound) -> Self {
+    /// The bound of a search in an index: the one that the caller passes, or that of the index.
+    /// `function` is the extension's function being called. Raises an error if the index is on
+    /// values without distances, or has no such bound.
+    pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);
+        let bound = bound.unwrap_or_else(|| Bound::of_index(index));
         if let Some(bands) = metric_of(index).bands() {
             return Self::Signatures(SignatureBound::new(relations, bound, bands.hashes()));
         }
@@ -181,9 +248,9 @@ pub fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-fn one_of_two(which: &str) -> ! {
+fn refuse_both() -> ! {
     UserError::invalid_parameter("pass either radius or similarity")
-        .detail(which)
+        .detail("Both are given.")
         .hint(
             "Fingerprints have a radius, such as radius => 6. Signatures, and fingerprints that \
              minhash64 or minhash128 made, have a similarity, such as similarity => 0.8.",
@@ -204,6 +271,6 @@ fn refuse_radius(relations: &LockedIndex) -> ! {
 fn refuse_similarity(values: &str, why: &str) -> ! {
     UserError::invalid_parameter(format!("similarity is undefined for {values}"))
         .detail(why)
-        .hint("Pass a number of bits instead, such as radius => 3.")
+        .hint("Pass a number of bits instead, such as radius => 6.")
         .raise()
 }

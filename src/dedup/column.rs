@@ -38,9 +38,10 @@ pub struct Column {
 
 impl Column {
     /// Opens a table for reading the named column or, without a name, the only one of a type of
-    /// fingerprints. Returns `None` if the caller means a column of signatures: the named column,
-    /// or any unless the bound is a radius and the table has fingerprints. Raises an error unless
-    /// the caller may see it. The function called is needed to find the extension's types.
+    /// fingerprints. Returns `None` if an index has to say what the caller means: if there is no
+    /// such column, or if there are signatures, unless the bound is a radius. Raises an error
+    /// unless
+    /// the caller may see the column. The function called is needed to find the extension's types.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
@@ -67,15 +68,8 @@ impl Column {
             .collect();
         let (number, words) = match found[..] {
             [one] => one,
-            [] if has_signatures => return None,
-            [] => no_column(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                "the table has no such column of fingerprints".to_owned(),
-            ),
-            _ => no_column(
-                PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,
-                "the table has several columns of fingerprints".to_owned(),
-            ),
+            [] => return None,
+            _ => several_columns(),
         };
         acl::check_columns(table, &[number]);
         let estimate = Estimate::of_column(function, table, number);
@@ -213,12 +207,12 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
     metric.is_hamming().then(|| metric.words())
 }
 
-/// 42703 and the like: no column to take fingerprints from.
-fn no_column(code: PgSqlErrorCode, message: String) -> ! {
-    UserError::new(code, message)
-        .hint(
-            "Name a column of type fingerprint, fingerprint128, fingerprint256 or bigint \
-                   as column_name.",
-        )
-        .raise()
+/// Error 42702: several columns to take fingerprints from.
+fn several_columns() -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,
+        "the table has several columns of fingerprints",
+    )
+    .hint("Name one of them as column_name.")
+    .raise()
 }

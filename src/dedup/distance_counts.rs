@@ -3,6 +3,8 @@ use std::collections::BinaryHeap;
 
 use neardup_blocktree::key::Tid;
 
+use super::sampled_pairs::SampledPairs;
+
 /// Characters of the longest bar.
 const LONGEST_BAR: f64 = 40.0;
 
@@ -53,9 +55,9 @@ impl<T: Ord> BottomKSample<T> {
 
 /// Pairs by distance.
 pub struct Counts {
-    /// Number of pairs that each counted one stands for.
-    pub weight: f64,
     rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
+    /// Sample of rows, unless all pairs are counted.
+    sample: Option<SampledPairs>,
 }
 
 impl Counts {
@@ -63,9 +65,22 @@ impl Counts {
     pub fn new(most: u32, examples: usize) -> Self {
         let none = |_| (0, BottomKSample::new(examples));
         Counts {
-            weight: 1.0,
             rings: (0..=most).map(none).collect(),
+            sample: None,
         }
+    }
+
+    /// From now on each pair comes once for each of its rows that is in a sample.
+    pub fn begin_sample(&mut self, sampled_rows: usize, rows: f64) {
+        self.sample = Some(SampledPairs::new(sampled_rows, rows, self.rings.len()));
+    }
+
+    /// Counts a pair of a row of the sample, by the row's number.
+    pub fn add_sampled(&mut self, row: usize, pair: [Tid; 2], distance: u32) {
+        if let Some(sample) = &mut self.sample {
+            sample.add(row, distance);
+        }
+        self.add(pair[0], pair[1], distance);
     }
 
     /// The greatest distance.
@@ -87,7 +102,12 @@ impl Counts {
 
     /// One line a distance.
     pub fn lines(self) -> Vec<Line> {
-        let pairs = |count: u64| (count as f64 * self.weight).round();
+        let weight = self.sample.as_ref().map_or(1.0, SampledPairs::weight);
+        let pairs = |count: u64| (count as f64 * weight).round();
+        let margin = |distance| {
+            let sample = self.sample.as_ref();
+            sample.map_or(0, |sample| sample.margin(distance).ceil() as i64)
+        };
         let most = self
             .rings
             .iter()
@@ -101,6 +121,7 @@ impl Counts {
                 Line {
                     distance,
                     pairs: pairs(count) as i64,
+                    margin: margin(distance),
                     bar: "#".repeat((LONGEST_BAR * share).round() as usize),
                     shown: shown.into_vec(),
                 }
@@ -113,6 +134,8 @@ impl Counts {
 pub struct Line {
     pub distance: u32,
     pub pairs: i64,
+    /// Half of the 95 % confidence interval of `pairs`. 0 if all pairs were counted.
+    pub margin: i64,
     /// Its share of the highest count, on a logarithmic scale.
     pub bar: String,
     pub shown: Vec<(Tid, Tid)>,

@@ -133,6 +133,7 @@ impl SetReturning for Rings {
             SearchBound::Signatures(_) => [None, Some(float8(similarity_of_line(line.distance)))],
         });
         columns.push(Some(pg_sys::Datum::from(line.pairs)));
+        columns.push(Some(pg_sys::Datum::from(line.margin)));
         columns.push(Some(neardup_pg::varlena::build(&[line.bar.as_bytes()])));
         columns.push(Some(tid_array(&a)));
         columns.push(Some(tid_array(&b)));
@@ -162,7 +163,7 @@ fn count_index(
         true => DEFAULT_SIMILARITY,
         false => DEFAULT_RADIUS,
     });
-    let bound = SearchBound::new(function, &relations, bound);
+    let bound = SearchBound::new(function, &relations, Some(bound));
     if let Some(filter) = &arguments.filter {
         filter.check(relations.table());
     }

@@ -8,7 +8,7 @@ use core::ffi::CStr;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::Bound;
-use super::source::find_index;
+use super::source::find_bounded_index;
 use crate::am::keys::require_distances;
 use neardup_pg::caller_sql::Expression;
 use neardup_pg::catalog;
@@ -75,9 +75,9 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         }
         let key_type = KeyType::of(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        let bound = Bound::required(call, [RADIUS, SIMILARITY]);
+        let bound = Bound::read(call, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));
-        let index = find_index(own, call.oid(RELATION), column.as_deref(), Some(bound));
+        let index = find_bounded_index(own, call.oid(RELATION), column.as_deref(), bound);
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         let expression = key_of_rows(relations.table(), expression, key_type);

@@ -20,6 +20,6 @@ pub fn too_many() -> ! {
         "too many near-duplicates",
     )
     .detail("There are more than 4294967294 rows that have some.")
-    .hint("Use a smaller distance, or a partial index.")
+    .hint("Use a smaller radius, or a partial index.")
     .raise()
 }

@@ -27,6 +27,8 @@ pub struct Progress {
     phase: Cow<'static, str>,
     unit: &'static str,
     total: f64,
+    /// True if `total` is an estimate.
+    is_estimate: bool,
     /// The part under way, where the phase has parts.
     part: Option<Part>,
     done: u64,
@@ -36,9 +38,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins a phase of about `total` units.
+    /// Begins a phase of `total` units.
     pub fn new(phase: impl Into<Cow<'static, str>>, unit: &'static str, total: f64) -> Self {
-        Self::begin(phase.into(), unit, total, None)
+        Self::begin(phase.into(), unit, (total, false), None)
+    }
+
+    /// Begins a phase of about `total` units.
+    pub fn estimated(phase: &'static str, unit: &'static str, total: f64) -> Self {
+        Self::begin(phase.into(), unit, (total, true), None)
     }
 
     /// Begins the first of several parts of a phase of about `total` units in all.
@@ -52,15 +59,21 @@ impl Progress {
             number: 1,
             of: parts,
         };
-        Self::begin(phase.into(), unit, total, Some(part))
+        Self::begin(phase.into(), unit, (total, true), Some(part))
     }
 
-    fn begin(phase: Cow<'static, str>, unit: &'static str, total: f64, part: Option<Part>) -> Self {
+    fn begin(
+        phase: Cow<'static, str>,
+        unit: &'static str,
+        (total, is_estimate): (f64, bool),
+        part: Option<Part>,
+    ) -> Self {
         let progress = Progress {
             on: settings::progress() && !backend::is_parallel_worker(),
             phase,
             unit,
             total,
+            is_estimate,
             part,
             done: 0,
             next_check: STEPS,
@@ -96,6 +109,18 @@ impl Progress {
         self.reach(done);
     }
 
+    /// Tells that the phase is over. A phase that ends early, or by an error, never tells it.
+    pub fn finish(&mut self) {
+        (self.total, self.is_estimate) = (self.done as f64, false);
+        if let Some(part) = &mut self.part {
+            part.number = part.of;
+        }
+        if self.done > 0 {
+            self.tell();
+        }
+        self.on = false;
+    }
+
     fn check(&mut self) {
         let now = Instant::now();
         if now >= self.next {
@@ -106,13 +131,14 @@ impl Progress {
 
     fn tell(&self) {
         if self.on {
-            // An estimate may be too low.
+            // An estimate can be too low.
             let total = self.total.max(self.done as f64);
+            let about = if self.is_estimate { "about " } else { "" };
             let part = (self.part.as_ref()).map_or(String::new(), |part| {
                 format!(", {} {} of {}", part.name, part.number, part.of)
             });
             notice(format!(
-                "neardup: {}: {} of {total:.0} {}{part}",
+                "neardup: {}: {} of {about}{total:.0} {}{part}",
                 self.phase, self.done, self.unit
             ));
         }

@@ -35,7 +35,8 @@ impl Wanted {
             return Wanted::None;
         };
         // An entry leads to a row's version under another address, if it was updated in place.
-        let mut progress = Progress::new("applying the filter", "rows", index.rows());
+        let mut progress =
+            Progress::estimated("applying the filter", "rows", index.estimated_rows());
         let mut entries = all_entries(index, files);
         let mut rows = HeapFetch::new(relations.table());
         let mut wanted = TidList::new();
@@ -46,6 +47,7 @@ impl Wanted {
                 wanted.push(files, entry);
             }
         });
+        progress.finish();
         Self::of(&mut wanted, files)
     }
 

@@ -66,9 +66,9 @@ pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     if sample.is_empty() {
         return counts;
     }
-    // The share of visible rows is that of the sample. Each pair has two ends.
+    // The share of visible rows is that of the sample.
     let visible = all as f64 * sample.len() as f64 / chosen_count as f64;
-    counts.weight = visible / sample.len() as f64 / 2.0;
+    counts.begin_sample(sample.len(), visible);
     for_each_batch(&mut |keys, entries| {
         compare_batch(comparison, nearness, &sample, (keys, entries), &mut counts);
         pgrx::check_for_interrupts!();
@@ -89,7 +89,7 @@ fn compare_batch<C: RowComparison<N>, const N: usize>(
     // The rows of the batch. `None` before a row is fetched.
     let mut rows: Vec<Option<FoundRow<C::Row>>> = Vec::new();
     rows.resize_with(keys.len(), || None);
-    for one in sample {
+    for (number, one) in sample.iter().enumerate() {
         found.clear();
         let Nearness {
             radius,
@@ -104,7 +104,7 @@ fn compare_batch<C: RowComparison<N>, const N: usize>(
             if let Some((address, row)) = other
                 && let Some(line) = comparison.line([&one.key, &keys[i]], [&one.row, row])
             {
-                counts.add(one.address, *address, line);
+                counts.add_sampled(number, [one.address, *address], line);
             }
         }
     }

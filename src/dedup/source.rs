@@ -6,13 +6,16 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bound::Bound;
+use super::bound::{Bound, IndexBounds};
 use crate::am::index::metric_of;
 use crate::am::keys::{Layout, is_on_signatures};
+use crate::am::suggestion::key_for;
 use crate::planner::catalog::catalog;
 use crate::types::signature::similarity;
 use neardup_pg::acl;
-use neardup_pg::catalog::{base_type, qualified_relation, quoted, relation_kind, relation_name};
+use neardup_pg::catalog::{
+    base_type, is_text, qualified_relation, quoted, relation_kind, relation_name,
+};
 use neardup_pg::errors::{UserError, UserNotice};
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
@@ -30,6 +33,44 @@ pub fn find_index(
     column: Option<&CStr>,
     bound: Option<Bound>,
 ) -> pg_sys::Oid {
+    find(
+        function,
+        relation,
+        column,
+        Wanted {
+            bound,
+            agreed: false,
+        },
+    )
+}
+
+/// Returns the same. Without a bound the search takes that of the index, so raises an error if
+/// several indexes that the caller may mean have different bounds.
+pub fn find_bounded_index(
+    function: pg_sys::Oid,
+    relation: pg_sys::Oid,
+    column: Option<&CStr>,
+    bound: Option<Bound>,
+) -> pg_sys::Oid {
+    let agreed = bound.is_none();
+    find(function, relation, column, Wanted { bound, agreed })
+}
+
+/// Bound by which an index is chosen.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// The caller's.
+    bound: Option<Bound>,
+    /// All indexes that the caller may mean must have the same bound.
+    agreed: bool,
+}
+
+fn find(
+    function: pg_sys::Oid,
+    relation: pg_sys::Oid,
+    column: Option<&CStr>,
+    wanted: Wanted,
+) -> pg_sys::Oid {
     match relation_kind(relation) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => (),
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
@@ -44,7 +85,7 @@ pub fn find_index(
     }
     let table = open_table(relation);
     let candidates = candidates(table.rel());
-    let chosen = choose(table.rel(), &candidates, column, bound, function);
+    let chosen = choose(table.rel(), &candidates, column, wanted, function);
     if (candidates.iter()).any(|one| one.oid == chosen && !one.scope.is_empty()) {
         tell_scope(table.rel(), chosen);
     }
@@ -142,10 +183,10 @@ fn choose(
     table: Rel,
     all: &[Candidate],
     name: Option<&CStr>,
-    bound: Option<Bound>,
+    wanted: Wanted,
     function: pg_sys::Oid,
 ) -> pg_sys::Oid {
-    let oid = table.oid();
+    let (oid, bound) = (table.oid(), wanted.bound);
     let column = name.map(|name| {
         let number = table.column_number(name);
         number.unwrap_or_else(|| no_column(oid, name))
@@ -154,12 +195,24 @@ fn choose(
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
     // If there are only signatures, the caller of this function refuses a radius.
-    let wanted = match bound {
+    let signatures = match bound {
         Some(Bound::Radius(_)) => fitting.iter().all(|one| one.signatures),
         Some(Bound::Similarity(_)) | None => fitting.iter().any(|one| one.signatures),
     };
-    fitting.retain(|one| one.signatures == wanted);
     let usable = |one: &&&Candidate| one.valid && !one.partial;
+    if wanted.agreed {
+        let usable: Vec<&Candidate> = fitting.iter().filter(usable).copied().collect();
+        if usable
+            .iter()
+            .any(|one| one.signatures != usable[0].signatures)
+        {
+            let why = "They are on fingerprints and on signatures.";
+            let hint = "Pass a radius for fingerprints or a similarity for signatures, or choose \
+                        by column_name => '...'.";
+            several(oid, &usable, why, hint);
+        }
+    }
+    fitting.retain(|one| one.signatures == signatures);
     let usable: Vec<&Candidate> = fitting.iter().filter(usable).copied().collect();
     let none = |only| no_index(table, only, column, bound, function);
     let Some(first) = usable.first() else {
@@ -171,17 +224,14 @@ fn choose(
     }
     match usable[..] {
         [one] => one.oid,
-        _ => choose_on_column(oid, usable, bound),
+        _ => choose_on_column(table, usable, wanted),
     }
 }
 
 /// Returns the index that the caller means among several usable ones on the same columns.
-fn choose_on_column(
-    table: pg_sys::Oid,
-    usable: Vec<&Candidate>,
-    bound: Option<Bound>,
-) -> pg_sys::Oid {
+fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
     const HINT: &str = "Name the index instead of the table.";
+    let oid = table.oid();
     // The name of the table means all of its rows, so an index without a scope is preferred.
     let whole: Vec<&Candidate> = (usable.iter().copied())
         .filter(|one| one.scope.is_empty())
@@ -191,10 +241,13 @@ fn choose_on_column(
     let answers = match whole[..] {
         [_, ..] => whole,
         [] if usable.iter().all(is_alike) => usable,
-        [] => several(table, &usable, "They differ in the columns in front.", HINT),
+        [] => several(oid, &usable, "They differ in the columns in front.", HINT),
     };
     if let [one] = answers[..] {
         return one.oid;
+    }
+    if wanted.agreed {
+        require_one_bound(table, &answers);
     }
     // An index on the column itself is preferred to one on an expression of it, such as a ball. All
     // indexes on the column give the same answer.
@@ -202,11 +255,25 @@ fn choose_on_column(
         .filter(|one| one.plain != 0)
         .collect();
     match on_column[..] {
-        [] => several(table, &answers, "They are on different expressions.", HINT),
+        [] => several(oid, &answers, "They are on different expressions.", HINT),
         [one] => one.oid,
         [first, ..] if !first.signatures => first.oid,
-        _ => made_for(&on_column, bound),
+        _ => made_for(&on_column, wanted.bound),
     }
+}
+
+/// Raises an error if indexes have different bounds.
+fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
+    let opened: Vec<OpenRelation> = (indexes.iter())
+        .map(|one| OpenRelation::index(one.oid, pg_sys::AccessShareLock))
+        .collect();
+    let bounds = IndexBounds::new(opened.iter().map(OpenRelation::rel));
+    if bounds.agree() {
+        return;
+    }
+    let example = bounds.example(" => ");
+    let hint = format!("Pass a bound, such as {example}, or name an index instead of the table.");
+    bounds.refuse(&table.shown(), &hint)
 }
 
 /// Of indexes on signatures the one that guarantees a similarity with the fewest candidates, or if
@@ -314,24 +381,29 @@ fn statement(
         oid != pg_sys::INT8OID
             && searched.is_some_and(|searched| searched.metric.is_hamming() || has_signatures)
     };
-    let wanted = table.attributes().find(|one| match column {
-        Some(number) => one.attnum == number,
-        None => indexable(one.atttypid),
-    });
-    let key = match wanted {
-        Some(one) => {
-            let name = quoted(&table.column_name(one.attnum));
-            let class = match base_type(one.atttypid) {
-                pg_sys::INT8OID => " bigint_hamming_ops",
-                _ => "",
-            };
-            format!("{}{class}", String::from_utf8_lossy(&name))
-        }
-        None => "...".to_owned(),
+    let attributes = || table.attributes();
+    let wanted = match column {
+        Some(number) => attributes().find(|one| one.attnum == number),
+        None => (attributes().find(|one| indexable(one.atttypid)))
+            .or_else(|| only(attributes().filter(|one| is_text(base_type(one.atttypid))))),
     };
+    let key = wanted.and_then(|one| {
+        let name = quoted(&table.column_name(one.attnum));
+        let name = String::from_utf8_lossy(&name).into_owned();
+        match indexable(one.atttypid) {
+            true => Some(name),
+            false => key_for(&name, one.atttypid),
+        }
+    });
+    let key = key.unwrap_or_else(|| "...".to_owned());
     let table = table.qualified_name();
     let table = String::from_utf8_lossy(&table);
     format!("CREATE INDEX ON {table} USING neardup ({key});")
+}
+
+/// The only item of an iterator; `None` if it has none or several.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
 }
 
 fn refuse_partitioned(table: pg_sys::Oid) -> ! {
@@ -380,6 +452,6 @@ fn instead_of(relation: pg_sys::Oid) -> String {
     let name = String::from_utf8_lossy(&name);
     format!(
         "A join by <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
-         a.fp <~> b.fp <= 3 AND a.id < b.id; neardup_components makes groups of its pairs."
+         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes groups of its pairs."
     )
 }

@@ -183,7 +183,11 @@ pub fn check_fingerprints<const N: usize>(
     }
     // Against pairs by chance no index helps.
     let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
-        make_index(relations, &format!("distance = {}", plan.radius))
+        let radius = plan.radius;
+        make_index(
+            relations,
+            &format!("radius = {radius}, blocks = {}", radius + 1),
+        )
     } else {
         "Take a smaller radius".to_owned()
     };

@@ -1,4 +1,4 @@
-//! The aggregates `simhash_agg(text, real)` and `simhash128_agg(text, real)`: fingerprints of
+//! The aggregates `simhash_agg(text, float8)` and `simhash128_agg(text, float8)`: fingerprints of
 //! features in rows.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
@@ -24,7 +24,8 @@ where
         };
     }
     let state = state.unwrap_or_else(|| GroupWords::new(call));
-    let (feature, weight) = (call.utf8(1), call.float4(2));
+    // Rounded, because the sums are exact for weights of this precision only.
+    let (feature, weight) = (call.utf8(1), call.float8(2) as f32);
     let mut accumulator = ExactAccumulator::<W, _>::new(&mut *state);
     if let Err(error) = accumulator.add_feature(0, feature.as_bytes(), weight.into()) {
         bad_weight("The weight of a feature", error).raise();

@@ -1,12 +1,12 @@
 //! The aggregate `neardup_common_features`: the features that many documents share, as a set for
 //! the parameter `without` of fingerprints.
 use neardup_sketch::Sketcher;
-use neardup_sketch::common_features::CommonFeatureCollector;
+use neardup_sketch::common_features::{CommonFeatureCollector, Sampled};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
 use neardup_pg::aggregate::GroupWords;
-use neardup_pg::errors::UserError;
+use neardup_pg::errors::{UserError, UserNotice};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
@@ -100,7 +100,24 @@ fn finish(call: &mut Call) -> Datum {
         return call.return_null();
     };
     let collector = CommonFeatureCollector::resume(state);
+    if let Some(sampled) = collector.sampled() {
+        tell_sample(sampled);
+    }
     varlena::build(&[&collector.finish(&mut check_interrupts)])
+}
+
+/// Tells the user that the set is that of a sample.
+fn tell_sample(Sampled { documents, one_of }: Sampled) {
+    UserNotice {
+        message: format!(
+            "neardup_common_features counted a sample of {documents} documents, one of {one_of}"
+        ),
+        detail: "The features of all documents take more than a quarter of maintenance_work_mem. \
+                 A feature whose share is near the limit can be missing or too many."
+            .to_owned(),
+        hint: "Set maintenance_work_mem higher to count all documents.".to_owned(),
+    }
+    .report();
 }
 
 export! {

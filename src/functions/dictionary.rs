@@ -196,9 +196,9 @@ fn warn_of_other_servers() {
         other.to_string_lossy()
     ))
     .hint(
-        "Compare neardup_settings_digest() on all servers. Then set neardup.jieba_words_hash to \
-         neardup_jieba_words_hash() for the database on each, which ends this warning: sessions \
-         that find other words are warned of those.",
+        "Compare neardup_expert_settings_digest() on all servers. Then set \
+         neardup.jieba_words_hash to neardup_jieba_words_hash() for the database on each, which \
+         ends this warning: sessions that find other words are warned of those.",
     )
     .warn();
 }

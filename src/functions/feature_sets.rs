@@ -1,5 +1,6 @@
-//! Functions of sets of common features: `neardup_feature_set_info(feature_set)`,
-//! `neardup_feature_set_contains(feature_set, hash)`, `neardup_text_without(body, without, html)`.
+//! Functions of sets of common features: `neardup_expert_feature_set_info(feature_set)`,
+//! `neardup_expert_feature_set_contains(feature_set, hash)`, `neardup_text_without(body, without,
+//! html)`.
 use std::rc::Rc;
 
 use neardup_sketch::common_features::{FeatureSet, REMAINDER_SEPARATOR};
@@ -34,7 +35,7 @@ pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
     })
 }
 
-/// `neardup_feature_set_info(feature_set)`: the number of features, and how they were made.
+/// `neardup_expert_feature_set_info(feature_set)`: the number of features, and how they were made.
 fn info(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     let options = set.options();
@@ -48,7 +49,7 @@ fn info(call: &mut Call) -> Datum {
     ])
 }
 
-/// `neardup_feature_set_contains(feature_set, hash)`.
+/// `neardup_expert_feature_set_contains(feature_set, hash)`.
 fn contains(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
@@ -68,7 +69,7 @@ fn text_without(call: &mut Call) -> Datum {
 }
 
 export! {
-    guarded "neardup_feature_set_info" => info;
-    guarded "neardup_feature_set_contains" => contains;
+    guarded "neardup_expert_feature_set_info" => info;
+    guarded "neardup_expert_feature_set_contains" => contains;
     guarded "neardup_text_without" => text_without;
 }

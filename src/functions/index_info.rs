@@ -1,17 +1,20 @@
-//! `neardup_index_info` and `neardup_index_statistics`: size of an index, and how evenly its keys
-//! are spread.
+//! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and how
+//! evenly its keys are spread.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::info::{Info, LargestBucket};
 use neardup_blocktree::key::Key;
+use neardup_blocktree::metric::UsualBound;
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::{probed_bits, probed_radius};
 use pgrx::pg_sys;
 
-use crate::am::index::{Index, words_of};
+use crate::am::index::{Index, bound_of, words_of};
 use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
+use crate::am::layout_change::next_layout;
+use crate::am::options::BuildOptions;
 use crate::types::signature::similarity;
 use neardup_pg::acl;
 use neardup_pg::compat::OldSnapshotCheck;
@@ -22,16 +25,16 @@ use neardup_pg::varlena;
 
 export! {
     guarded "neardup_index_info" => index_info;
-    guarded "neardup_index_statistics" => index_statistics;
+    guarded "neardup_expert_index_statistics" => index_statistics;
 }
 
-/// `neardup_index_info(index)`: guarantee, size and load of an index, for its users.
+/// `neardup_index_info(index)`: radius, layout, size and load of an index, for its users.
 fn index_info(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.info.to_vec())
 }
 
-/// `neardup_index_statistics(index)`: parameters of an index, its pages by kind, and its largest
-/// bucket, for experts.
+/// `neardup_expert_index_statistics(index)`: parameters of an index, its pages by kind, and its
+/// largest bucket, for experts.
 fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
@@ -45,7 +48,10 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     let relations = LockedIndex::open(index, lock);
     let measured = with_words!(words_of(relations.index()), N => {
         let opened = open_for_one_pass::<N>(&relations, OldSnapshotCheck::NONE);
-        measure(&opened, acl::owns_table_of(index))
+        let options = BuildOptions::of(relations.index());
+        let after_reindex =
+            |rows| next_layout(relations.table(), &opened, &options, rows).map(|it| it.to_string());
+        measure(&opened, acl::owns_table_of(index), after_reindex)
     });
     call.return_record(&columns(&measured))
 }
@@ -55,13 +61,17 @@ type ColumnValue = Option<pg_sys::Datum>;
 
 /// Columns of the two functions, in the order of the SQL script.
 struct Measured {
-    info: [ColumnValue; 13],
-    statistics: [ColumnValue; 15],
+    info: [ColumnValue; 17],
+    statistics: [ColumnValue; 14],
 }
 
 /// Reads the index and fills in the columns; those that show bits of fingerprints are NULL unless
-/// `with_bits`.
-fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
+/// `with_bits`. `after_reindex` describes the next layout for a number of rows.
+fn measure<const N: usize>(
+    index: &Index<N>,
+    with_bits: bool,
+    after_reindex: impl FnOnce(f64) -> Option<String>,
+) -> Measured {
     let layout = &index.block_layout;
     let info = index.or_corrupt(index.tree().measure(layout));
     let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
@@ -75,18 +85,18 @@ fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
-    // A search within a scope is planned by the rows of that scope.
-    let widest_probe = match index.layout.scope_columns {
-        0 if index.metric.is_hamming() => probed_radius(layout, info.rows as f64).and_then(integer),
-        _ => None,
-    };
-    let similarity = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
+    let guaranteed = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
+    let [radius, similarity] = usual_bound(index);
     Measured {
         info: [
+            radius,
+            similarity,
             of_bits(integer(layout.distance())),
-            similarity.map(|similarity| pg_sys::Datum::from(similarity.to_bits())),
-            of_bits(widest_probe),
+            guaranteed.map(float8),
+            probed_radius_column(index, info.rows),
+            of_bits(integer(layout.blocks().len() as u32)),
             integer(layout.tables().len() as u32),
+            after_reindex(info.rows as f64).map(|text| varlena::build(&[text.as_bytes()])),
             bigint(info.rows),
             bigint(info.null_rows),
             bigint(pages),
@@ -100,7 +110,6 @@ fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
         statistics: [
             of_bits(integer(layout.bits())),
             integer(index.layout.scope_columns as u32),
-            of_bits(integer(layout.blocks().len() as u32)),
             integer(leading.min().unwrap_or(0)),
             of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
             of_values(Bands::count).and_then(|bands| integer(bands as u32)),
@@ -114,6 +123,26 @@ fn measure<const N: usize>(index: &Index<N>, with_bits: bool) -> Measured {
             mask,
             bits,
         ],
+    }
+}
+
+fn float8(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(value.to_bits())
+}
+
+/// Column `probed_radius`: NULL behind scope columns, because the rows of its scope plan a search.
+fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
+    let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
+    let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));
+    probed.flatten().and_then(integer)
+}
+
+/// Columns `radius` and `similarity`. At most one of them is not NULL.
+fn usual_bound<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
+    match bound_of(index.relation()) {
+        Some(UsualBound::Radius(radius)) => [integer(radius), None],
+        Some(UsualBound::Similarity(similarity)) => [None, Some(float8(similarity))],
+        None => [None, None],
     }
 }
 

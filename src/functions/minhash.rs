@@ -5,9 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use neardup_sketch::Sketcher;
-use neardup_sketch::minhash::{
-    self, HashFamily, HashFamilyCache, Scheme, SignatureBuilder, super_shingles,
-};
+use neardup_sketch::minhash::{self, HashFamily, HashFamilyCache, Scheme, SignatureBuilder};
 use neardup_sketch::options::NamedOption;
 use pgrx::pg_sys::Datum;
 
@@ -191,21 +189,6 @@ fn from_values(call: &mut Call) -> Datum {
     signature(&family, &values)
 }
 
-/// `minhash_super_shingles(signature, groups)`: a hash of each group of positions, as bigint[].
-fn super_shingles_of(call: &mut Call) -> Datum {
-    let (signature, groups) = (Signature::argument(call, 0), call.int4(1));
-    let most = signature.values.len();
-    if !(1..=most as i32).contains(&groups) {
-        UserError::invalid_parameter(format!("groups {groups} is out of range"))
-            .detail(format!(
-                "A signature of {most} values is cut into 1 to {most} groups."
-            ))
-            .raise();
-    }
-    let hashes = super_shingles(signature.values, groups as usize);
-    bigint_array(hashes.into_iter().map(|hash| hash as i64))
-}
-
 export! {
     guarded "minhash_text" => of_text;
     guarded "minhash_features" => of_features;
@@ -214,5 +197,4 @@ export! {
     guarded "minhash_union" => union;
     guarded "minhash_values" => values;
     guarded "minhash_from_values" => from_values;
-    guarded "minhash_super_shingles" => super_shingles_of;
 }

@@ -1,5 +1,5 @@
 //! Passages that texts share: `passages(body, length, options)`, the same without the features of a
-//! set, `passages_shared(a, b)` and `shared_passages(a, b, length, options)`.
+//! set, `passages_in_common(a, b)` and `shared_passages(a, b, length, options)`.
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::{NamedOption, Tokens};
@@ -92,7 +92,7 @@ fn of_text(call: &mut Call) -> Datum {
     hashes(&call.utf8(0), length(call, 1, &options), options, None)
 }
 
-/// `passages(body, without, length, tokens, shingle, html, accents, digits)`.
+/// `passages_without(body, without, length, tokens, shingle, html, accents, digits)`.
 fn of_text_without(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 3);
     let length = length(call, 2, &options);
@@ -120,7 +120,7 @@ fn sorted(call: &Call, n: usize, name: &str) -> Vec<i64> {
     elements
 }
 
-/// `passages_shared(a, b)`: the number of different elements that both have.
+/// `passages_in_common(a, b)`: the number of different elements that both have.
 fn count_shared(call: &mut Call) -> Datum {
     let (a, b) = (sorted(call, 0, "a"), sorted(call, 1, "b"));
     let (mut a, mut b) = (a.as_slice(), b.as_slice());
@@ -193,6 +193,6 @@ fn list(call: &mut Call) -> Datum {
 export! {
     guarded "passages_text" => of_text;
     guarded "passages_without" => of_text_without;
-    guarded "passages_shared" => count_shared;
+    guarded "passages_in_common" => count_shared;
     guarded "shared_passages" => list;
 }

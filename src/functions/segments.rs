@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::segments::{Segment, segment_hash, segments};
-use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
@@ -28,18 +27,13 @@ impl SetReturning for SegmentRows {
         };
         self.ordinal += 1;
         let part = &self.body.utf8()[segment.bytes.clone()];
-        let check = &mut check_interrupts;
-        let fingerprint = Sketcher::with_thread_local(TextOptions::SET, |sketcher| {
-            sketcher.minhash64(part, check)
-        });
-        let hash = segment_hash(part, check);
+        let hash = segment_hash(part, &mut check_interrupts);
         let place = self.body.part_of_bytes(segment.bytes);
         columns.extend([
             Some(Datum::from(self.ordinal)),
             Some(Datum::from(place.start())),
             Some(self.body.datum(&place)),
             Some(Datum::from(hash)),
-            fingerprint.map(Datum::from),
         ]);
         true
     }

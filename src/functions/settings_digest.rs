@@ -1,4 +1,5 @@
-//! `neardup_settings_digest()`: what fingerprints depend on besides the text and the options.
+//! `neardup_expert_settings_digest()`: what fingerprints depend on besides the text and the
+//! options.
 use std::sync::OnceLock;
 
 use neardup_sketch::algorithms_digest;
@@ -14,7 +15,7 @@ fn algorithms() -> u64 {
     *DIGEST.get_or_init(algorithms_digest)
 }
 
-/// `neardup_settings_digest()`.
+/// `neardup_expert_settings_digest()`.
 fn digest(_: &mut Call) -> Datum {
     let version = env!("CARGO_PKG_VERSION");
     let words = dictionary::user_words_hash().unwrap_or_else(|| "none".to_owned());
@@ -26,5 +27,5 @@ fn digest(_: &mut Call) -> Datum {
 }
 
 export! {
-    guarded "neardup_settings_digest" => digest;
+    guarded "neardup_expert_settings_digest" => digest;
 }

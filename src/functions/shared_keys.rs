@@ -1,4 +1,5 @@
-//! `neardup_keys` and `neardup_meet`: keys that near-duplicates share, for joins by equality.
+//! `neardup_keys` and `neardup_meet`, and `minhash_keys` and `minhash_meet`: keys that
+//! near-duplicates share, for joins by equality.
 //!
 //! Keys and their mathematics are those of [`neardup_blocktree::shared_keys`]. The parameters are
 //! the same for all rows of a statement, so what follows from them is kept for the next call.
@@ -15,6 +16,7 @@ use pgrx::pg_sys::Datum;
 use crate::am::minhash::scheme_hash;
 use crate::types::fingerprint::{Fingerprint, arg};
 use crate::types::signature::{Bound, Signature};
+use crate::types::text_form::AnyFingerprint;
 use crate::types::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
@@ -86,7 +88,7 @@ words! {
     4: Fingerprint256, |words| words;
 }
 
-/// The keys by the arguments from `n` on: a distance and, if there is one more, blocks.
+/// The keys by the arguments from `n` on: a radius and, if there is one more, blocks.
 #[inline]
 fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
     let parameters = (
@@ -96,17 +98,17 @@ fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKey
     kept(T::place(), parameters, || make_block_keys(parameters))
 }
 
-fn make_block_keys<const N: usize>((distance, blocks): BlockParameters) -> BlockKeys<N> {
+fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKeys<N> {
     let most = max_distance(64 * N as u32);
-    let Some(within) = u32::try_from(distance).ok().filter(|it| *it <= most) else {
-        UserError::invalid_parameter(format!("distance {distance} is out of range"))
+    let Some(within) = u32::try_from(radius).ok().filter(|it| *it <= most) else {
+        UserError::invalid_parameter(format!("radius {radius} is out of range"))
             .detail(format!(
-                "There are keys for distances from 0 to {most} of {} bits.",
+                "There are keys for radii from 0 to {most} of {} bits.",
                 64 * N
             ))
             .raise()
     };
-    // No number below zero is above a distance.
+    // No number below zero is above a radius.
     let count = blocks.map(|blocks| u32::try_from(blocks).unwrap_or(0));
     BlockKeys::new(within, count).unwrap_or_else(|error| {
         let detail = match error {
@@ -118,50 +120,63 @@ fn make_block_keys<const N: usize>((distance, blocks): BlockParameters) -> Block
             }
         };
         let blocks = blocks.map_or(String::new(), |blocks| format!(" and {blocks} blocks"));
-        UserError::invalid_parameter(format!("no keys for distance {distance}{blocks}"))
+        UserError::invalid_parameter(format!("no keys for radius {radius}{blocks}"))
             .detail(detail)
-            .hint("Leave out the blocks to have them chosen by width and distance.")
+            .hint("Leave out the blocks to have them chosen by width and radius.")
             .raise()
     })
 }
 
-/// `neardup_keys(fp, distance [, blocks])`.
+/// `neardup_keys(fp, radius [, blocks])`.
 fn keys<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 1);
     bigint_array(keys.keys(&arg::<T>(call, 0).words()))
 }
 
+/// `neardup_keys(text, distance [, blocks])`.
+fn text_keys(call: &mut Call) -> Datum {
+    fn of<const N: usize, T: Words<N>>(call: &Call, fingerprint: T) -> Datum {
+        bigint_array(block_keys::<N, T>(call, 1).keys(&fingerprint.words()))
+    }
+    match AnyFingerprint::argument(call, 0) {
+        AnyFingerprint::Bits64(fingerprint) => of(call, fingerprint),
+        AnyFingerprint::Bits128(fingerprint) => of(call, fingerprint),
+        AnyFingerprint::Bits256(fingerprint) => of(call, fingerprint),
+    }
+}
+
 /// False where `neardup_meet` is certain to be false: most pairs that a join by keys brings.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
-    let (a, b, distance) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
-    let are_apart = u32::try_from(distance).is_ok_and(|distance| a.distance(b) > distance);
+    let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
+    let are_apart = u32::try_from(radius).is_ok_and(|radius| a.distance(b) > radius);
     are_apart.then(|| Datum::from(false))
 }
 
-/// `neardup_meet(key, a, b, distance [, blocks])`.
+/// `neardup_meet(key, a, b, radius [, blocks])`.
 fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 3);
     let [a, b] = [1, 2].map(|n| arg::<T>(call, n).words());
     let met = keys.meet(call.int8(0), &a, &b).unwrap_or_else(|_| {
-        let (distance, blocks) = (keys.distance(), keys.blocks());
+        let (radius, blocks) = (keys.radius(), keys.blocks());
         refuse_key(
             format!(
-                "not of {} bits, distance {distance} and {blocks} blocks",
+                "not of {} bits, radius {radius} and {blocks} blocks",
                 T::BITS
             ),
-            "distance and blocks",
+            "neardup",
+            "radius and blocks",
         )
     });
     Datum::from(met)
 }
 
 #[cold]
-fn refuse_key(is: String, parameters: &str) -> ! {
+fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with other parameters")
         .detail(format!("It is {is}."))
         .hint(format!(
-            "Give neardup_meet the same {parameters} as neardup_keys."
+            "Give {prefix}_meet the same {parameters} as {prefix}_keys."
         ))
         .raise()
 }
@@ -211,14 +226,14 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
     })
 }
 
-/// `neardup_keys(sig, similarity [, bands])`.
+/// `minhash_keys(sig, similarity [, bands])`.
 fn signature_keys(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     let keys = band_keys(call, 1, signature.values.len());
     bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
 }
 
-/// `neardup_meet(key, a, b, similarity [, bands])`. NULL, as every condition on them, for
+/// `minhash_meet(key, a, b, similarity [, bands])`. NULL, as every condition on them, for
 /// signatures that cannot be compared.
 fn signatures_meet(call: &mut Call) -> Datum {
     let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
@@ -231,7 +246,7 @@ fn signatures_meet(call: &mut Call) -> Datum {
         };
         met.unwrap_or_else(|ForeignKey| {
             let is = format!("not one of {} bands", keys.count());
-            refuse_key(is, "similarity and bands")
+            refuse_key(is, "minhash", "similarity and bands")
         })
     });
     call.return_value(met.map(Datum::from))
@@ -246,6 +261,7 @@ export! {
     screened "fingerprint256_meet" => (are_apart::<4, Fingerprint256>, meet::<4, Fingerprint256>);
     guarded "bigint_keys" => keys::<1, Bigint>;
     screened "bigint_meet" => (are_apart::<1, Bigint>, meet::<1, Bigint>);
+    guarded "text_keys" => text_keys;
     guarded "minhash_keys" => signature_keys;
     guarded "minhash_meet" => signatures_meet;
 }

@@ -1,11 +1,14 @@
 //! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended options of an index, and their
 //! expected costs.
-use neardup_blocktree::bands::tune;
-use neardup_blocktree::block_layout::{BlockLayout, default_distance, max_distance};
+use neardup_blocktree::bands::tune::{self, Choice};
+use neardup_blocktree::block_layout::{BlockLayout, default_radius};
+use neardup_blocktree::layout_choice::{best_layout, search_cost};
 use neardup_blocktree::leaf;
 use neardup_blocktree::plan::Plan;
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
+use crate::am::minhash::options::DEFAULT_HASHES;
 use crate::types::signature::{Bound, HASHES};
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
@@ -25,7 +28,7 @@ fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
             .detail("It is a share, above 0 and at most 1.")
-            .hint("For an index on fingerprints call neardup_tune_radius(bits, distance).")
+            .hint("For an index on fingerprints call neardup_tune_radius(bits, radius).")
             .raise();
     }
     value
@@ -71,18 +74,15 @@ fn minhash(call: &mut Call) -> Datum {
         .hint("Ask for a higher similarity or a lower recall.")
         .raise()
     };
-    let mut options = match (choice.exact, hashes) {
-        (true, 128) => format!("similarity = {similarity}"),
-        (true, _) => format!("similarity = {similarity}, hashes = {hashes}"),
-        (false, 128) => format!("bands = {}, rows = {}", choice.bands, choice.rows),
-        (false, _) => {
-            format!(
-                "bands = {}, rows = {}, hashes = {hashes}",
-                choice.bands, choice.rows
-            )
-        }
-    };
-    options = format!("WITH ({options})");
+    warn_of_whole_table(&choice, similarity, recall, hashes, rows);
+    let mut options = format!("similarity = {similarity}");
+    if !choice.exact {
+        options += &format!(", bands = {}, rows = {}", choice.bands, choice.rows);
+    }
+    if hashes != DEFAULT_HASHES {
+        options += &format!(", hashes = {hashes}");
+    }
+    let options = format!("WITH ({options})");
     let found = [0.5, 0.6, 0.7, 0.8, 0.9].map(|similarity| of_float8(choice.found(similarity)));
     let [p50, p60, p70, p80, p90] = found;
     call.return_record(
@@ -103,38 +103,74 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// `neardup_tune_radius(bits, distance, rows_expected, radius)`. The last may be NULL.
+/// Lower recall that a warning proposes.
+const LOWER_RECALL: f64 = 0.9;
+
+/// Warns of an index whose searches compare most of the table.
+fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: usize, rows: f64) {
+    let is_whole = |choice: &Choice| choice.candidates(rows) > rows / 2.0;
+    if !is_whole(choice) {
+        return;
+    }
+    let lower = (recall > LOWER_RECALL)
+        .then(|| tune::approximate(similarity, LOWER_RECALL, hashes, rows))
+        .flatten()
+        .filter(|choice| !is_whole(choice));
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!("an index for similarity {similarity} and recall {recall} does not pay"),
+    )
+    .detail(format!(
+        "It takes {:.0} bytes per row in {} bands, and a search compares {:.0} % of all rows.",
+        choice.bytes_a_row(rows),
+        choice.bands,
+        100.0 * choice.candidates(rows) / rows
+    ))
+    .hint(match lower {
+        Some(lower) => format!(
+            "With recall => {LOWER_RECALL} it takes {:.0} bytes per row, and a search compares \
+             {:.0} % of all rows.",
+            lower.bytes_a_row(rows),
+            100.0 * lower.candidates(rows) / rows
+        ),
+        None => "Ask for a higher similarity.".to_owned(),
+    })
+    .warn();
+}
+
+/// `neardup_tune_radius(bits, radius, rows_expected, search_radius)`. The last may be NULL.
 fn hamming(call: &mut Call) -> Datum {
     if (0..3).any(|argument| call.is_null(argument)) {
         return call.return_null();
     }
-    let (bits, distance) = (call.int4(0), call.int4(1));
+    let (bits, radius) = (call.int4(0), call.int4(1));
     let rows = rows_expected(call.int8(2));
-    let radius = match call.is_null(3) {
-        true => distance,
+    let search_radius = match call.is_null(3) {
+        true => radius,
         false => call.int4(3),
     };
-    let layout = match (bits, u32::try_from(distance)) {
-        (64, Ok(distance)) => expected::<1>(distance, rows, radius),
-        (128, Ok(distance)) => expected::<2>(distance, rows, radius),
-        (256, Ok(distance)) => expected::<4>(distance, rows, radius),
-        (64 | 128 | 256, Err(_)) => None,
-        _ => UserError::invalid_parameter(format!("there are no fingerprints of {bits} bits"))
+    if !matches!(bits, 64 | 128 | 256) {
+        UserError::invalid_parameter(format!("there are no fingerprints of {bits} bits"))
             .detail("They have 64, 128 or 256.")
-            .raise(),
-    };
-    let Some(layout) = layout else {
-        UserError::invalid_parameter(format!("an index cannot be made for distance {distance}"))
+            .raise()
+    }
+    if !(0..=bits).contains(&radius) {
+        UserError::invalid_parameter(format!("radius {radius} is out of range"))
             .detail(format!(
-                "Distances are from 0 to {}. Every index answers wider searches, too, in more \
-                 time.",
-                max_distance(bits as u32)
+                "Fingerprints of {bits} bits have distances from 0 to {bits}."
             ))
             .raise()
+    }
+    let radius = radius.unsigned_abs();
+    let layout = match bits {
+        64 => expected::<1>(radius, rows, search_radius),
+        128 => expected::<2>(radius, rows, search_radius),
+        _ => expected::<4>(radius, rows, search_radius),
     };
-    let options = format!("WITH (distance = {distance}, blocks = {})", layout.blocks);
+    let options = format!("WITH (radius = {radius})");
     call.return_record(
         &[
+            Datum::from(layout.guaranteed_radius as i32),
             Datum::from(layout.blocks as i32),
             Datum::from(layout.tables as i32),
             Datum::from(layout.leading_bits as i32),
@@ -148,40 +184,42 @@ fn hamming(call: &mut Call) -> Datum {
     )
 }
 
-/// Properties of the block layout that an index of a distance and a number of rows would choose.
+/// Properties of the block layout that an index chooses for a radius and a number of rows.
 struct Expected {
+    guaranteed_radius: u32,
     blocks: usize,
     tables: usize,
     leading_bits: u32,
-    /// Entries that a search within the distance meets.
+    /// Entries that a search meets.
     candidates: f64,
     /// Bytes a row.
     bytes: f64,
-    /// Cost of a search within the radius, in leaf pages read one after the other.
+    /// Cost of a search, in leaf pages that probes read one after the other.
     search_cost: f64,
     /// The same in an index with default options.
     default_cost: f64,
 }
 
-/// `None` if there is no layout for the distance.
-fn expected<const N: usize>(distance: u32, rows: f64, radius: i32) -> Option<Expected> {
-    let layout = |distance| {
-        let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
-        BlockLayout::<N>::new(distance, blocks).ok()
+fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expected {
+    let layout = |radius| best_layout::<N>(false, radius, rows);
+    // No row is nearer than 0.
+    let plan = |layout: &BlockLayout<N>| {
+        u32::try_from(search_radius)
+            .ok()
+            .map(|radius| Plan::new(layout, radius, rows))
     };
-    let cost = |layout: &BlockLayout<N>| {
-        // No row is nearer than 0.
-        u32::try_from(radius).map_or(0.0, |radius| Plan::new(layout, radius, rows).cost())
-    };
-    let (chosen, default) = (layout(distance)?, layout(default_distance(64 * N as u32))?);
-    let (tables, leading_bits) = (chosen.tables().len(), chosen.fewest_leading_bits());
-    Some(Expected {
+    let (chosen, default) = (layout(radius), layout(default_radius(64 * N as u32)));
+    let (plan, by_default) = (plan(&chosen), plan(&default));
+    let cost = |plan: &Option<Plan<N>>| plan.as_ref().map_or(0.0, search_cost);
+    let tables = chosen.tables().len();
+    Expected {
+        guaranteed_radius: chosen.distance(),
         blocks: chosen.blocks().len(),
         tables,
-        leading_bits,
-        candidates: tables as f64 * rows / f64::from(leading_bits).exp2(),
+        leading_bits: chosen.fewest_leading_bits(),
+        candidates: plan.as_ref().map_or(0.0, |plan| plan.candidates(rows)),
         bytes: tables as f64 * leaf::expected_size(N, rows) / 0.9,
-        search_cost: cost(&chosen),
-        default_cost: cost(&default),
-    })
+        search_cost: cost(&plan),
+        default_cost: cost(&by_default),
+    }
 }

@@ -1,5 +1,5 @@
 //! Fingerprints and signatures of the features of a text that a set does not have:
-//! `minhash64(body, without, options)` and so on.
+//! `minhash64_without(body, without, options)` and so on.
 use std::rc::Rc;
 
 use neardup_sketch::common_features::FeatureSet;

@@ -27,6 +27,8 @@ pub struct Catalog {
     pub numeric_radii: [Oid; 3],
     /// `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`.
     pub similarity_radii: [Oid; 2],
+    /// `_neardup_inverse(int4, float8, int4, float8)`.
+    pub inverse: Oid,
     /// The types that are searched by distance, as far as the SQL script has them.
     pub types: Vec<SearchedType>,
 }
@@ -41,9 +43,11 @@ pub struct SearchedType {
     pub ball: Oid,
     /// `<#>`, the distance as int4, or `<%>`.
     pub distance_operator: Oid,
+    /// `<#|>`, the distance that puts NULL first; `None` for signatures.
+    pub nulls_first_operator: Option<Oid>,
     /// `<@`, which indexes know.
     pub contained_operator: Oid,
-    /// `ball(value, bound)`, with the greatest distance as its bound.
+    /// `ball(value, bound)` or `minhash_ball`, with the greatest distance as its bound.
     pub ball_function: Oid,
     /// `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
@@ -170,6 +174,11 @@ impl Catalog {
                 of_similarity(c"_neardup_similarity_radius")?,
                 of_similarity(c"_neardup_similarity_radius_above")?,
             ],
+            inverse: {
+                let (int4, float8) = (pg_sys::INT4OID, pg_sys::FLOAT8OID);
+                let arguments = Named::Function(&[int4, float8, int4, float8]);
+                find(schema, c"_neardup_inverse", arguments)?
+            },
             // A type that this schema lacks belongs to a later version of the SQL script than is
             // installed; the others work without it.
             types: (TYPES.iter())
@@ -195,7 +204,9 @@ impl SearchedType {
             false => (c"<#>", &[pg_sys::INT4OID][..]),
         };
         let mut similarity_functions = vec![function(c"fingerprint_similarity", &[value, value])?];
+        let ball_function = if is_jaccard { c"minhash_ball" } else { c"ball" };
         let (mut at_distance_function, mut bound_function) = (None, None);
+        let mut nulls_first_operator = None;
         let mut approximate_function = None;
         if is_jaccard {
             // The extension has no function of this name on fingerprints.
@@ -204,6 +215,7 @@ impl SearchedType {
             approximate_function = Some(function(c"_neardup_approximate", &[ball])?);
         } else {
             let arguments = [value, value, pg_sys::INT4OID];
+            nulls_first_operator = Some(find(schema, c"<#|>", Named::Operator(value, value))?);
             at_distance_function = Some(function(c"_neardup_at_distance", &arguments)?);
         }
         Some(SearchedType {
@@ -211,8 +223,9 @@ impl SearchedType {
             value,
             ball,
             distance_operator: find(schema, distance, Named::Operator(value, value))?,
+            nulls_first_operator,
             contained_operator: find(schema, c"<@", Named::Operator(value, ball))?,
-            ball_function: function(c"ball", &[value, bound[0]])?,
+            ball_function: function(ball_function, &[value, bound[0]])?,
             within_function: function(c"_neardup_within", &[&[value, value], bound].concat())?,
             similarity_functions,
             at_distance_function,

@@ -17,12 +17,8 @@
 //!
 //! Conditions on a UNION ALL have been assigned already when its parts are opened. They are
 //! rewritten where they then stand, from where the planner copies them to each part.
-use pgrx::pg_sys;
-
 use super::catalog;
-use super::comparison::comparison_of;
-use super::{forms, jaccard};
-use neardup_pg::expr::Form;
+use super::{forms, jaccard, order};
 use neardup_pg::planned_conditions::{self, PlannedRelation};
 
 /// Installs the hook.
@@ -31,20 +27,16 @@ pub fn install() {
 }
 
 /// Brings comparisons with estimates of signatures and distances of fingerprints into terms of
-/// balls.
+/// balls, and orders by similarity into terms of distances.
 fn rewrite_conditions(relation: &PlannedRelation) {
     // A backend that has not met the extension's operators has nothing to rewrite.
     let Some(catalog) = catalog::current() else {
         return;
     };
     let planner = relation.planner;
-    relation.replace_comparisons(|condition, truth_only| {
-        forms::rewritten(&catalog, planner, condition, truth_only).or_else(|| {
-            let Form::Operator(operator, operands) = condition.form() else {
-                return None;
-            };
-            let of_floats = || comparison_of(operator, pg_sys::FLOAT8OID);
-            jaccard::comparison(&catalog, planner, operands.elements()?, of_floats)
-        })
+    relation.replace_comparisons(|condition, place| {
+        forms::rewritten(&catalog, planner, condition, place.truth_only)
+            .or_else(|| jaccard::rewritten(&catalog, planner, condition, place))
     });
+    relation.replace_order(|by| order::rewritten(&catalog, planner, &by));
 }

@@ -6,7 +6,9 @@ use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::Datum;
 
 use super::catalog::{Catalog, SearchedType, catalog};
+use super::index_probe;
 use super::planned_ball::{BallRadius, PlannedBall};
+use super::point::Point;
 use super::selectivity::{Distances, join, matched, restriction, usual_radius};
 use super::statistics::Column;
 use super::within_arguments::read_arguments;
@@ -85,9 +87,27 @@ impl<'c, 'a> NearClause<'c, 'a> {
                     }
                 },
                 _ if self.b.is_none() => UNKNOWN,
-                Operands::Pairs(a, b) => join(metric, &self.read(a), &self.read(b), distances),
+                Operands::Parameterized {
+                    column: a,
+                    other: b,
+                }
+                | Operands::Pairs(a, b) => join(metric, &self.read(a), &self.read(b), distances),
                 Operands::Matched { outer, inner } => {
-                    matched(metric, &self.read(outer), &self.read(inner), distances)
+                    let index = inner.index(searched.contained_operator);
+                    let index = index.filter(|_| inner.allow(self.condition.function));
+                    let finds = |value: &Point| {
+                        let center = searched.value(value);
+                        let found = index_probe::finds(index?, center.get(), distances.radius())?;
+                        // Rows within the radius may all be nearer than asked for.
+                        (!found || distances.is_ball()).then_some(found)
+                    };
+                    matched(
+                        metric,
+                        &self.read(outer),
+                        &self.read(inner),
+                        distances,
+                        finds,
+                    )
                 }
             })
     }

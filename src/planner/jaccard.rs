@@ -3,20 +3,28 @@
 //!
 //! | written | planned |
 //! |---|---|
-//! | `sig <%> q <= r`, `r >= q <%> sig` | `sig <@ ball(q, r)` |
+//! | `sig <%> q <= r`, `r >= q <%> sig` | `sig <@ minhash_ball(q, r)` |
 //! | `sig <%> q < r` | `sig <@ _neardup_ball(q, r, 1)` |
 //! | `minhash_similarity(sig, q) >= s` | `sig <@ _neardup_ball(q, s, 2)` |
 //! | `minhash_similarity(sig, q) > s` | `sig <@ _neardup_ball(q, s, 3)` |
 //! | the opposite of these | `NOT sig <@ ...` |
 //! | `sig <%> q = 0`, `minhash_similarity(sig, q) = 1` | `sig <@ ...` |
+//! | `minhash_similarity(sig, q) = s` | `sig <@ ... AND NOT sig <@ ...` |
 //! | `fingerprint_similarity(sig, q)` | the same as `minhash_similarity(sig, q)` |
 //! | `fingerprint_similarity(fp, q) >= s` | `fp <@ ball(q, radius)` |
 //! | `fingerprint_similarity(fp, q) > s` | `fp <@ ball(q, radius)`, with the radius above `s` |
 //! | `fingerprint_similarity(fp, q) = 1` | `fp <@ ball(q, 0)` |
+//! | `fingerprint_similarity(fp, q) = s` | `_neardup_at_distance(fp, q, distance)` |
+//! | `fingerprint_similarity(fp, q) IN (s, t)` | one equality OR the other |
+//! | `1 - s <= 0.2`, `100 * s >= 80`, `s::numeric >= 0.8`, ... | the same as `s >= bound` |
+//! | `coalesce(s, 0) >= 0.8` | `s >= 0.8`, where NULL counts as false |
 //! | the same with columns on both sides | `_neardup_within(a, b, bound...)` |
 //!
 //! The radius of fingerprints is a constant if `s` is one, and else
 //! `_neardup_similarity_radius(s, bits)` or `_neardup_similarity_radius_above(s, bits)`.
+//!
+//! [`super::monotone`] finds the bound of `s` that a bound of `1 - s` stands for. Where it is not
+//! known yet, `_neardup_inverse` computes it.
 //!
 //! The operators are the server's own, on float8, to which the parser brings bounds of any other
 //! type of number but float4: [`super::conditions`] finds them.
@@ -25,21 +33,40 @@ use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::catalog::{Catalog, SearchedType, catalog};
-use super::comparison::Comparison;
+use super::comparison::{Comparison, comparison_of};
+use super::monotone::{Admitted, Monotone};
+use super::radius::as_float8;
+use super::rewrite::is_trivial;
 use super::within::within;
 use crate::types::signature::Bound;
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::catalog::{btree_family, family_member, operator};
+use neardup_pg::errors::UserError;
+use neardup_pg::expr::{Expr, Form, List};
 use neardup_pg::fmgr::{Call, export};
+use neardup_pg::planned_conditions::Place;
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
+use neardup_pg::value::Value;
 
 /// `left <%> right`, or a function of the two that returns an estimated similarity, found below a
 /// comparison.
-struct Estimate<'c, 'a> {
-    searched: &'c SearchedType,
-    values: [Expr<'a>; 2],
+pub struct Estimate<'c, 'a> {
+    pub searched: &'c SearchedType,
+    pub values: [Expr<'a>; 2],
     is_similarity: bool,
 }
+
+impl Estimate<'_, '_> {
+    /// Returns whether evaluating the values once more costs nothing.
+    fn is_trivial(&self) -> bool {
+        self.values.into_iter().all(is_trivial)
+    }
+}
+
+/// Elements of a list that are looked at: each may become a search.
+const LONGEST_LIST: usize = 64;
+/// Largest bound of a similarity that is not taken for a percentage. Sums of fractions are rounded.
+const LARGEST_BOUND: f64 = 1.0 + 1e-9;
 
 /// Behind `<%>`, `minhash_similarity` and `fingerprint_similarity`: leaves them as they are. The
 /// call makes sure that the library is loaded and knows the extension's objects before the planner
@@ -49,22 +76,199 @@ fn estimate_support(call: &mut Call) -> Datum {
     UNHANDLED
 }
 
-/// Rewrites a comparison of an estimate, on either side, with a number to the form that this file's
-/// table has for it. `comparison` tells which comparison the operator makes; it is called only if a
-/// side is an estimate. `None` if neither is, if `comparison` returns `None`, or if the table has
-/// no such form. Both sides must have been simplified.
-pub fn comparison<'a>(
+/// Rewrites a condition on an estimate to the form that this file's table has for it. `None` if it
+/// is not such a condition, or if the table has no such form. The condition must have been
+/// simplified.
+///
+/// Raises an error if a similarity is to reach a constant above 1, which it never does.
+pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
-    [left, right]: [Expr<'a>; 2],
-    comparison: impl FnOnce() -> Option<Comparison>,
+    condition: Expr<'a>,
+    place: Place,
 ) -> Option<Expr<'a>> {
-    if let Some(estimate) = estimate_below(catalog, left) {
-        rewrite(catalog, planner, &estimate, comparison()?, right)
-    } else {
-        let estimate = estimate_below(catalog, right)?;
-        rewrite(catalog, planner, &estimate, comparison()?.commuted(), left)
+    let (operator, operands) = match condition.form() {
+        Form::Any(equality, operands) => {
+            return one_of(catalog, planner, equality, operands, place);
+        }
+        Form::Operator(operator, operands) => (operator, operands),
+        _ => return None,
+    };
+    let operands @ [left, right] = operands.elements()?;
+    let (side, position) = match Side::read(catalog, left) {
+        Some(side) => (side, 0),
+        None => (Side::read(catalog, right)?, 1),
+    };
+    let comparison = [pg_sys::FLOAT8OID, pg_sys::NUMERICOID, pg_sys::INT4OID]
+        .into_iter()
+        .find_map(|number| comparison_of(operator, number))?;
+    let compared = Compared {
+        side,
+        operator,
+        operands,
+        position,
+    };
+    let comparison = match position {
+        0 => comparison,
+        _ => comparison.commuted(),
+    };
+    compared.rewritten(catalog, planner, comparison, place)
+}
+
+/// A side of a comparison: a monotone function of an estimate.
+pub struct Side<'c, 'a> {
+    pub estimate: Estimate<'c, 'a>,
+    pub function: Monotone<'a>,
+}
+
+impl<'c, 'a> Side<'c, 'a> {
+    /// Reads an expression; `None` if it is not such a function.
+    pub fn read(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Self> {
+        let leaf = |expression| estimate_below(catalog, expression);
+        let (estimate, function) = Monotone::read(expression, leaf)?;
+        Some(Side { estimate, function })
     }
+}
+
+/// A comparison of a side with a bound.
+struct Compared<'c, 'a> {
+    side: Side<'c, 'a>,
+    operator: Oid,
+    operands: [Expr<'a>; 2],
+    /// Position of the side among the operands.
+    position: usize,
+}
+
+impl<'a> Compared<'_, 'a> {
+    /// The condition in terms of balls. `comparison`: with the bound on the right.
+    fn rewritten(
+        &self,
+        catalog: &Catalog,
+        planner: Planner<'a>,
+        comparison: Comparison,
+        place: Place,
+    ) -> Option<Expr<'a>> {
+        let Side { estimate, function } = &self.side;
+        let bound = self.operands[1 - self.position];
+        if place.in_query && estimate.is_similarity && function.is_identity() {
+            reject_percent(comparison, bound);
+        }
+        if function.is_identity() {
+            return rewrite(catalog, planner, estimate, comparison, bound);
+        }
+        let holds = |operator, value| {
+            let mut operands = self.operands;
+            operands[self.position] = value;
+            planner.operator(operator, operands[0], operands[1])
+        };
+        if function.replaces_null() {
+            let rejects = || function.rejects_null(planner, |value| holds(self.operator, value));
+            if !place.truth_only || !bound.is_constant() || !rejects() {
+                return None;
+            }
+        }
+        let solved = |operator, comparison| {
+            let holds = |value| holds(operator, value);
+            let admitted = function.solved(catalog, planner, comparison, bound, holds)?;
+            let (comparison, bound) = match admitted {
+                Admitted::AtMost(bound) => (Comparison::LessOrEqual, bound),
+                Admitted::AtLeast(bound) => (Comparison::GreaterOrEqual, bound),
+            };
+            rewrite(catalog, planner, estimate, comparison, bound)
+        };
+        match comparison {
+            Comparison::NotEqual => None,
+            Comparison::Equal if bound.has_columns() || !estimate.is_trivial() => None,
+            Comparison::Equal => {
+                let [least, most] = self.bounds_of_equality()?;
+                Some(planner.and(
+                    solved(least, Comparison::GreaterOrEqual)?,
+                    solved(most, Comparison::LessOrEqual)?,
+                ))
+            }
+            _ => solved(self.operator, comparison),
+        }
+    }
+
+    /// The operators `>=` and `<=`, with the bound on the right, that belong to the equality.
+    fn bounds_of_equality(&self) -> Option<[Oid; 2]> {
+        let [left, right] = self.operands.map(Expr::base_type);
+        let family = btree_family(left);
+        let member = |strategy| family_member(family, left, right, strategy);
+        let [less, greater] = [
+            pg_sys::BTLessEqualStrategyNumber,
+            pg_sys::BTGreaterEqualStrategyNumber,
+        ];
+        match self.position {
+            0 => Some([member(greater)?, member(less)?]),
+            _ => Some([member(less)?, member(greater)?]),
+        }
+    }
+}
+
+/// `side = ANY (list)`: one equality for each element.
+fn one_of<'a>(
+    catalog: &Catalog,
+    planner: Planner<'a>,
+    equality: Oid,
+    operands: List<'a>,
+    place: Place,
+) -> Option<Expr<'a>> {
+    let [left, array] = operands.elements()?;
+    if comparison_of(equality, pg_sys::FLOAT8OID) != Some(Comparison::Equal) {
+        return None;
+    }
+    let is_long = |numbers: &Vec<f64>| numbers.len() > LONGEST_LIST;
+    let mut wanted = array
+        .value()?
+        .floats()
+        .filter(|numbers| !is_long(numbers))?;
+    wanted.sort_by(f64::total_cmp);
+    wanted.dedup();
+    // The operator takes the type of the elements on its right.
+    let element = operator(equality)?.oprright;
+    let conditions: Option<Vec<Expr>> = (wanted.into_iter())
+        .map(|number| {
+            let bound = match element {
+                pg_sys::FLOAT4OID => planner.constant(Value::float4(number as f32)),
+                _ => planner.constant(Value::float8(number)),
+            };
+            let compared = Compared {
+                side: Side::read(catalog, left)?,
+                operator: equality,
+                operands: [left, bound],
+                position: 0,
+            };
+            compared.rewritten(catalog, planner, Comparison::Equal, place)
+        })
+        .collect();
+    let conditions = conditions?;
+    let (first, others) = conditions.split_first()?;
+    Some(planner.or(*first, others))
+}
+
+/// Raises an error for a similarity that is to reach a constant above 1, as percentages are.
+fn reject_percent(comparison: Comparison, bound: Expr) {
+    let reaches = matches!(
+        comparison,
+        Comparison::GreaterOrEqual | Comparison::Greater | Comparison::Equal
+    );
+    let Some(number) = bound
+        .float()
+        .filter(|number| reaches && *number > LARGEST_BOUND)
+    else {
+        return;
+    };
+    let error = UserError::invalid_parameter(format!("similarity {number} is out of range"))
+        .detail("A similarity is from 0 to 1, so that the condition is never true.");
+    match number <= 100.0 {
+        true => error.hint(format!(
+            "A percentage is divided by 100: write {} for {number} percent.",
+            number / 100.0
+        )),
+        false => error.hint("Compare it with a number from 0 to 1."),
+    }
+    .raise()
 }
 
 /// The estimate below changes of type.
@@ -101,6 +305,9 @@ fn rewrite<'a>(
     bound: Expr<'a>,
 ) -> Option<Expr<'a>> {
     let bound = as_float8(planner, bound)?;
+    if comparison == Comparison::Equal {
+        return equal(catalog, planner, estimate, bound);
+    }
     let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
     let (kind, negated) = match (comparison, estimate.is_similarity) {
         (Comparison::LessOrEqual, false) => (Bound::Distance, false),
@@ -111,25 +318,69 @@ fn rewrite<'a>(
         (Comparison::Greater, true) => (Bound::SimilarityAbove, false),
         (Comparison::Less, true) => (Bound::Similarity, true),
         (Comparison::LessOrEqual, true) => (Bound::SimilarityAbove, true),
-        (Comparison::Equal | Comparison::NotEqual, _) if bound.float() != Some(exact) => {
-            return None;
-        }
-        (Comparison::Equal | Comparison::NotEqual, true) => {
-            (Bound::Similarity, comparison == Comparison::NotEqual)
-        }
-        (Comparison::Equal | Comparison::NotEqual, false) => {
-            (Bound::Distance, comparison == Comparison::NotEqual)
-        }
+        (Comparison::NotEqual, _) if bound.float() != Some(exact) => return None,
+        (Comparison::Equal | Comparison::NotEqual, true) => (Bound::Similarity, true),
+        (Comparison::Equal | Comparison::NotEqual, false) => (Bound::Distance, true),
     };
-    let bound = match estimate.searched.metric {
-        Metric::Hamming { bits } => vec![radius(catalog, planner, bits, kind, bound)?],
-        Metric::Jaccard(()) | Metric::Overlap => vec![bound, planner.int4(kind as i32)],
-    };
-    let condition = within(planner, estimate.searched, estimate.values, &bound);
+    let condition = within_bound(catalog, planner, estimate, kind, bound)?;
     Some(match negated {
         true => planner.not(condition),
         false => condition,
     })
+}
+
+/// `estimate = bound`: at least and at most the bound.
+fn equal<'a>(
+    catalog: &Catalog,
+    planner: Planner<'a>,
+    estimate: &Estimate<'_, 'a>,
+    bound: Expr<'a>,
+) -> Option<Expr<'a>> {
+    // An equality with a column is in its final form: tables are joined by it.
+    if bound.has_columns() {
+        return None;
+    }
+    let (kind, beyond) = match estimate.is_similarity {
+        true => (Bound::Similarity, Bound::SimilarityAbove),
+        false => (Bound::Distance, Bound::DistanceBelow),
+    };
+    let part = |kind| within_bound(catalog, planner, estimate, kind, bound);
+    let exact = if estimate.is_similarity { 1.0 } else { 0.0 };
+    if bound.float() == Some(exact) {
+        return part(kind);
+    }
+    if let Metric::Hamming { bits } = estimate.searched.metric
+        && let Some(number) = bound.float()
+    {
+        let radius = minhash_fingerprint::radius(number, bits);
+        let above = minhash_fingerprint::radius_above(number, bits);
+        // Similarity 0 has many distances, others have one or none.
+        if radius - above > 1 {
+            return None;
+        }
+        let distance = planner.int4(if radius > above { radius } else { -1 });
+        let [left, right] = estimate.values;
+        let function = estimate.searched.at_distance_function?;
+        return Some(planner.call(function, &[left, right, distance]));
+    }
+    // Both conditions evaluate the arguments; that is only right if it costs nothing.
+    (estimate.is_trivial() && is_trivial(bound))
+        .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
+}
+
+/// The estimate keeps to a bound.
+fn within_bound<'a>(
+    catalog: &Catalog,
+    planner: Planner<'a>,
+    estimate: &Estimate<'_, 'a>,
+    kind: Bound,
+    bound: Expr<'a>,
+) -> Option<Expr<'a>> {
+    let bound = match estimate.searched.metric {
+        Metric::Hamming { bits } => vec![radius(catalog, planner, bits, kind, bound)?],
+        Metric::Jaccard(()) | Metric::Overlap => vec![bound, planner.int4(kind as i32)],
+    };
+    Some(within(planner, estimate.searched, estimate.values, &bound))
 }
 
 /// The radius, of type int4, that a bound of the similarity of fingerprints stands for. `None` for
@@ -151,17 +402,6 @@ fn radius<'a>(
         Some(constant) => planner.int4(of_constant(constant, bits)),
         None => planner.call(function, &[bound, planner.int4(bits as i32)]),
     })
-}
-
-/// The expression as float8; `None` if it is neither that nor a float4.
-fn as_float8<'a>(planner: Planner<'a>, expression: Expr<'a>) -> Option<Expr<'a>> {
-    let base = expression.base_type();
-    let plain = expression.relabelled(base);
-    match base {
-        pg_sys::FLOAT8OID => Some(plain),
-        pg_sys::FLOAT4OID => Some(planner.simplified(planner.cast(pg_sys::F_FLOAT8_FLOAT4, plain))),
-        _ => None,
-    }
 }
 
 export! {

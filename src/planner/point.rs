@@ -76,6 +76,18 @@ impl SearchedType {
         }
     }
 
+    /// A value in the server's form.
+    pub fn value(&self, point: &Point) -> OwnedValue {
+        match point {
+            Point::Bits64(fingerprint) => self.center(&[fingerprint.0]),
+            Point::Bits128(fingerprint) => self.center(&fingerprint.0),
+            Point::Bits256(fingerprint) => self.center(&fingerprint.0),
+            Point::Signature(signature) => {
+                OwnedValue::from_body(&signature.get().to_bytes(), self.value)
+            }
+        }
+    }
+
     /// Reads a ball. `None` if it has another type.
     pub fn ball(&self, ball: Value) -> Option<KnownBall> {
         if base_type(ball.type_oid()) != self.ball {

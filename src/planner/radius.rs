@@ -158,3 +158,14 @@ fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> 
         Comparison::Equal | Comparison::NotEqual => (comparison, number as i32),
     })
 }
+
+/// The expression as float8; `None` if it is neither that nor a float4.
+pub fn as_float8<'a>(planner: Planner<'a>, expression: Expr<'a>) -> Option<Expr<'a>> {
+    let base = expression.base_type();
+    let plain = expression.relabelled(base);
+    match base {
+        pg_sys::FLOAT8OID => Some(plain),
+        pg_sys::FLOAT4OID => Some(planner.simplified(planner.cast(pg_sys::F_FLOAT8_FLOAT4, plain))),
+        _ => None,
+    }
+}

@@ -177,7 +177,7 @@ fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
 }
 
 /// Returns whether evaluating an expression once more costs nothing.
-fn is_trivial(expression: Expr) -> bool {
+pub fn is_trivial(expression: Expr) -> bool {
     let form = expression.strip_relabel().form();
     matches!(
         form,

@@ -24,6 +24,9 @@ use crate::types::signature::Signature;
 /// it does show are evidence.
 const EVIDENCE: f64 = 8.0;
 
+/// Smallest share of the outer rows for which an index is searched while a semi-join is planned.
+const SEARCHED_SHARE: f64 = 0.01;
+
 /// The distances that a condition admits: bits of fingerprints, shares of positions of signatures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distances {
@@ -32,6 +35,16 @@ pub struct Distances {
 }
 
 impl Distances {
+    /// The largest distance.
+    pub fn radius(self) -> f64 {
+        self.to
+    }
+
+    /// Returns whether all distances up to the largest are among them.
+    pub fn is_ball(self) -> bool {
+        self.from <= 0.0
+    }
+
     /// At most `radius`.
     pub fn up_to(radius: f64) -> Self {
         Distances {
@@ -183,7 +196,8 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
         .map(|mismatches| mismatches as f64 / length as f64)
 }
 
-/// The share of a column's rows as far from `center`, or from a value not known yet.
+/// The share of a column's rows as far from `center`. A center that is not known yet is expected to
+/// be any row's value: a common one is as likely as its share of the rows.
 pub fn restriction(
     metric: Metric,
     column: &Column,
@@ -213,11 +227,7 @@ pub fn restriction(
                 + column.other_fraction()
                     * share_of_others(metric, &column.sample, &[center], distances, kin)
         }
-        None => {
-            let kin = distances.kin(column.distinct);
-            (1.0 - column.null_fraction)
-                * share_of_others(metric, &column.sample, &column.sample, distances, kin)
-        }
+        None => join(metric, column, column, distances),
     }
 }
 
@@ -239,7 +249,7 @@ pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64
 
 /// The share of pairs of rows with one of the most common values on both sides.
 fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
-    over_common(metric, a, |value| {
+    over_common(metric, a, |value, _| {
         let common = b.common.iter().take(max_compared(metric));
         let near = common.filter(|(other, _)| near(value, other, distances));
         near.map(|(_, share)| share).sum()
@@ -255,7 +265,7 @@ fn common_with_others(
     distances: Distances,
 ) -> f64 {
     let volume = volume(metric, distances);
-    let share = over_common(metric, common, |value| {
+    let share = over_common(metric, common, |value, _| {
         volume.max(kin_of_common(metric, value, others, distances))
     });
     share * others.other_fraction()
@@ -274,11 +284,11 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
 
 /// The sum over the most common values of a column of their shares, each times what `each` says.
 /// Of many, some stand for the others.
-fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point) -> f64) -> f64 {
+fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
     for (value, share) in thin(sample_size(metric), &column.common) {
-        sum += share * each(&value);
+        sum += share * each(&value, share);
         seen += share;
     }
     if seen > 0.0 { sum * all / seen } else { 0.0 }
@@ -286,7 +296,15 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point) -> f64) ->
 
 /// The share of an outer column's rows for which some row of the inner column lies that far from
 /// it. Of a common value all rows have a match or none has.
-pub fn matched(metric: Metric, outer: &Column, inner: &Column, distances: Distances) -> f64 {
+///
+/// `finds` tells whether any inner row is that far from a value, as far as an index tells it.
+pub fn matched(
+    metric: Metric,
+    outer: &Column,
+    inner: &Column,
+    distances: Distances,
+    finds: impl Fn(&Point) -> Option<bool>,
+) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
     }
@@ -295,7 +313,14 @@ pub fn matched(metric: Metric, outer: &Column, inner: &Column, distances: Distan
         let any = inner.rows * (1.0 - inner.column.null_fraction) >= 1.0;
         return if any { 1.0 - outer.null_fraction } else { 0.0 };
     }
-    let common = over_common(metric, outer, |value| {
+    let common = over_common(metric, outer, |value, share| {
+        let without_common = inner.without_common(value);
+        if without_common == 1.0
+            && share >= SEARCHED_SHARE
+            && let Some(found) = finds(value)
+        {
+            return if found { inner.chance_of_any() } else { 0.0 };
+        }
         let kin = kin_of_common(metric, value, inner.column, distances);
         let others = share_of_others(
             metric,
@@ -304,7 +329,7 @@ pub fn matched(metric: Metric, outer: &Column, inner: &Column, distances: Distan
             distances,
             kin,
         );
-        1.0 - inner.without_common(value) * (-inner.other_rows() * others).exp()
+        1.0 - without_common * (-inner.other_rows() * others).exp()
     });
     common + outer.other_fraction() * inner.matches_others(outer)
 }
@@ -340,6 +365,12 @@ impl<'a> Inner<'a> {
     /// The chance that of rows, counted before the conditions, none is left.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
+    }
+
+    /// The chance that of the rows with a value that is none of the most common ones any is left.
+    fn chance_of_any(&self) -> f64 {
+        let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
+        1.0 - self.chance_of_none(rows_each)
     }
 
     /// The chance that no row with one of the most common values lies as far from this one.
@@ -386,7 +417,6 @@ impl<'a> Inner<'a> {
         let has_match =
             |value: &&Point| (inner.iter()).any(|other| near(value, other, self.distances));
         let seen = outer.iter().filter(has_match).count();
-        let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
-        Some((seen as f64 / expected).min(1.0) * (1.0 - self.chance_of_none(rows_each)))
+        Some((seen as f64 / expected).min(1.0) * self.chance_of_any())
     }
 }

@@ -1,10 +1,11 @@
 //! Balls in Hamming space: all fingerprints within a radius of a centre.
 use core::fmt::Write;
 
+use neardup_blocktree::metric::near_duplicate_bits;
 use pgrx::pg_sys;
 
 use super::Fingerprint;
-use super::fingerprint::arg;
+use super::fingerprint::{arg, made_by};
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 use neardup_pg::value::Value;
@@ -97,15 +98,21 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match Ball::<T>::parse(text) {
         Some(ball) => ball.into_datum(),
-        None => UserError::invalid_text(
-            &format!("{}_ball", T::TYPE_NAME),
-            text,
-            format!(
-                "A ball is written as <center,radius>, with the radius in bits. {}",
-                T::TEXT_FORM
-            ),
-        )
-        .raise_soft(call),
+        None => {
+            let center = made_by::<T>();
+            let made_by =
+                center.map(|center| format!("ball({center}, {})", near_duplicate_bits(T::BITS)));
+            UserError::invalid_text(
+                &format!("{}_ball", T::TYPE_NAME),
+                text,
+                format!(
+                    "A ball is written as <center,radius>, with the radius in bits. {}",
+                    T::TEXT_FORM
+                ),
+                made_by.as_deref(),
+            )
+            .raise_soft(call)
+        }
     }
 }
 

@@ -41,6 +41,15 @@ pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
+/// `a <#|> b`: the distance, or -1 where a value is NULL.
+#[inline(always)]
+pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
+    match call.is_null(0) || call.is_null(1) {
+        true => pg_sys::Datum::from(-1),
+        false => distance::<T>(call),
+    }
+}
+
 /// `fingerprint_similarity(a, b)`: the Jaccard similarity that the distance estimates.
 #[inline(always)]
 pub fn similarity<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {

@@ -9,6 +9,8 @@ macro_rules! export_distances {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {
             $mode concat!($prefix, "_distance") => $crate::types::distance::distance::<$type>;
+            $mode concat!($prefix, "_distance_nulls_first") =>
+                $crate::types::distance::distance_nulls_first::<$type>;
             $mode concat!($prefix, "_similarity") =>
                 $crate::types::distance::similarity::<$type>;
             $mode concat!($prefix, "_similar") => $crate::types::distance::similar::<$type>;

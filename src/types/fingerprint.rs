@@ -18,6 +18,8 @@ pub trait Fingerprint: Copy + Ord + 'static {
     const BITS: u32;
     /// Description of the text form for messages: a full sentence.
     const TEXT_FORM: &'static str;
+    /// Function that makes a value of a text, if there is one.
+    const MADE_BY: Option<&'static str>;
     /// The binary form: an array of `BITS / 8` bytes, most significant first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
@@ -47,12 +49,21 @@ pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
     T::argument(call, n)
 }
 
+/// Expression that makes a value of a text, for hints.
+pub fn made_by<T: Fingerprint>() -> Option<String> {
+    T::MADE_BY.map(|function| format!("{function}('...')"))
+}
+
 /// Text to value: 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match T::parse(text) {
         Some(value) => value.into_datum(),
-        None => UserError::invalid_text(T::TYPE_NAME, text, T::TEXT_FORM).raise_soft(call),
+        None => {
+            let made_by = made_by::<T>();
+            UserError::invalid_text(T::TYPE_NAME, text, T::TEXT_FORM, made_by.as_deref())
+                .raise_soft(call)
+        }
     }
 }
 

@@ -64,6 +64,7 @@ impl Fingerprint for Fingerprint64 {
     const BITS: u32 = 64;
     const TEXT_FORM: &'static str =
         "A fingerprint is written as exactly 16 hexadecimal digits, like 0123456789abcdef.";
+    const MADE_BY: Option<&'static str> = Some("minhash64");
     passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
         // from_str_radix alone would take a sign and fewer digits.
@@ -83,6 +84,7 @@ impl Fingerprint for Bigint {
     const TYPE_NAME: &'static str = "bigint";
     const BITS: u32 = 64;
     const TEXT_FORM: &'static str = "A bigint is written as a decimal number.";
+    const MADE_BY: Option<&'static str> = None;
     passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
         str::from_utf8(text)

@@ -12,8 +12,11 @@ mod export;
 pub mod fingerprint;
 pub mod fingerprint64;
 pub mod hamming_float;
+mod integer;
+pub mod inverse;
 mod order;
 pub mod signature;
+pub mod text_form;
 pub mod wide;
 
 pub use ball::Ball;

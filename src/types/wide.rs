@@ -66,6 +66,10 @@ impl<const W: usize> Fingerprint for Wide<W> {
         4 => "fingerprint256",
         _ => panic!("no SQL type has this width"),
     };
+    const MADE_BY: Option<&'static str> = match W {
+        2 => Some("minhash128"),
+        _ => None,
+    };
     const BITS: u32 = 64 * W as u32;
     const TEXT_FORM: &'static str = match W {
         2 => "A fingerprint128 is written as exactly 32 hexadecimal digits.",

@@ -1,5 +1,7 @@
 //! Distances and estimates in clients: what drivers hand out, and which parameters they can send.
 mod numbers;
+mod overloads;
+mod programs;
 
 use crate::support::Outcome;
 use crate::support::skip::skip_without;

@@ -28,7 +28,7 @@ fn fill(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE docs (name text PRIMARY KEY, body text, \
             fp fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED); \
-         CREATE INDEX docs_fp ON docs USING neardup (fp) WITH (distance = 6);",
+         CREATE INDEX docs_fp ON docs USING neardup (fp) WITH (radius = 6);",
     )?;
     let insert = client.prepare("INSERT INTO docs VALUES ($1, $2)")?;
     let mut number = 0;

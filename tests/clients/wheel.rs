@@ -52,6 +52,16 @@ fn wheel_releases_the_lock_and_can_be_interrupted() -> Outcome {
 }
 
 #[test]
+fn wheel_takes_none_and_iterables() -> Outcome {
+    run("wheel.py", "inputs")
+}
+
+#[test]
+fn wheel_computes_lists() -> Outcome {
+    run("wheel.py", "lists")
+}
+
+#[test]
 fn wheel_knows_user_words() -> Outcome {
     run("wheel.py", "chinese")
 }
@@ -59,6 +69,11 @@ fn wheel_knows_user_words() -> Outcome {
 #[test]
 fn wheel_is_documented() -> Outcome {
     run("wheel.py", "documentation")
+}
+
+#[test]
+fn wheel_has_a_source_archive() -> Outcome {
+    run("wheel.py", "sources")
 }
 
 #[test]
@@ -79,6 +94,11 @@ fn sqlalchemy_has_types() -> Outcome {
 }
 
 #[test]
+fn sqlalchemy_explains_arrays_as_text() -> Outcome {
+    run("wheel_types.py", "arrays_as_text")
+}
+
+#[test]
 fn sqlalchemy_reflects_without_warnings() -> Outcome {
     run("wheel_types.py", "reflection")
 }
@@ -91,4 +111,15 @@ fn django_has_fields_and_functions() -> Outcome {
 #[test]
 fn django_migrations_keep_the_constraint() -> Outcome {
     run("wheel_django.py", "migrations")
+}
+
+#[test]
+fn django_forms_refuse_near_duplicates() -> Outcome {
+    run("wheel_django.py", "forms")?;
+    run("wheel_django.py", "admin")
+}
+
+#[test]
+fn django_writes_json() -> Outcome {
+    run("wheel_django.py", "json_values")
 }

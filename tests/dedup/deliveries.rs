@@ -73,9 +73,9 @@ const FINGERPRINTS: Recipe = Recipe {
         CREATE FUNCTION value_of(chain bigint, place bigint) RETURNS fingerprint \
             LANGUAGE sql AS $$ SELECT CASE WHEN chain > 0 THEN \
             (('x' || left(md5(chain::text), 16))::bit(64)::bigint \
-                # ((1::bigint << (2 * place::int)) - 1))::fingerprint END $$; \
+                # ((1::bigint << (5 * place::int)) - 1))::fingerprint END $$; \
         CREATE FUNCTION near(a fingerprint, b fingerprint) RETURNS boolean \
-            LANGUAGE sql AS 'SELECT (a <~> b) + 0 <= 3'; \
+            LANGUAGE sql AS 'SELECT (a <~> b) + 0 <= 6'; \
         CREATE FUNCTION measure(a fingerprint, b fingerprint) RETURNS int \
             LANGUAGE sql AS 'SELECT a <~> b';",
     made_by: &[
@@ -98,9 +98,9 @@ const FINGERPRINTS: Recipe = Recipe {
     best: "length(body) DESC, id",
     rules: &[
         "",
-        "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 3) WITH ~=);",
+        "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 6) WITH ~=);",
         "CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON docs FOR EACH ROW \
-            EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=skip');",
+            EXECUTE FUNCTION neardup_dedup('fp', 'radius=6', 'action=skip');",
     ],
 };
 

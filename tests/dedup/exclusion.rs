@@ -13,7 +13,7 @@ fn pairs(client: &mut Client) -> Result<i64> {
     Way::Sequential.set(client)?;
     value(
         client,
-        "SELECT count(*) FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id",
+        "SELECT count(*) FROM docs a JOIN docs b ON a.fp <~> b.fp <= 6 AND a.id < b.id",
     )
 }
 
@@ -24,7 +24,7 @@ fn a_near_duplicate_is_refused_and_what_is_far_gets_in() -> Outcome {
     for fp in [FINGERPRINT, BIGINT] {
         client.batch_execute(&format!(
             "DROP TABLE IF EXISTS docs; CREATE TABLE docs (id bigint, fp {0}, \
-             CONSTRAINT docs_fp EXCLUDE USING neardup (fp {1} WITH ~=) WITH (distance = 3)); \
+             CONSTRAINT docs_fp EXCLUDE USING neardup (fp {1} WITH ~=) WITH (radius = 3)); \
              INSERT INTO docs VALUES (0, 0::bigint::{0}), (1, NULL), (2, NULL)",
             fp.name, fp.opclass
         ))?;
@@ -42,10 +42,10 @@ fn a_near_duplicate_is_refused_and_what_is_far_gets_in() -> Outcome {
                 }
             }
         };
-        assert!(!insert(0) && !insert(1) && !insert(0b111) && !insert(7 << 61));
-        assert!(insert(0b1111));
-        // Now within 3 bits of the new one, though not of the first.
-        assert!(!insert(0b111_1111) && insert(u64::MAX));
+        assert!(!insert(0) && !insert(1) && !insert(0x3f) && !insert(0x3f << 58));
+        assert!(insert(0x7f));
+        // Now within 6 bits of the new one, though not of the first.
+        assert!(!insert(0x1fff) && insert(u64::MAX));
 
         for (allowed, update) in [
             (true, "UPDATE docs SET id = id + 1"),
@@ -57,12 +57,12 @@ fn a_near_duplicate_is_refused_and_what_is_far_gets_in() -> Outcome {
             (
                 true,
                 "DELETE FROM docs WHERE fp = (0::bigint)::TYPE; INSERT INTO docs VALUES (9, \
-                    (16::bigint)::TYPE)",
+                    (1::bigint << 40)::TYPE)",
             ),
             (
                 true,
-                "BEGIN; DELETE FROM docs WHERE fp = (16::bigint)::TYPE; INSERT INTO docs VALUES \
-                    (10, (48::bigint)::TYPE); COMMIT",
+                "BEGIN; DELETE FROM docs WHERE fp = (1::bigint << 40)::TYPE; \
+                    INSERT INTO docs VALUES (10, (3::bigint << 40)::TYPE); COMMIT",
             ),
         ] {
             let result = client.batch_execute(&update.replace("TYPE", fp.name));
@@ -138,7 +138,7 @@ fn concurrent_inserters_leave_no_pair() -> Outcome {
         let (mut inserted, mut refused) = (0, 0);
         for i in 0..ROWS {
             let center = Random::new(random.below(60)).bits();
-            let fp = FINGERPRINT.literal(random.near(center, 5));
+            let fp = FINGERPRINT.literal(random.near(center, 8));
             let end = ["", "ON CONFLICT DO NOTHING"][(i + seed as usize) % 2];
             let id = seed * 1_000_000 + i as u64;
             match client.execute(&format!("INSERT INTO docs VALUES ({id}, {fp}) {end}"), &[]) {

@@ -66,6 +66,14 @@ const TABLES: [Marked; 5] = [
     },
 ];
 
+/// The bound of a trigger on values of a type.
+fn bound(kind: &str) -> &'static str {
+    match kind {
+        "minhash_signature" => "similarity=0.8",
+        _ => "radius=3",
+    }
+}
+
 impl Marked {
     fn create(self, client: &mut Client) -> Outcome {
         let Marked {
@@ -75,7 +83,8 @@ impl Marked {
             predicate,
             ..
         } = self;
-        let arguments = "'fp', 'action=mark', 'mark=dup', 'scope=site'";
+        let bound = bound(kind);
+        let arguments = format!("'fp', 'action=mark', 'mark=dup', 'scope=site', '{bound}'");
         client.batch_execute(&format!(
             "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, fp {kind}, \
                  dup bigint, seen int DEFAULT 0); \

@@ -1,4 +1,5 @@
 //! Near-duplicates refused, marked or removed: the trigger, the constraint and the recipes.
+mod by_hand;
 mod deliveries;
 mod exclusion;
 mod in_flight;
@@ -7,5 +8,6 @@ pub mod recipes;
 mod renewals;
 mod rules;
 mod segments;
+mod setup;
 mod subtransactions;
 mod writers;

@@ -27,8 +27,8 @@ pub fn blocks(name: &str, heading: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The distance of the recipes.
-const NEAR: i32 = 3;
+/// The radius of the recipes.
+const NEAR: i32 = 6;
 
 /// Documents by number: length of the text, and fingerprint. Three chains of which each member is
 /// near the next and the ends are far apart, with the best document at one end, in the middle, and
@@ -36,16 +36,16 @@ const NEAR: i32 = 3;
 fn documents() -> Vec<(i32, usize, i64)> {
     let mut documents = vec![
         (1, 30, 0),
-        (2, 20, 0b11),
-        (3, 10, 0b1111),
-        (4, 9, 0b11_1111),
+        (2, 20, 0xf),
+        (3, 10, 0xff),
+        (4, 9, 0xfff),
         (11, 10, 0xff << 32),
-        (12, 30, 0x3ff << 32),
-        (13, 20, 0xfff << 32),
-        (14, 20, 0xfff << 32),
+        (12, 30, 0xfff << 32),
+        (13, 20, 0xffff << 32),
+        (14, 20, 0xffff << 32),
         (21, 5, 0xff << 48),
         (22, 6, 0xff << 48),
-        (31, 5, -1),
+        (31, 5, 0x5555_5555_5555_5555),
     ];
     documents.extend((0..60).map(|i| (100 + i, 7 * i as usize % 13, ((1 << i) - 1) << 2 | 2)));
     documents
@@ -223,7 +223,7 @@ fn archived_are_near(client: &mut Client, what: &str) -> Result<()> {
         return Ok(());
     }
     let wrong = "SELECT count(*) FROM archive a WHERE NOT EXISTS \
-        (SELECT FROM docs k WHERE k.id = a.duplicate_of AND (k.fp <~> a.fp) + 0 <= 3)";
+        (SELECT FROM docs k WHERE k.id = a.duplicate_of AND (k.fp <~> a.fp) + 0 <= 6)";
     let wrong: i64 = value(client, wrong)?;
     ensure!(
         wrong == 0,

@@ -68,6 +68,11 @@ impl Copies {
             value,
             ..
         } = self;
+        let bound = match kind {
+            "minhash_signature" => "similarity=0.8",
+            _ => "radius=3",
+        };
+        let arguments = format!("'fp', 'action=mark', 'mark=dup', 'scope=site', '{bound}'");
         client.batch_execute(&format!(
             "CREATE TABLE docs (id bigint PRIMARY KEY, site int, fp {kind}, \
                  dup bigint {reference}); \
@@ -76,9 +81,9 @@ impl Copies {
              CREATE INDEX ON docs USING neardup (site, fp {opclass}) {predicate}; \
              CREATE INDEX ON docs (dup); \
              CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'scope=site'); \
+                 EXECUTE FUNCTION neardup_dedup({arguments}); \
              CREATE TRIGGER marks AFTER UPDATE OR DELETE ON docs FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'scope=site'); \
+                 EXECUTE FUNCTION neardup_dedup({arguments}); \
              ANALYZE docs"
         ))?;
         Ok(())
@@ -173,13 +178,13 @@ fn searched<'a>(client: &mut Client, indexes: &[&'a str]) -> Result<Vec<&'a str>
 
 #[test]
 fn index_that_is_searched_does_not_depend_on_which_was_made_first() -> Outcome {
-    // In the order of preference, for a trigger with a distance of 3: without marked rows; by the
+    // In the order of preference, for a trigger with a radius of 3: without marked rows; by the
     // cost of a search; by name.
     let indexes = [
-        ("c_partial", "WITH (distance = 3) WHERE dup IS NULL"),
-        ("d_partial", "WITH (distance = 3) WHERE dup IS NULL"),
-        ("b_full", "WITH (distance = 3)"),
-        ("a_full", "WITH (distance = 8)"),
+        ("c_partial", "WITH (radius = 3) WHERE dup IS NULL"),
+        ("d_partial", "WITH (radius = 3) WHERE dup IS NULL"),
+        ("b_full", "WITH (radius = 3)"),
+        ("a_full", "WITH (radius = 8)"),
     ];
     let database = Database::create()?;
     let mut client = database.connect()?;

@@ -24,11 +24,13 @@ const SCHEMA: &str = "CREATE TABLE stories (id bigint PRIMARY KEY, url text, \
     CREATE INDEX ON stories USING neardup (fp) WHERE dup IS NULL; \
     CREATE INDEX ON stories (dup); \
     CREATE TRIGGER a_skip BEFORE INSERT OR UPDATE OF fp, url ON stories FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'scope=site'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'radius=3'); \
     CREATE TRIGGER b_mark BEFORE INSERT OR UPDATE OF fp, dup ON stories FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false', \
+            'radius=3'); \
     CREATE TRIGGER b_mark_after AFTER UPDATE OR DELETE ON stories FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false');";
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false', \
+            'radius=3');";
 
 fn statement(random: &mut Random) -> String {
     let center = Random::new(random.below(CENTERS)).bits();

@@ -42,7 +42,7 @@ const TABLES: &str = "\
     CREATE TABLE guarded (id int, fp fingerprint); \
     CREATE INDEX guarded_fp ON guarded USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON guarded \
-        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=3'); \
+        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=3'); \
     CREATE TABLE signed_guarded (id int, fp minhash_signature); \
     CREATE INDEX signed_guarded_fp ON signed_guarded USING neardup (fp) WITH (hashes = 32); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON signed_guarded \
@@ -60,9 +60,9 @@ const TABLES: &str = "\
     CREATE INDEX marked_fp ON marked USING neardup (fp); \
     CREATE INDEX marked_original ON marked (original); \
     CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
     CREATE TRIGGER renew AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); ";
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); ";
 
 /// A table of [`TABLES`], and the value of row `n` in it.
 const KINDS: [(&str, &str); 15] = [

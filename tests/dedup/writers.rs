@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerprint); \
     CREATE INDEX ON triggered USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON triggered \
-        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=3'); \
+        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=3'); \
     CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS \
         $$ BEGIN PERFORM pg_sleep(0.005 * random()); RETURN NEW; END $$; \
     CREATE TRIGGER linger BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION linger(); \
@@ -34,7 +34,7 @@ const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerpr
 /// The tables, the condition of near-duplicates, and the index.
 const TABLES: [(&str, &str, &str); 4] = [
     ("triggered", "a.fp <#> b.fp <= 3", "triggered_fp_idx"),
-    ("constrained", "a.fp <#> b.fp <= 3", "constrained_fp_excl"),
+    ("constrained", "a.fp <#> b.fp <= 6", "constrained_fp_excl"),
     ("signed", "a.sig ~= b.sig", "signed_sig_idx"),
     ("signed_apart", "a.sig ~= b.sig", "signed_apart_sig_excl"),
 ];

@@ -77,7 +77,7 @@ fn compare(variable: &str, engine: &str, types: &[Type]) -> Outcome {
         let row = client.query_one(
             "SELECT count(*), sum(least(x.id, y.id))::bigint, \
                 sum(greatest(x.id, y.id))::bigint, sum(p.distance)::bigint \
-             FROM neardup_pairs('docs', 3) AS p \
+             FROM neardup_pairs('docs', 6) AS p \
              JOIN docs x ON x.ctid = p.a JOIN docs y ON y.ctid = p.b",
             &[],
         )?;

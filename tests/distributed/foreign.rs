@@ -120,7 +120,7 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
 /// User words that one server has and another has not: the digests differ, and a session that cuts
 /// Chinese texts is warned until the database says which words it expects.
 fn words_of_one_server_alone(front: &Server, shard: &Server) -> Outcome {
-    let digest = "SELECT neardup_settings_digest()";
+    let digest = "SELECT neardup_expert_settings_digest()";
     let mut client = connect(&front.conninfo("postgres"))?;
     let here: String = value(&mut client, digest)?;
     let there: String = value(&mut connect(&shard.conninfo("postgres"))?, digest)?;

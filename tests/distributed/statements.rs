@@ -118,12 +118,12 @@ fn all_pairs_of_signatures_by_keys_are_those_of_the_index() -> Outcome {
         let columns = "key bigint, id bigint, sig minhash_signature";
         partitioned(&mut client, "keys", columns, "key")?;
         client.batch_execute(&format!(
-            "INSERT INTO keys SELECT unnest(neardup_keys(sig, {similarity}{bands})), id, sig \
+            "INSERT INTO keys SELECT unnest(minhash_keys(sig, {similarity}{bands})), id, sig \
              FROM docs"
         ))?;
         let by_keys = format!(
             "SELECT a.id, b.id, round(128 * (a.sig <%> b.sig)) FROM keys a JOIN keys b USING (key) \
-             WHERE a.id < b.id AND neardup_meet(key, a.sig, b.sig, {similarity}{bands})"
+             WHERE a.id < b.id AND minhash_meet(key, a.sig, b.sig, {similarity}{bands})"
         );
         let found = sums(&mut client, &by_keys)?;
         ensure!(

@@ -7,11 +7,15 @@ crates/sketch/tests.
 import copy
 import doctest
 import importlib.metadata
+import json
 import os
 import pickle
 import re
 import signal
+import subprocess
 import sys
+import tarfile
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -162,7 +166,6 @@ def others(conninfo):
         ("minhash_similarity(%s, %s)", [a, odd], neardup.minhash_similarity(a, odd)),
         ("minhash_union(%s, %s)", [a, b], a.union(b)),
         ("minhash_values(%s)", [a], a.values),
-        ("minhash_super_shingles(%s, 5)", [a], a.super_shingles(5)),
         ("minhash_from_values(%s, 4, 'datasketch1')", [list(range(16))],
          MinHashSignature(range(16), seed=4, scheme="datasketch1")),
     ]
@@ -222,9 +225,140 @@ def errors(_):
     raises(ValueError, lambda: neardup.neardup_radius("minhash64", 80), "0.8")
     raises(ValueError, lambda: neardup.longest_sentences_hash("a", 0), "1000")
     raises(ValueError, lambda: neardup.set_jieba_user_words("abc"))
-    raises(TypeError, lambda: simhash(None))
+    raises(TypeError, lambda: simhash(b"a"))
+    raises(TypeError, lambda: simhash("a", tokens=None))
+    raises(TypeError, lambda: simhash("a", shingle=1.5))
     raises(TypeError, lambda: simhash("a", words=1))
     raises(TypeError, lambda: neardup.minhash64("a", weight="tf"))
+    # Numbers of any size.
+    huge = (10**30, -10**30, 2**63, -2**63 - 1, 10**5000)
+    signature = minhash("a b c d")
+    numbers = [("n", lambda n: neardup.longest_sentences_hash("a", n)),
+               ("value", lambda n: MinHashSignature([n] * 16)),
+               ("the bigint", lambda n: Fingerprint.from_bigint(n)),
+               ("shingle", lambda n: neardup.jaccard_similarity("a", "b", shingle=n)),
+               ("shingle", lambda n: neardup.containment("a", "b", shingle=n)),
+               ("seed", lambda n: MinHashSignature([1] * 16, seed=n)),
+               ("seed", lambda n: neardup.minhash_features(["a"], seed=n)),
+               ("hashes", lambda n: neardup.minhash_features(["a"], hashes=n))]
+    for name in ("simhash", "simhash128", "minhash64", "minhash128", "minhash"):
+        function, many = getattr(neardup, name), getattr(neardup, f"{name}_many")
+        numbers += [("shingle", lambda n, function=function: function("a", shingle=n)),
+                    ("shingle", lambda n, many=many: many(["a"], shingle=n)),
+                    ("threads", lambda n, many=many: many(["a"], threads=n))]
+    numbers += [("hashes", lambda n: minhash("a", hashes=n)),
+                ("seed", lambda n: minhash("a", seed=n)),
+                ("seed", lambda n: neardup.minhash_many(["a"], seed=n))]
+    for name, call in numbers:
+        for number in huge:
+            raises(ValueError, lambda: call(number), f"{name} ", "out of range",
+                   str(number) if number < 10**70 else "")
+    for name in ("simhash_features", "simhash128_features"):
+        raises(ValueError, lambda: getattr(neardup, name)(["a"], [10**400]), "weight 1")
+    raises(ValueError, lambda: neardup.simhash_hashes([1], [10**400]), "weight 1")
+    raises(ValueError, lambda: neardup.simhash_hashes([2**64]), "64 bits")
+    raises(ValueError, lambda: neardup.neardup_radius("minhash64", 10**400), "similarity")
+    raises(ValueError, lambda: minhash("a", seed=2**32, scheme="datasketch2"), "seed")
+
+
+def inputs(_):
+    """None is what NULL is in SQL, and features come from any iterable."""
+    fp, signature = neardup.minhash64("a b c"), neardup.minhash("a b c")
+    for name in ("simhash", "simhash128", "minhash64", "minhash128", "minhash", "html_text",
+                 "longest_sentences_hash", "text_length"):
+        assert getattr(neardup, name)(None) is None, name
+    for name in ("simhash_features", "simhash_hashes", "simhash128_features", "minhash64_features",
+                 "minhash128_features", "minhash_features"):
+        assert getattr(neardup, name)(None) is None, name
+        assert getattr(neardup, name)([]) is None, name
+    for name, value in (("jaccard_similarity", "a"), ("containment", "a"),
+                        ("hamming_distance", fp), ("hamming_distance", 7),
+                        ("fingerprint_similarity", fp), ("fingerprint_similarity", signature),
+                        ("minhash_similarity", signature), ("minhash_distance", signature)):
+        function = getattr(neardup, name)
+        for pair in ((None, value), (value, None), (None, None)):
+            assert function(*pair) is None, (name, pair)
+    assert fp.hamming_distance(None) is fp.similarity(None) is None
+    assert signature.similarity(None) is signature.distance(None) is None
+    assert signature.union(None) is None
+    # A wrong type stays one, beside None as well.
+    raises(TypeError, lambda: neardup.hamming_distance("a", None), "have no distance")
+    raises(TypeError, lambda: neardup.fingerprint_similarity(None, 1.5), "have no distance")
+    raises(TypeError, lambda: neardup.minhash_similarity(fp, None))
+
+    words = ["the", "quick", "brown", "fox"]
+    for function in (neardup.simhash_features, neardup.simhash128_features,
+                     neardup.minhash64_features, neardup.minhash128_features,
+                     neardup.minhash_features):
+        expected = function(words)
+        for features in (set(words), frozenset(words), tuple(words), iter(words),
+                         (word for word in words), dict.fromkeys(words),
+                         dict.fromkeys(words).keys(),
+                         map(str.lower, words)):
+            assert function(features) == expected, (function, features)
+        raises(TypeError, lambda: function("the quick"), "iterable of str, not str")
+        raises(TypeError, lambda: function(b"the quick"), "not bytes")
+        raises(TypeError, lambda: function(7), "not int")
+        raises(TypeError, lambda: function(["a", None]), "NoneType")
+        raises(ZeroDivisionError, lambda: function(str(1 // n) for n in (1, 0)))
+    weights = [1.0, 2.5, 0.0, 3.0]
+    for function in (neardup.simhash_features, neardup.simhash128_features):
+        assert function(iter(words), (w for w in weights)) == function(words, weights)
+        raises(TypeError, lambda: function(set(words), weights), "not a set")
+        raises(TypeError, lambda: function(words, ["a", "b", "c", "d"]))
+    raises(TypeError, lambda: neardup.simhash_hashes({1, 2}, [1.0, 2.0]), "not a set")
+    assert neardup.simhash_hashes({1, 2}) == neardup.simhash_hashes(range(1, 3))
+    assert MinHashSignature(iter(range(16))) == MinHashSignature(range(16))
+
+
+def lists(_):
+    """A list of texts gives what each of them gives, in several threads and without the lock."""
+    texts = [None if n % 7 == 0 else "" if n % 11 == 0 else f"text {n} of some words {n * n}"
+             for n in range(1000)]
+    options = {"tokens": "char", "shingle": 5}
+    for name in ("simhash", "simhash128", "minhash64", "minhash128", "minhash"):
+        function, many = getattr(neardup, name), getattr(neardup, f"{name}_many")
+        expected = [function(text, **options) for text in texts]
+        assert None in expected and expected[1] is not None
+        for threads in (1, 2, 7):
+            assert many(texts, **options, threads=threads) == expected, (name, threads)
+        assert many(text for text in texts[:130]) == [function(text) for text in texts[:130]]
+        assert many([]) == many({}) == []
+        raises(TypeError, lambda: many("a text"), "iterable of str, not str")
+        raises(TypeError, lambda: many(None), "iterable of str")
+        raises(TypeError, lambda: many(["a", 7]), "int")
+        raises(ValueError, lambda: many(["a"], tokens="words"), "jieba_search")
+        raises(ValueError, lambda: many(["a"], threads=0), "threads 0")
+    assert neardup.minhash_many(["a b c"], hashes=64, seed=-3, scheme="neardup1") == [
+        neardup.minhash("a b c", hashes=64, seed=-3)]
+    assert neardup.simhash_many(["a b a"], weight="tf") == [neardup.simhash("a b a", weight="tf")]
+    # Others run meanwhile, even while all texts are short.
+    texts = [f"word{n} and some others" for n in range(400_000)]
+    ticks, done = 0, threading.Event()
+
+    def work():
+        neardup.minhash_many(texts)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    sys.setswitchinterval(1e-4)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        time.sleep(0.001)
+    thread.join()
+    assert ticks > 10, ticks
+
+    # A signal ends it in all threads.
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, stop)
+    started = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    raises(KeyboardInterrupt, lambda: neardup.minhash_many(texts * 20, hashes=1024, threads=3))
+    assert time.monotonic() - started < 20
+    assert neardup.minhash64_many(["a b c"], threads=2) == [neardup.minhash64("a b c")]
 
 
 def threads(_):
@@ -293,6 +427,34 @@ def documentation(_):
     copyright = licences["COPYRIGHT"].locate().read_text()
     assert copyright == (ROOT / "python/COPYRIGHT").read_text()
     assert "\npyo3 0." in copyright and "\nLicence: MIT\n\n" in copyright
+
+
+def sources(_):
+    """The source archive holds what cargo needs to build the package."""
+    maturin = Path(sys.executable).parent / "maturin"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [maturin, "sdist", "--manifest-path", ROOT / "python/Cargo.toml", "--out", folder]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        archive, = Path(folder).glob("neardup-*.tar.gz")
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+        unpacked = Path(folder) / archive.name.removesuffix(".tar.gz")
+        for name in ("LICENSE", "LICENSE-jieba.md", "COPYRIGHT", "PKG-INFO", "pyproject.toml",
+                     "Cargo.lock", "neardup/django.py", "neardup/py.typed", "python/src/lib.rs",
+                     "crates/sketch/src/lib.rs", "crates/sketch/data/jieba_idf.bin"):
+            assert (unpacked / name).is_file(), name
+        assert not (unpacked / "src").exists() and not (unpacked / "xtask").exists()
+        # The versions of the crates are those of the workspace.
+        run = subprocess.run(["cargo", "metadata", "--offline", "--format-version", "1"],
+                             cwd=unpacked, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        versions = {(package["name"], package["version"])
+                    for package in json.loads(run.stdout)["packages"]}
+        locked = (ROOT / "Cargo.lock").read_text()
+        for name, version in versions:
+            assert f'name = "{name}"\nversion = "{version}"\n' in locked, (name, version)
+        assert {"neardup-python", "neardup-sketch", "pyo3"} <= {name for name, _ in versions}
 
 
 def main():

@@ -32,16 +32,23 @@ class Page(models.Model):
 
     class Meta:
         indexes = [
-            NeardupIndex(fields=["fp"], name="page_fp", distance=4, fillfactor=80),
+            NeardupIndex(fields=["fp"], name="page_fp", radius=4, fillfactor=80),
             NeardupIndex(fields=["sig"], name="page_sig", hashes=64),
             NeardupIndex(fields=["image"], name="page_image", opclasses=["bigint_hamming_ops"]),
             NeardupIndex(Simhash128("body", weight="log"), name="page_simhash"),
         ]
         constraints = [
             NeardupConstraint(
-                name="page_one_copy", distance=3, condition=~models.Q(site="free"),
+                name="page_one_copy", radius=3, condition=~models.Q(site="free"),
                 expressions=[("site", "="), (Ball("fp", 6), "~=")]),
         ]
+'''
+
+ADMIN = '''
+from django.contrib import admin
+from news.models import Page
+
+admin.site.register(Page)
 '''
 
 A, B, C = ("The library reopens on Monday after two years.",
@@ -57,6 +64,11 @@ def application(conninfo):
     Path("news/__init__.py").touch()
     Path("news/migrations/__init__.py").touch()
     Path("news/models.py").write_text(MODELS)
+    Path("news/admin.py").write_text(ADMIN)
+    Path("news/urls.py").write_text(
+        "from django.contrib import admin\n"
+        "from django.urls import path\n"
+        "urlpatterns = [path('admin/', admin.site.urls)]\n")
     Path("news/migrations/0001_extension.py").write_text(
         "from django.db import migrations\n"
         "from neardup.django import NeardupExtension\n"
@@ -67,7 +79,18 @@ def application(conninfo):
         "from django.conf import settings\n"
         "found = ast.literal_eval(os.environ['NEWS'])\n"
         "settings.configure(\n"
-        "    INSTALLED_APPS=['django.contrib.postgres', 'news'],\n"
+        "    INSTALLED_APPS=['django.contrib.postgres', 'django.contrib.contenttypes',\n"
+        "        'django.contrib.auth', 'django.contrib.sessions', 'django.contrib.messages',\n"
+        "        'django.contrib.admin', 'news'],\n"
+        "    MIDDLEWARE=['django.contrib.sessions.middleware.SessionMiddleware',\n"
+        "        'django.contrib.auth.middleware.AuthenticationMiddleware',\n"
+        "        'django.contrib.messages.middleware.MessageMiddleware'],\n"
+        "    TEMPLATES=[{'BACKEND': 'django.template.backends.django.DjangoTemplates',\n"
+        "        'APP_DIRS': True, 'OPTIONS': {'context_processors': [\n"
+        "            'django.template.context_processors.request',\n"
+        "            'django.contrib.auth.context_processors.auth',\n"
+        "            'django.contrib.messages.context_processors.messages']}}],\n"
+        "    SECRET_KEY='tests', ROOT_URLCONF='news.urls', ALLOWED_HOSTS=['testserver'],\n"
         "    DEFAULT_AUTO_FIELD='django.db.models.BigAutoField',\n"
         "    DATABASES={'default': {\n"
         "        'ENGINE': 'django.db.backends.postgresql', 'NAME': found['dbname'],\n"
@@ -107,7 +130,7 @@ def migrations(_):
     manage("migrate")
     defined = constraint()
     assert defined.startswith("EXCLUDE USING neardup (site WITH =, ball(fp, 6) WITH ~=) "), defined
-    assert "distance='3'" in defined and "WHERE" in defined, defined
+    assert "radius='3'" in defined and "WHERE" in defined, defined
     # Nothing is left to change, however often one asks; a change elsewhere leaves it alone.
     assert "No changes" in manage("makemigrations")
     assert "No changes" in manage("makemigrations", "--check")
@@ -116,17 +139,17 @@ def migrations(_):
     changed('(Ball("fp", 6), "~=")', '(Ball("fp", 9), "~=")')
     printed = manage("makemigrations", "-n", "wider")
     assert printed.count("page_one_copy") == 2, printed
-    changed("distance=3", "distance=4")
+    changed("radius=3", "radius=4")
     printed = manage("makemigrations", "-n", "deeper")
     assert printed.count("page_one_copy") == 2, printed
-    changed("distance=4, fillfactor=80", "distance=4")
+    changed("radius=4, fillfactor=80", "radius=4")
     printed = manage("makemigrations", "-n", "filled")
     assert printed.count("page_fp") == 2, printed
     sql = manage("sqlmigrate", "news", "0004")
     assert "EXCLUDE USING neardup" in sql and 'DROP CONSTRAINT "page_one_copy"' in sql, sql
     manage("migrate")
     defined = constraint()
-    assert "ball(fp, 9)" in defined and "distance='4'" in defined, defined
+    assert "ball(fp, 9)" in defined and "radius='4'" in defined, defined
     assert "No changes" in manage("makemigrations", "--check")
     # Back to the first migration, and forth.
     manage("migrate", "news", "0001")
@@ -139,7 +162,8 @@ def migrations(_):
     manage("check")
 
 
-def fields(_):
+def start():
+    """Makes the tables, and sets Django up in this process."""
     manage("makemigrations", "news", "-n", "page")
     manage("migrate")
     sys.path.insert(0, os.getcwd())
@@ -147,6 +171,10 @@ def fields(_):
 
     import manage as _settings  # noqa: F401
     django.setup()
+
+
+def fields(_):
+    start()
     import neardup
     from django.core import serializers
     from django.core.exceptions import ValidationError
@@ -172,7 +200,9 @@ def fields(_):
         copy.full_clean()
         raise AssertionError("a near-duplicate")
     except ValidationError as error:
-        assert "page_one_copy" in str(error), error
+        assert f"“Page object ({first.pk})” ({first.pk})" in str(error), error
+        assert error.error_dict["__all__"][0].code == "near_duplicate", error
+        assert error.error_dict["__all__"][0].params["existing"] == first
     try:
         with transaction.atomic():
             copy.save()
@@ -225,6 +255,134 @@ def fields(_):
         assert name in query.explain(), query.explain()
     ball = Page.objects.annotate(ball=Ball("fp", 6)).first().ball
     assert ball == f"<{fp},6>", ball
+
+
+def json_values(_):
+    """DjangoJSONEncoder writes all values as text, where Django uses it by itself."""
+    start()
+    import json
+
+    import neardup
+    from django.core.serializers.json import DjangoJSONEncoder
+    from django.http import JsonResponse
+    from news.models import Page
+
+    page = Page.objects.create(body=A, wide=neardup.simhash128(A), pdq=neardup.Fingerprint256(7))
+    page.refresh_from_db()
+    values = {"fp": page.fp, "sig": page.sig, "wide": page.wide, "pdq": page.pdq}
+    shown = {name: str(value) for name, value in values.items()}
+    assert json.loads(json.dumps(values, cls=DjangoJSONEncoder)) == shown
+    assert json.loads(JsonResponse({"pages": [values]}).content) == {"pages": [shown]}
+    assert json.loads(JsonResponse(list(Page.objects.values("fp")), safe=False).content) == [
+        {"fp": shown["fp"]}]
+    assert neardup.Fingerprint(shown["fp"]) == page.fp
+    try:
+        json.dumps(object(), cls=DjangoJSONEncoder)
+        raise AssertionError("any object")
+    except TypeError:
+        pass
+
+
+def forms(_):
+    """Forms refuse near-duplicates. They do not have the generated column."""
+    start()
+    import random
+
+    from django.db import connection
+    from django.forms import modelform_factory
+    from django.test.utils import CaptureQueriesContext
+    from news.models import Page
+
+    first = Page.objects.create(body=A)
+    shown = f"“Page object ({first.pk})” ({first.pk})"
+
+    def errors(fields, data, instance=None):
+        form = modelform_factory(Page, fields=fields)(data, instance=instance)
+        if form.is_valid():
+            form.save()
+        return form.non_field_errors()
+
+    # A new page, whose site is in the form, or not yet known.
+    both = ["site", "body"]
+    error, = errors(both, {"site": "a", "body": B})
+    assert error == f"Near-duplicate of {shown}.", error
+    assert not errors(both, {"site": "b", "body": B})
+    assert not errors(both, {"site": "free", "body": B})
+    assert not errors(both, {"site": "a", "body": C})
+    form = modelform_factory(Page, fields=["body"])({"body": B})
+    assert form.is_valid(), form.errors
+    # Stored pages: a new text, another site, the same again, nothing that concerns it.
+    rain = Page.objects.get(body=C)
+    for fields in (both, ["body"]):
+        assert shown in errors(fields, {"site": "a", "body": B}, rain)[0], fields
+        assert not errors(fields, {"site": "a", "body": C}, rain), fields
+    other = Page.objects.get(site="b")
+    assert shown in errors(["site"], {"site": "a"}, other)[0]
+    other.refresh_from_db()
+    assert not errors(["site"], {"site": "c"}, other)
+    assert not errors(["image"], {"image": 7}, rain)
+    # A text without words is near nothing.
+    assert not errors(both, {"site": "a", "body": "?!"})
+    # Messages of one's own.
+    constraint, = Page._meta.constraints
+    before = constraint.violation_error_message
+    constraint.violation_error_message = "%(name)s: see %(pk)s."
+    assert errors(both, {"site": "a", "body": B}) == [f"page_one_copy: see {first.pk}."]
+    constraint.violation_error_message = before
+    # The constraint's index finds the row, among many.
+    words = random.Random(1)
+    Page.objects.bulk_create(
+        [Page(body=" ".join(f"w{words.randrange(10**6)}" for _ in range(9)))
+         for _ in range(3000)], ignore_conflicts=True)
+    assert Page.objects.count() > 2500
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with CaptureQueriesContext(connection) as captured:
+        assert errors(both, {"site": "a", "body": B})
+    query, = [query["sql"] for query in captured if "~=" in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN " + query)
+        plan = "\n".join(line for line, in cursor.fetchall())
+    assert "page_one_copy" in plan and "Seq Scan" not in plan, plan
+
+
+def admin(_):
+    """The admin shows the error, and never an error of the server."""
+    start()
+    from django.contrib.auth.models import User
+    from django.forms import modelform_factory
+    from django.test import Client
+    from news.models import Page
+
+    first = Page.objects.create(body=A)
+    client = Client()
+    client.force_login(User.objects.create_superuser("ann"))
+    page = {"site": "a", "body": B, "wide": "", "pdq": "", "image": ""}
+    answer = client.post("/admin/news/page/add/", page)
+    assert answer.status_code == 200, answer.status_code
+    text = answer.content.decode()
+    assert f"Near-duplicate of “Page object ({first.pk})” ({first.pk})." in text, text
+    answer = client.post("/admin/news/page/add/", {**page, "body": C})
+    assert answer.status_code == 302, answer.content.decode()
+    rain = Page.objects.get(body=C)
+    change = f"/admin/news/page/{rain.pk}/change/"
+    assert client.get(change).status_code == 200
+    answer = client.post(change, page)
+    assert answer.status_code == 200 and "Near-duplicate of" in answer.content.decode()
+    answer = client.post(change, {**page, "body": C + " It is cold.", "wide": "0" * 32})
+    assert answer.status_code == 302, answer.content.decode()
+    # Fields of fingerprints: a value, the same again, none, and what is not one.
+    rain.refresh_from_db()
+    assert int(rain.wide) == 0 and rain.pdq is None
+    form = modelform_factory(Page, fields=["wide", "pdq"])({"wide": "0" * 32}, instance=rain)
+    assert form.is_valid() and not form.has_changed(), form.changed_data
+    assert client.get(change).content.decode().count("0" * 32) == 1
+    answer = client.post(change, {**page, "body": C, "wide": "12"})
+    assert answer.status_code == 200 and "32 hexadecimal digits" in answer.content.decode()
+    answer = client.post(change, {**page, "body": C, "wide": ""})
+    rain.refresh_from_db()
+    assert answer.status_code == 302 and rain.wide is None
+    assert Page.objects.count() == 2
 
 
 def main():

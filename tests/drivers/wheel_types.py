@@ -170,7 +170,7 @@ def model():
         Column("near", types.FingerprintBall),
         Column("hash", BigInteger),
     )
-    Index("docs_fp", docs.c.fp, postgresql_using="neardup", postgresql_with={"distance": 4})
+    Index("docs_fp", docs.c.fp, postgresql_using="neardup", postgresql_with={"radius": 4})
     Index("docs_sig", docs.c.sig, postgresql_using="neardup")
     Index("docs_hash", docs.c.hash, postgresql_using="neardup",
           postgresql_ops={"hash": "bigint_hamming_ops"})
@@ -268,6 +268,40 @@ def with_sqlalchemy(conninfo):
         run(connection, arrays=True)
 
 
+def arrays_as_text(conninfo):
+    """A driver that does not know the type leaves arrays as text: the error says what to do."""
+    from sqlalchemy import ARRAY, Text, cast, create_engine, event, func, insert, select
+    from sqlalchemy import type_coerce
+    from neardup import sqlalchemy as types
+
+    metadata, docs = model()
+    wanted = sorted([neardup.minhash64("a b c"), neardup.minhash64("d e f")])
+    query = select(func.array_agg(docs.c.fp))
+    as_text = cast(func.array_agg(docs.c.fp), ARRAY(Text))
+    for url, cure in ((urls(conninfo)[0], "neardup.psycopg.register(connection)"),
+                      (urls(conninfo)[2], "ARRAY(Text)")):
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            metadata.drop_all(connection)
+            metadata.create_all(connection)
+            rows = [{"id": 1, "body": "a b c"}, {"id": 2, "body": "d e f"}]
+            connection.execute(insert(docs), rows)
+        with engine.connect() as connection:
+            try:
+                raise AssertionError(connection.scalar(query))
+            except TypeError as error:
+                assert cure in str(error) and "array of fingerprint" in str(error), error
+            # The cure for any driver.
+            coerced = type_coerce(as_text, ARRAY(types.Fingerprint))
+            assert sorted(connection.scalar(select(coerced))) == wanted
+        engine.dispose()
+    engine = create_engine(urls(conninfo)[0])
+    event.listen(engine, "connect", lambda connection, _: neardup.psycopg.register(connection))
+    with engine.connect() as connection:
+        assert sorted(connection.scalar(query)) == wanted
+    engine.dispose()
+
+
 def reflection(conninfo):
     """Tables are read back as they were, and Alembic finds nothing to change."""
     from alembic.autogenerate import compare_metadata, produce_migrations, render_python_code
@@ -292,7 +326,7 @@ def reflection(conninfo):
         indexes = {index["name"]: index for index in inspect(connection).get_indexes("docs")}
         options = indexes["docs_fp"]["dialect_options"]
         assert options["postgresql_using"] == "neardup", options
-        assert options["postgresql_with"] == {"distance": "4"}, options
+        assert options["postgresql_with"] == {"radius": "4"}, options
         changes = compare_metadata(
             MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
         assert not changes, changes

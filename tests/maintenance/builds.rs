@@ -57,7 +57,7 @@ fn little_memory_makes_the_same_index_by_an_external_sort() -> Outcome {
         let mut sizes = Vec::new();
         for memory in ["1MB", "2MB", "100MB"] {
             client.batch_execute(&format!("SET maintenance_work_mem = '{memory}'"))?;
-            table.create_indexed(&mut client, &values, "distance = 2, blocks = 4")?;
+            table.create_indexed(&mut client, &values, "radius = 2, blocks = 4")?;
             table.answers(&mut client, &[0, 2, 3, 8, 40], 4)?;
             sizes.push(value::<i64>(
                 &mut client,
@@ -107,7 +107,7 @@ fn a_build_or_a_drop_that_is_rolled_back_leaves_what_was() -> Outcome {
         "TRUNCATE docs",
         "DROP TABLE docs",
         "ALTER TABLE docs ALTER fp TYPE fingerprint USING (fp::bigint # 5)::fingerprint",
-        "ALTER INDEX docs_fp SET (distance = 5); REINDEX INDEX docs_fp",
+        "ALTER INDEX docs_fp SET (radius = 5); REINDEX INDEX docs_fp",
     ] {
         client.batch_execute(&format!("BEGIN; {undone}; ROLLBACK"))?;
         table.holds(&mut client, 6)?;
@@ -148,7 +148,7 @@ fn rewritten_tables_get_a_right_index() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
-    table.create_indexed(&mut client, &Shape::Balls.values(8_000, 11), "distance = 1")?;
+    table.create_indexed(&mut client, &Shape::Balls.values(8_000, 11), "radius = 1")?;
     for (seed, rewrite) in (12..).zip([
         "ALTER TABLE docs ALTER fp TYPE fingerprint USING (fp::bigint # 77)::fingerprint",
         "ALTER TABLE docs ADD made timestamptz DEFAULT clock_timestamp()",
@@ -173,7 +173,7 @@ fn a_cancelled_build_leaves_nothing_and_can_be_repeated() -> Outcome {
     table.create(&mut client, &Shape::Uniform.values(150_000, 13))?;
     // Little memory: the cancellation also meets the sort's temporary files.
     client.batch_execute("SET maintenance_work_mem = '1MB'")?;
-    let build = table.index_command("distance = 3, blocks = 8");
+    let build = table.index_command("radius = 3, blocks = 8");
     let left = "SELECT count(*) FROM pg_ls_tmpdir() \
                 WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%'";
     for phase in ["%scanning table%", "%sorting and writing%"] {

@@ -72,7 +72,7 @@ fn a_parallel_vacuum_takes_the_dead_rows_from_every_index() -> Outcome {
     let table = Table::new(FINGERPRINT);
     table.create_indexed(&mut client, &Shape::Balls.values(10_000, 2), "")?;
     client.batch_execute(
-        "CREATE INDEX docs_two ON docs USING neardup (fp) WITH (distance = 2); \
+        "CREATE INDEX docs_two ON docs USING neardup (fp) WITH (radius = 2); \
          CREATE INDEX docs_id ON docs (id); \
          SET min_parallel_index_scan_size = 0; DELETE FROM docs WHERE id % 3 > 0",
     )?;

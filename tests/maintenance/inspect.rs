@@ -11,7 +11,7 @@ use std::fs;
 
 const FUNCTIONS: [&str; 3] = [
     "neardup_index_info",
-    "neardup_index_statistics",
+    "neardup_expert_index_statistics",
     "neardup_index_check",
 ];
 

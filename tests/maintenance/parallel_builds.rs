@@ -106,7 +106,7 @@ fn workers_make_the_same_index() -> Outcome {
     fill(&mut client, ROWS)?;
     for (memory, definition) in [
         ("64MB", "(fp)"),
-        ("1MB", "(fp) WITH (distance = 3, blocks = 6)"),
+        ("1MB", "(fp) WITH (radius = 3, blocks = 6)"),
         ("64MB", "(number bigint_hamming_ops)"),
         ("64MB", "(wide)"),
         ("64MB", "(widest)"),

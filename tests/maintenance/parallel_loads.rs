@@ -21,7 +21,7 @@ const SCHEMA: &str = "CREATE TABLE docs (id bigint GENERATED ALWAYS AS IDENTITY 
         body text, fp fingerprint); \
     CREATE INDEX ON docs USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body ON docs FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=minhash64', 'distance=6');";
+        EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=minhash64', 'radius=6');";
 
 /// Unrelated texts.
 fn texts() -> Vec<String> {

@@ -76,7 +76,7 @@ fn partitioned_tables() -> Outcome {
     )?;
     let values = Shape::Balls.values(12_000, 1);
     table.append(&mut client, 0, &values[..6_000])?;
-    client.batch_execute(&Table::new(FINGERPRINT).index_command("distance = 2"))?;
+    client.batch_execute(&Table::new(FINGERPRINT).index_command("radius = 2"))?;
     client.batch_execute(
         "CREATE TABLE docs_2 PARTITION OF docs FOR VALUES FROM (8000) TO (10000); \
          CREATE TABLE docs_rest PARTITION OF docs DEFAULT",
@@ -146,7 +146,7 @@ fn an_unlogged_table_is_empty_after_a_crash_and_whole_after_a_stop() -> Outcome 
     let mut client = connect(&server.conninfo("postgres"))?;
     client.batch_execute("CREATE EXTENSION neardup")?;
     client.batch_execute("CREATE UNLOGGED TABLE docs (id bigint, fp fingerprint)")?;
-    client.batch_execute(&table.index_command("distance = 2"))?;
+    client.batch_execute(&table.index_command("radius = 2"))?;
     table.append(&mut client, 0, &Shape::Balls.values(10_000, 6))?;
     // One that was built of rows, and rebuilt.
     client.batch_execute("REINDEX INDEX docs_fp")?;
@@ -191,7 +191,7 @@ fn a_dump_restores_columns_values_and_indexes() -> Outcome {
     let from = Database::create()?;
     let mut client = from.connect()?;
     let table = Table::new(FINGERPRINT);
-    let options = "distance='4', blocks='6', fillfactor='70'";
+    let options = "radius='4', blocks='6', fillfactor='70'";
     table.create_indexed(&mut client, &Shape::Balls.values(5_000, 10), options)?;
     client.batch_execute(
         "CREATE TABLE images (id bigint, fp bigint); \

@@ -44,7 +44,7 @@ fn an_index_moves_between_tablespaces() -> Outcome {
         client.batch_execute("CREATE TABLESPACE aside LOCATION ''")?;
         let table = Table::new(FINGERPRINT);
         table.create(&mut client, &Shape::Balls.values(6_000, 1))?;
-        let command = table.index_command("distance = 2");
+        let command = table.index_command("radius = 2");
         let command = format!("{command} TABLESPACE aside");
         for (step, place) in [
             (command.as_str(), "aside"),
@@ -68,7 +68,7 @@ fn an_index_moves_between_tablespaces() -> Outcome {
         let before = cost(&mut client, query)?;
         client.batch_execute("ALTER TABLESPACE aside SET (random_page_cost = 400)")?;
         let after = cost(&mut client, query)?;
-        assert!(after > 50.0 * before, "{before} and then {after}");
+        assert!(after > 10.0 * before, "{before} and then {after}");
 
         server.kill_9()?;
         server.start()?;
@@ -99,7 +99,7 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
     let table = Table::new(FINGERPRINT);
     table.create(&mut client, &Shape::Uniform.values(120_000, 1))?;
     // 56 tables.
-    let build = table.index_command("distance = 3, blocks = 8");
+    let build = table.index_command("radius = 3, blocks = 8");
     for seen in [
         "phase = 'building index: scanning table' \
          AND blocks_total = pg_relation_size('docs') / 8192 AND blocks_done BETWEEN 1 AND \
@@ -132,7 +132,7 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
     // The old one is still there, and the new one, of which nothing is known, can be dropped.
     for function in [
         "neardup_index_info",
-        "neardup_index_statistics",
+        "neardup_expert_index_statistics",
         "neardup_index_check",
     ] {
         let result = client.batch_execute(&format!("SELECT {function}('docs_fp_ccnew')"));

@@ -79,8 +79,8 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     assert_eq!(value::<i64>(&mut client, check)?, rows);
     let entries = "SELECT count(DISTINCT n) FROM \
         (SELECT (entries - null_rows) / rows AS n, (entries - null_rows) % rows AS rest \
-         FROM neardup_index_info('docs_fp'), neardup_index_statistics('docs_fp')) AS each WHERE \
-         rest = 0";
+         FROM neardup_index_info('docs_fp'), neardup_expert_index_statistics('docs_fp')) AS each \
+         WHERE rest = 0";
     assert_eq!(
         value::<i64>(&mut client, entries)?,
         1,
@@ -115,7 +115,7 @@ fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
                  ALTER TABLE {kind} SET {kind}; \
                  INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
                      FROM generate_series(1::bigint, 30000) AS n; \
-                 CREATE INDEX {kind}_fp ON {kind} USING neardup (fp); \
+                 CREATE INDEX {kind}_fp ON {kind} USING neardup (fp) WITH (radius = 3); \
                  INSERT INTO {kind} SELECT n, hashint8extended(n, 1)::fingerprint \
                      FROM generate_series(30001::bigint, 31000) AS n; \
                  DELETE FROM {kind} WHERE id % 23 = 0; CHECKPOINT"
@@ -124,7 +124,7 @@ fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
             client.batch_execute(&format!("SELECT neardup_index_check('{kind}_fp', true)"))?;
             let entries = format!(
                 "SELECT entries, pg_relation_filepath('{kind}_fp') \
-                         FROM neardup_index_statistics('{kind}_fp')"
+                         FROM neardup_expert_index_statistics('{kind}_fp')"
             );
             let row = client.query_one(&entries, &[])?;
             let (entries, file): (i64, String) = (row.get(0), row.get(1));

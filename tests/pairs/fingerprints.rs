@@ -68,7 +68,7 @@ fn all_pairs_of_every_shape() -> Result<()> {
         let table = Table::new(if i % 2 == 0 { FINGERPRINT } else { BIGINT });
         let rows = if shape == Shape::Equal { 200 } else { 800 };
         let values = shape.values(rows, 40 + i as u64);
-        for options in ["", "distance = 1", "distance = 2, blocks = 5"] {
+        for options in ["", "radius = 1", "radius = 2, blocks = 5"] {
             table.create_indexed(&mut client, &values, options)?;
             for memory in ["64kB", "4MB"] {
                 client.batch_execute(&format!("SET work_mem = '{memory}'"))?;

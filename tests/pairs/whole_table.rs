@@ -2,7 +2,7 @@
 //! rows that a filter names; progress.
 use crate::support::Outcome;
 use crate::support::table::value;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use neardup_tests::{Database, connect};
 use postgres::{Client, NoTls};
 use std::sync::{Arc, Mutex};
@@ -208,7 +208,24 @@ fn a_filter_is_like_a_partial_index() -> Outcome {
     Ok(())
 }
 
-/// With `neardup.progress` on each phase is told when it begins; else nothing is.
+/// Phase, units that are done, their total, and whether that is an estimate.
+fn parsed(notice: &str) -> Result<(String, u64, u64, bool)> {
+    let parts: Vec<&str> = notice.split(": ").collect();
+    let [_, phase, numbers] = parts[..] else {
+        bail!("{notice}");
+    };
+    let mut words = numbers.split(' ');
+    let done = words.next().context("a number")?.parse()?;
+    ensure!(words.next() == Some("of"), "{notice}");
+    let total = words.next().context("a number")?;
+    let is_about = total == "about";
+    let total = if is_about { words.next() } else { Some(total) };
+    let total = total.context("a number")?.parse()?;
+    Ok((phase.to_owned(), done, total, is_about))
+}
+
+/// With `neardup.progress` on each phase is told when it begins and when it ends; else nothing is.
+/// No number of rows is greater than that of the table.
 #[test]
 fn progress_is_told_on_request() -> Outcome {
     let database = Database::create()?;
@@ -222,6 +239,8 @@ fn progress_is_told_on_request() -> Outcome {
             .push(notice.message().to_owned());
     });
     let mut client = config.connect(NoTls)?;
+    let rows: i64 = value(&mut client, "SELECT count(*) FROM crowd")?;
+    let rows = u64::try_from(rows)?;
     let calls = [
         (
             "neardup_clusters('crowd_sig', similarity => 0.8, keep => 'id')",
@@ -246,6 +265,20 @@ fn progress_is_told_on_request() -> Outcome {
         let told: Vec<String> = std::mem::take(&mut *notices.lock().expect("no panic"));
         let begun = told.iter().filter(|text| text.contains(": 0 of ")).count();
         ensure!(begun == phases, "{call}: {told:?}");
+        for text in &told {
+            let (phase, done, total, _) = parsed(text)?;
+            ensure!(total <= rows || !text.ends_with(" rows"), "{call}: {text}");
+            let is_over = |text: &String| {
+                let end = parsed(text).ok();
+                end.is_some_and(|(of, done, total, about)| {
+                    of == phase && done == total && done > 0 && !about
+                })
+            };
+            ensure!(
+                done > 0 || total == 0 || told.iter().any(is_over),
+                "{call}: {told:?}"
+            );
+        }
         ensure!(
             told.iter().all(|text| text.starts_with("neardup: ")),
             "{told:?}"
@@ -285,8 +318,8 @@ fn told_inside(database: &Database, call: &'static str, phase: &str) -> Result<S
     inside.with_context(|| format!("{call}: nothing but {last}"))
 }
 
-/// A search that compares each two rows tells how far it is while it does. The bound is so high
-/// that no two sketches are near, because clusters skip comparisons of crowded rows.
+/// A search that compares all pairs of rows reports its progress meanwhile. The bound is so high
+/// that no two sketches are near: clusters compare crowded rows less often.
 #[test]
 fn progress_is_told_inside_of_a_phase() -> Outcome {
     let database = Database::create()?;

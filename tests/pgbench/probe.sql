@@ -12,7 +12,7 @@ SELECT agree('probe of a site',
     (SELECT array_agg(id ORDER BY id) FROM scoped WHERE site || '' = 'site 3'
     AND fp <#> fp_of(:near) <= :radius));
 SELECT agree('probe of signatures',
-    (SELECT array_agg(id ORDER BY id) FROM signed WHERE fp <@ ball(signature_of(:near),
+    (SELECT array_agg(id ORDER BY id) FROM signed WHERE fp <@ minhash_ball(signature_of(:near),
     :radius / 64.0)),
     (SELECT array_agg(id ORDER BY id) FROM signed WHERE minhash_similarity(signature_of(:near),
     (fp::text)::minhash_signature) >= 1 - :radius / 64.0));

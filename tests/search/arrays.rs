@@ -88,13 +88,21 @@ fn agree(client: &mut Client, conditions: usize) -> Result<usize> {
             format!("tags && '{query}'"),
             format!("site = 1 AND tags && '{query}'"),
             format!("tags = {same}"),
+            format!("tags @> '{query}'"),
+            // The first elements of a row.
+            format!("tags @> ({same}::bigint[])[:{}]", 1 + i % 4),
+            format!("site = 1 AND tags @> ({same}::bigint[])[:2]"),
             "tags IS NULL".to_owned(),
             "site = 2".to_owned(),
         ] {
             Way::Sequential.set(client)?;
             let expected = ids(client, &condition)?;
             found += expected.len();
-            let gin = condition.replace("tags &&", "(tags || '{}'::bigint[]) &&");
+            // The expression turns NULL into an empty array.
+            let gin = (condition.replace("tags &&", "(tags || '{}'::bigint[]) &&")).replace(
+                "tags @>",
+                "tags IS NOT NULL AND (tags || '{}'::bigint[]) @>",
+            );
             let all = [condition, gin];
             for condition in &all {
                 for way in Way::INDEXED {

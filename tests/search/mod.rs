@@ -1,5 +1,6 @@
 //! Searches by the index: what they find, how the planner uses them, and in which order.
 mod arrays;
+mod common_values;
 pub mod forms;
 mod nearest;
 mod oracle;
@@ -10,4 +11,5 @@ mod queries;
 mod scope_types;
 mod scopes;
 mod similarity;
+mod similarity_forms;
 pub mod standing_scans;

@@ -78,7 +78,7 @@ fn the_nearest_rows_after_changes_and_with_a_large_table() -> Outcome {
     table.create_indexed(
         &mut client,
         &Shape::Uniform.values(100_000, 3),
-        "distance = 2",
+        "radius = 2",
     )?;
     for change in [
         "INSERT INTO docs SELECT id + 100000, fp FROM docs WHERE id % 5 = 0",

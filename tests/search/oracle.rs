@@ -82,7 +82,7 @@ fn every_design() -> Outcome {
         // Uniform rows for each; the other shapes take turns.
         for shape in [Shape::Uniform, Shape::ALL[1 + i % 6]] {
             let values = shape.values(ROWS / 2, 40 + i as u64);
-            let options = format!("{HALF_FULL}, distance = {distance}, blocks = {blocks}");
+            let options = format!("{HALF_FULL}, radius = {distance}, blocks = {blocks}");
             table.create_indexed(&mut client, &values, &options)?;
             table.holds(&mut client, i as u64)?;
         }
@@ -97,7 +97,7 @@ fn an_index_grown_by_inserts_answers_as_one_that_was_built() -> Outcome {
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let table = Table::new(TYPES[i % 4]);
         let (distance, blocks) = DESIGNS[(3 * i + 2) % DESIGNS.len()];
-        let options = format!("distance = {distance}, blocks = {blocks}");
+        let options = format!("radius = {distance}, blocks = {blocks}");
         let seed = 60 + i as u64;
         table.create_indexed(&mut client, &[], &options)?;
         table.append(&mut client, 0, &shape.values(8_000, seed))?;
@@ -161,7 +161,7 @@ fn a_mask_over_all_data_and_queries_changes_nothing() -> Outcome {
             .iter()
             .map(|value| value.map(|bits| bits ^ mask))
             .collect();
-        table.create_indexed(&mut client, &masked, "distance = 4, blocks = 6")?;
+        table.create_indexed(&mut client, &masked, "radius = 4, blocks = 6")?;
         Way::Index.set(&mut client)?;
         let mut answer: Vec<Vec<i64>> = Vec::new();
         for probe in &probes {

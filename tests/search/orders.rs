@@ -159,3 +159,121 @@ fn rows_that_are_sorted_first_are_paid_for_first() -> Outcome {
     assert!(alone > 3.0 * unordered, "{alone} {unordered}");
     Ok(())
 }
+
+#[test]
+fn the_most_similar_come_from_the_index() -> Outcome {
+    for fp in TYPES {
+        let (_database, mut client, table) = create(fp)?;
+        client.batch_execute("SET enable_seqscan = off; SET enable_sort = off; SET jit = off")?;
+        let s = with_center(fp, "fingerprint_similarity(fp, {q})");
+        // NULL first, as DESC has it.
+        let nulls: i64 = value(&mut client, "SELECT count(*) FROM docs WHERE fp IS NULL")?;
+        let all = nulls + 50;
+        for (order, limit, operator) in [
+            (format!("{s} DESC"), all, "<#|>"),
+            (format!("{s} DESC"), 10_000, "<#|>"),
+            (format!("{s} DESC NULLS LAST"), 50, "<#>"),
+            (format!("{s} DESC NULLS LAST"), 10_000, "<#>"),
+            (format!("1 - {s}"), 50, "<#>"),
+            (format!("1 - {s} NULLS FIRST"), all, "<#|>"),
+            (format!("round(100 * {s}::numeric) DESC"), all, "<#|>"),
+        ] {
+            let page = format!("SELECT id, fp FROM docs ORDER BY {order} LIMIT {limit}");
+            let query = format!(
+                "SELECT array_agg(coalesce((1000 * {s})::bigint, -1) ORDER BY n) FROM \
+                 (SELECT fp, row_number() OVER () AS n FROM ({page}) page) docs"
+            );
+            let shown = plan(&mut client, &query)?;
+            ensure!(
+                shown.contains(&format!("Order By: (fp {operator} ")),
+                "{shown}"
+            );
+            let found: Vec<i64> = value(&mut client, &query)?;
+            // A second item to order by, with which the query stays as it is.
+            let plain = format!("SELECT id, fp FROM docs ORDER BY {order}, 1 LIMIT {limit}");
+            let expected: Vec<i64> = value(&mut client, &query.replace(&page, &plain))?;
+            assert_eq!(found, expected, "{}: {order}", fp.name);
+        }
+        // What is shown stays the similarity, and a condition leaves no NULL.
+        let query = format!(
+            "SELECT array_agg((1000 * s)::bigint) FROM (SELECT {s} AS s FROM docs \
+             WHERE {s} > 0.5 ORDER BY s DESC LIMIT 50) page"
+        );
+        assert_way(&mut client, Way::Index, table.index, &query)?;
+        let found: Vec<i64> = value(&mut client, &query)?;
+        assert!(
+            found.is_sorted_by(|a, b| a >= b) && found.len() == 50,
+            "{found:?}"
+        );
+        // Ties are ordered by the next item; a grouped query has no rows to order.
+        for query in [
+            format!("SELECT id FROM docs ORDER BY {s} DESC, id LIMIT 10"),
+            format!("SELECT DISTINCT {s} FROM docs ORDER BY {s} DESC"),
+            format!("SELECT {s}, count(*) FROM docs GROUP BY 1 ORDER BY {s} DESC"),
+            format!("SELECT id FROM docs ORDER BY {s} LIMIT 10"),
+            format!("SELECT id FROM docs ORDER BY {s} + random() DESC LIMIT 10"),
+        ] {
+            let shown = plan(&mut client, &query)?;
+            ensure!(!shown.contains("<#"), "{query}:\n{shown}");
+            client.batch_execute(&query)?;
+        }
+        let greatest = format!("SELECT max({s})::float8 FROM docs");
+        let found: f64 = value(&mut client, &greatest)?;
+        Way::Sequential.set(&mut client)?;
+        assert_eq!(
+            found,
+            value::<f64>(&mut client, &format!("{greatest} OFFSET 0"))?
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_most_similar_of_scopes_parts_and_generic_plans() -> Outcome {
+    let (_database, mut client, _table) = create(FINGERPRINT)?;
+    client.batch_execute(
+        "CREATE TABLE parts (id bigint, site int, fp fingerprint) PARTITION BY HASH (id); \
+         CREATE TABLE part_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0); \
+         CREATE TABLE part_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1); \
+         INSERT INTO parts SELECT id, id % 3, fp FROM docs; \
+         CREATE INDEX ON parts USING neardup (site, fp); ANALYZE parts; \
+         SET enable_seqscan = off; SET enable_sort = off; SET jit = off; \
+         SET plan_cache_mode = force_generic_plan; \
+         PREPARE page(fingerprint, int, int) AS SELECT fp FROM parts WHERE site = $2 \
+         ORDER BY fingerprint_similarity(fp, $1) DESC LIMIT $3",
+    )?;
+    let q = FINGERPRINT.literal(Shape::Balls.center(1));
+    let execute = |limit: usize| format!("EXECUTE page({q}, 1, {limit})");
+    let shown = plan(&mut client, &execute(9))?;
+    ensure!(
+        shown.matches("Order By: (fp <#|> $1)").count() == 2,
+        "{shown}"
+    );
+    let expected: Vec<Option<i64>> = {
+        let query =
+            format!("SELECT array_agg(fp::bigint ORDER BY fp <#|> {q}) FROM docs WHERE id % 3 = 1");
+        client.query_one(&query, &[])?.get(0)
+    };
+    for limit in [1, 40, 400, 4_000] {
+        let mut found = Vec::new();
+        for message in client.simple_query(&execute(limit))? {
+            if let postgres::SimpleQueryMessage::Row(row) = message {
+                found.push(row.get(0).map(str::to_owned));
+            }
+        }
+        assert_eq!(found.len(), limit.min(expected.len()));
+        let far = |text: &Option<String>| match text {
+            None => -1,
+            Some(text) => (u64::from_str_radix(text, 16).unwrap_or_default()
+                ^ Shape::Balls.center(1))
+            .count_ones() as i32,
+        };
+        let found: Vec<i32> = found.iter().map(far).collect();
+        let expected = expected.iter().map(|bits| match bits {
+            None => -1,
+            Some(bits) => (*bits as u64 ^ Shape::Balls.center(1)).count_ones() as i32,
+        });
+        assert!(found.iter().copied().eq(expected.take(limit)), "{found:?}");
+    }
+    Ok(())
+}

@@ -27,7 +27,7 @@ impl Rule {
             Rule::Trigger => format!(
                 "CREATE INDEX ON docs USING neardup (fp {}); \
                  CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW \
-                    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3')",
+                    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3')",
                 fp.opclass
             ),
         }
@@ -65,7 +65,10 @@ fn decided(server: &mut Server, fp: Type, rule: Rule, decision: &str) -> Outcome
     client.batch_execute(&format!(
         "BEGIN; INSERT INTO docs VALUES (1, {first}); PREPARE TRANSACTION 'in doubt'"
     ))?;
-    let in_flight: i64 = value(&mut client, "SELECT count(*) FROM neardup_rows_in_flight()")?;
+    let in_flight: i64 = value(
+        &mut client,
+        "SELECT count(*) FROM neardup_expert_rows_in_flight()",
+    )?;
     ensure!(in_flight == 0, "{what}: {in_flight} rows are in flight");
     waits(&mut client, &near, &what)?;
     // The server that recovers from a crash still has the transaction, and its rows.

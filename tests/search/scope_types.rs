@@ -214,7 +214,7 @@ fn create_tables(client: &mut Client, scope: &str, values: &[&str]) -> Result<()
          CREATE TABLE checked (site {scope}, fp bigint); \
          CREATE INDEX ON checked USING neardup (site, fp bigint_hamming_ops); \
          CREATE TRIGGER dedup BEFORE INSERT ON checked FOR EACH ROW \
-             EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'distance=3', 'action=skip')",
+             EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'radius=3', 'action=skip')",
         rows.join(", ")
     ))?;
     Ok(())

@@ -215,7 +215,7 @@ fn near_duplicates_are_kept_apart_within_a_scope_only() -> Outcome {
     )?;
     for (row, gets_in) in [
         ("('a', 1, '0000000000000001')", false),
-        ("('a', 1, '000000000000000f')", true),
+        ("('a', 1, '000000000000007f')", true),
         ("('a', 2, '0000000000000001')", true),
         ("('b', 1, '0000000000000001')", true),
         ("('b', 1, '0000000000000007')", false),

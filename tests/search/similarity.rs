@@ -10,8 +10,8 @@ use neardup_tests::Database;
 use postgres::Client;
 
 /// Bounds in SQL: some that are a radius of 64 or 128 bits, some beside and between them, and the
-/// ends.
-const BOUNDS: [&str; 21] = [
+/// ends. Larger ones are an error.
+const BOUNDS: [&str; 18] = [
     "0.8",
     "0.8125",
     "0.812500000000001",
@@ -28,9 +28,6 @@ const BOUNDS: [&str; 21] = [
     "1",
     "1::bigint",
     "0.9999999999999999",
-    "1.000001",
-    "2",
-    "'Infinity'",
     "'NaN'",
     "'NaN'::float4",
 ];

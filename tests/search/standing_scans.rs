@@ -64,7 +64,7 @@ fn value_of(of_type: &str) -> Result<String> {
         "minhash_signature" => "minhash(ARRAY(SELECT (n % 9) || ':' || word \
              FROM generate_series(n % 5, n % 5 + 30) AS word), 32)"
             .to_owned(),
-        "minhash_ball" => format!("ball({}, 0.2)", value_of("minhash_signature")?),
+        "minhash_ball" => format!("minhash_ball({}, 0.2)", value_of("minhash_signature")?),
         ball => match ball.strip_suffix("_ball") {
             Some(center) => format!("ball({}, 2)", value_of(center)?),
             None => bail!("this test makes no values of type {of_type}"),
@@ -120,7 +120,7 @@ impl Class {
                 // The same scan as that for a bigint. No value here is so short.
                 (_, "integer" | "smallint") => Vec::new(),
                 (_, "minhash_ball") => [0.2, 0.95]
-                    .map(|radius| format!("fp {operator} ball({center}, {radius})"))
+                    .map(|radius| format!("fp {operator} minhash_ball({center}, {radius})"))
                     .to_vec(),
                 _ => [3, 60]
                     .map(|radius| format!("fp {operator} ball({center}, {radius})"))

@@ -52,7 +52,7 @@ fn errors_carry_no_backtrace() -> Outcome {
             plain(again, "23P01", Some("Key (fp)="))?;
             client.batch_execute("DROP TABLE once")?;
             // A cancelled statement.
-            let build = table.index_command("distance = 3, blocks = 8");
+            let build = table.index_command("radius = 3, blocks = 8");
             let result = time_out(&mut client, &build, "DROP INDEX docs_fp")?;
             plain(result, "57014", None)?;
         }

@@ -19,7 +19,7 @@ const LONG: &[&str] = &[
     "SELECT neardup_explain(t, t || 'x', 'char', 9, top => 99999, function => 'minhash') FROM word",
     "SELECT count(*) FROM words, left(t, 2000000) l, neardup_diff(l, reverse(l))",
     "SELECT neardup_diff_html(l, reverse(l), 3) FROM words, left(t, 2000000) l",
-    "SELECT count(fp) FROM words, neardup_segments(replace(t, ' ', E'\\n'), 'line')",
+    "SELECT count(hash) FROM words, neardup_segments(replace(t, ' ', E'\\n'), 'line')",
     "SELECT length(neardup_cut_segments(t, '{1}', 'sentence')) FROM words",
     "SELECT neardup_common_features(t || n, 0.5, 'word', 2) FROM words, generate_series(1, 3) n",
     "SELECT count(*) FROM words, shared_passages(t, t || ' x', 2)",
@@ -31,7 +31,7 @@ const SHORT: &str = "SELECT concat(simhash(t), simhash128(t), minhash64(t), minh
         minhash(t, hashes => 1024, scheme => 'datasketch1'), simhash(t, 'char', 50), \
         neardup_explain(t, t || ' x'), neardup_explain(t, t || ' x', 'char', 50), \
         neardup_diff_html(t, t || ' x'), (SELECT max(hash) FROM neardup_segments(t)), \
-        neardup_text_length(t), minhash64(t, (SELECT neardup_common_features(v, 0.6) \
+        neardup_text_length(t), minhash64_without(t, (SELECT neardup_common_features(v, 0.6) \
             FROM (VALUES ('1 2 3'), ('4 5 6')) v (v))), passages(t), \
         (SELECT sum(b_start) FROM shared_passages(t, 'x' || t))) \
     FROM (SELECT string_agg(md5(n::text), ' ') AS t FROM generate_series(1, 99) n) AS text";

@@ -13,7 +13,7 @@ fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
         client.batch_execute("CREATE EXTENSION neardup")?;
         // 56 tables: hardly ever does the log end between two rows.
         let table = Table::new(FINGERPRINT);
-        table.create_indexed(&mut client, &[], "distance = 3, blocks = 8")?;
+        table.create_indexed(&mut client, &[], "radius = 3, blocks = 8")?;
         for round in 0..4 {
             let insert = "INSERT INTO docs SELECT n, hashint8extended(n, 1)::fingerprint \
                           FROM generate_series(1, 10000000) AS n";

@@ -45,9 +45,9 @@ const SETUP: &str = "\
         FROM generate_series(1, 60) AS n; \
     CREATE INDEX marked_fp ON marked USING neardup (fp); \
     CREATE TRIGGER fp BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3'); \
     CREATE TRIGGER marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3'); \
     CREATE VIEW v AS SELECT * FROM t; \
     CREATE MATERIALIZED VIEW m AS SELECT id, fp FROM t; \
     CREATE SEQUENCE s; \
@@ -277,7 +277,7 @@ fn random_binary_input_ends_well() -> Outcome {
         let mut accepted = 0;
         for _ in 0..calls / 10 {
             let valid = random.pick(pool);
-            let send = format!("SELECT {name}_send(({valid})::{name})");
+            let send = format!("SELECT _neardup_{name}_send(({valid})::{name})");
             let mut bytes: Vec<u8> = client.query_one(&send, &[])?.get(0);
             mutate(&mut bytes, &mut random);
             match client.query_one(&statement, &[&Raw(bytes.clone())]) {

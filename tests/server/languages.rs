@@ -21,7 +21,7 @@ const LIMIT: &str = "CASE a.lang WHEN 'zh' THEN 8 ELSE 6 END";
 
 /// A block of the document that makes a table, whose fingerprints are written as they are.
 fn schema(table: &str) -> Result<String> {
-    let blocks = blocks("dedup.md", "A distance for each language")?;
+    let blocks = blocks("dedup.md", "A radius for each language")?;
     let made = format!("CREATE TABLE {table} (");
     let block = (blocks.iter().find(|block| block.starts_with(&made))).context("a block")?;
     let generated = "fp   fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED";

@@ -53,7 +53,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "neardup_segments(text,",
-        "(SELECT count(fp) FROM neardup_segments(t, 'sentence'))",
+        "(SELECT count(hash) FROM neardup_segments(t, 'sentence'))",
     ),
     (
         "neardup_segments(text,",
@@ -83,14 +83,14 @@ const CASES: &[(&str, &str)] = &[
         "length(neardup_text_without('<p>' || t, '\\x6e6446010003000000000000', html => true))",
     ),
     (
-        "neardup_feature_set_info(bytea)",
-        "neardup_feature_set_info((SELECT neardup_common_features(t || n, 0.5, 'char', 9) \
+        "neardup_expert_feature_set_info(bytea)",
+        "neardup_expert_feature_set_info((SELECT neardup_common_features(t || n, 0.5, 'char', 9) \
             FROM generate_series(1, 3) n))",
     ),
     (
-        "neardup_feature_set_contains(bytea,",
-        "neardup_feature_set_contains((SELECT neardup_common_features(t || n, 0.5, 'char', 9) \
-            FROM generate_series(1, 3) n), 'ffffffffffffffff')",
+        "neardup_expert_feature_set_contains(bytea,",
+        "neardup_expert_feature_set_contains((SELECT neardup_common_features(t || n, 0.5, \
+            'char', 9) FROM generate_series(1, 3) n), 'ffffffffffffffff')",
     ),
     ("html_text(text)", "length(html_text('<p>' || t))"),
     (
@@ -104,13 +104,13 @@ const CASES: &[(&str, &str)] = &[
     ("passages(text,", "cardinality(passages(t))"),
     ("passages(text,", "cardinality(passages(t, 1, 'char', 1))"),
     (
-        "passages(text,bytea,",
-        "cardinality(passages(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', 2) FROM \
-            generate_series(1, 3) n), 10000, 'jieba', 2))",
+        "passages_without(text,",
+        "cardinality(passages_without(t, (SELECT neardup_common_features(t || n, 0.5, 'jieba', \
+            2) FROM generate_series(1, 3) n), 10000, 'jieba', 2))",
     ),
     (
-        "passages_shared(bigint[],",
-        "passages_shared(passages(t, 2, 'char', 2), passages(t || 'x', 3, 'char', 2))",
+        "passages_in_common(bigint[],",
+        "passages_in_common(passages(t, 2, 'char', 2), passages(t || 'x', 3, 'char', 2))",
     ),
     (
         "shared_passages(text,",
@@ -142,12 +142,33 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "_neardup_common_features_add(",
-        "minhash64(t || ' z', without => (SELECT neardup_common_features(x, 0.5) \
+        "minhash_without(t || ' z', (SELECT neardup_common_features(x, 0.5) \
          FROM (VALUES (t), (t || ' x y')) v (x)))",
     ),
     (
-        "simhash128(text,bytea,",
-        "simhash128(t || ' z', (SELECT neardup_common_features(x, 0.5, 'char', 20) \
+        "minhash_without(text,",
+        "minhash_without(t || ' z', '\\x6e6446010003000000000000')",
+    ),
+    (
+        "minhash128_without(text,",
+        "minhash128_without(t || ' z', '\\x6e6446010003000000000000')",
+    ),
+    (
+        "simhash_without(text,",
+        "simhash_without(t || ' z', '\\x6e6446010003000000000000', shingle => 3)",
+    ),
+    (
+        "passages_without(text,",
+        "passages_without(t, '\\x6e6446010008000000000000')",
+    ),
+    (
+        "minhash64_without(text,",
+        "minhash64_without(t || ' z', without => (SELECT neardup_common_features(x, 0.5) \
+         FROM (VALUES (t), (t || ' x y')) v (x)))",
+    ),
+    (
+        "simhash128_without(text,",
+        "simhash128_without(t || ' z', (SELECT neardup_common_features(x, 0.5, 'char', 20) \
          FROM (VALUES (t), (t || ' x y')) v (x)), 'char', 20)",
     ),
     (
@@ -205,6 +226,9 @@ const CASES: &[(&str, &str)] = &[
 /// Functions whose texts are names, options or a few words of configuration, by the start of their
 /// signature: what they need does not grow with a document.
 const SHORT: &[&str] = &[
+    "ball(text,",
+    "fingerprint_similarity(text,",
+    "neardup_keys(text,",
     "neardup_pairs(",
     "neardup_pairs_by_key(",
     "neardup_clusters(",
@@ -212,6 +236,7 @@ const SHORT: &[&str] = &[
     "neardup_components(",
     "neardup_distance_histogram(",
     "neardup_radius(",
+    "neardup_setup(",
     "neardup_remark(",
     "neardup_report(",
     "neardup_tune(",

@@ -102,7 +102,7 @@ const WRITTEN: &str = "\
     CREATE TABLE guarded (id int, fp fingerprint); \
     CREATE INDEX guarded_fp ON guarded USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT ON guarded \
-        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=error'); \
+        FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=error'); \
     INSERT INTO apart \
         SELECT n, hashint8extended(n, 1)::fingerprint FROM generate_series(1, 700) AS n; \
     INSERT INTO guarded TABLE apart;";

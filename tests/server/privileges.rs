@@ -149,7 +149,7 @@ fn calls() -> Vec<String> {
         let index = format!("'owned.traps_{index}'");
         calls.extend([
             format!("rows FROM neardup_index_info({index})"),
-            format!("count(*) FROM neardup_index_statistics({index})"),
+            format!("count(*) FROM neardup_expert_index_statistics({index})"),
             format!("rows FROM neardup_index_check({index}, heap => true)"),
             format!("rows FROM neardup_index_check({index}, heap => true, concurrently => true)"),
         ]);
@@ -294,9 +294,9 @@ const MARKED: &str = "\
     CREATE INDEX docs_fp ON docs USING neardup (fp); \
     INSERT INTO docs SELECT i, i::bigint::fingerprint FROM generate_series(1, 3) i; \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3'); \
     CREATE TRIGGER dedup_after AFTER UPDATE OR DELETE ON docs FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3'); \
     CREATE FUNCTION attack() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
         RESET SESSION AUTHORIZATION; RESET ROLE; ALTER ROLE OWNER SUPERUSER; RETURN NULL; \
     EXCEPTION WHEN insufficient_privilege THEN RETURN NULL; END $$; \
@@ -370,9 +370,9 @@ fn partitions_of_another_owner_are_refused() -> Outcome {
          CREATE TABLE docs_2 PARTITION OF docs FOR VALUES FROM (10) TO (20); \
          CREATE INDEX docs_fp ON docs USING neardup (fp); \
          CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW \
-             EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of'); \
+             EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3'); \
          CREATE TRIGGER dedup_after AFTER UPDATE OR DELETE ON docs FOR EACH ROW \
-             EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of'); \
+             EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3'); \
          INSERT INTO docs VALUES (1, '0000000000000000'); \
          GRANT USAGE ON SCHEMA owned TO PUBLIC",
     )?;

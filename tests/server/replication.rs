@@ -15,9 +15,9 @@ const TABLES: &str = "CREATE EXTENSION neardup; \
 const TRIGGERS: &str = "CREATE INDEX ON marked USING neardup (fp) WHERE original IS NULL; \
     CREATE INDEX ON marked (original); \
     CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
     CREATE TRIGGER renew AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
-        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+        EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
     CREATE INDEX ON skipped USING neardup (fp); \
     CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON skipped FOR EACH ROW \
         EXECUTE FUNCTION neardup_dedup('fp'); \
@@ -98,7 +98,7 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     let untrue = "SELECT count(*) FROM marked AS a LEFT JOIN marked AS b ON b.id = a.original \
          WHERE a.original IS NOT NULL AND (b.original IS NULL AND a.fp <#> b.fp <= 3) IS NOT TRUE";
     assert_eq!(value::<i64>(&mut target, untrue)?, 0);
-    let rows = "SELECT count(*) FROM neardup_rows_in_flight()";
+    let rows = "SELECT count(*) FROM neardup_expert_rows_in_flight()";
     assert_eq!(value::<i64>(&mut target, rows)?, 0);
     Ok(())
 }
@@ -113,7 +113,7 @@ fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
         sig minhash_signature, near_sig minhash_ball); \
         ALTER TABLE bare REPLICA IDENTITY FULL";
     const ROWS: &str = "INSERT INTO bare SELECT 1, fp, wide, widest, ball(fp, 3), ball(wide, 3), \
-            ball(widest, 3), ball(n::bigint, 3), sig, ball(sig, 0.2) \
+            ball(widest, 3), ball(n::bigint, 3), sig, minhash_ball(sig, 0.2) \
         FROM generate_series(1, 40) AS n, \
         LATERAL (SELECT n::bigint::fingerprint AS fp, md5(n::text)::uuid::fingerprint128 AS wide, \
             repeat(md5(n::text), 2)::fingerprint256 AS widest, \

@@ -229,7 +229,7 @@ fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
 /// Asserts that the standby's index is what the primary's is, page by page, and that there is
 /// nothing to look into in one that is not replicated.
 fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
-    for function in ["neardup_index_info", "neardup_index_statistics"] {
+    for function in ["neardup_index_info", "neardup_expert_index_statistics"] {
         let query = format!("SELECT {function}('docs_fp')::text");
         let shown: String = value(standby, query.as_str())?;
         assert_eq!(shown, value::<String>(primary, query.as_str())?);

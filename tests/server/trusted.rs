@@ -239,7 +239,7 @@ fn estimators_survive_operators_on_other_types() -> Outcome {
              (n % 3)::bigint::fingerprint AS fp, md5((n % 3)::text)::fingerprint128 AS wide, \
              repeat(md5((n % 3)::text), 2)::fingerprint256 AS wider, \
              minhash((n % 3)::text, shingle => 1) AS sig, ball((n % 3)::bigint, 3) AS ball, \
-             ball(minhash((n % 3)::text, shingle => 1), 0.2) AS sig_ball, ARRAY[n] AS a \
+             minhash_ball(minhash((n % 3)::text, shingle => 1), 0.2) AS sig_ball, ARRAY[n] AS a \
              FROM generate_series(1, 3000) AS n; \
          ANALYZE docs",
     )?;

@@ -79,7 +79,7 @@ pub const DOCS: Fixture = Fixture {
     counts: false,
     unlogged: false,
     signatures: false,
-    other_options: "distance = 2, blocks = 5",
+    other_options: "radius = 2, blocks = 5",
 };
 /// 256 bits.
 pub const WIDE: Fixture = Fixture {
@@ -118,7 +118,7 @@ pub const APART: Fixture = Fixture {
     row: "id, apart_of(id)",
     of: "apart_of",
     keeps_apart: true,
-    apart: Some(3),
+    apart: Some(6),
     ..DOCS
 };
 /// A trigger that lets no near-duplicate in, and beside it what lets writers wait for each other: a
@@ -131,7 +131,7 @@ pub const GUARDED: Fixture = Fixture {
                  site bigint REFERENCES guarded_sites); \
              CREATE INDEX guarded_fp ON guarded USING neardup (fp); \
              CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON guarded \
-                 FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance=10'); \
+                 FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=10'); \
              CREATE FUNCTION count_guarded() RETURNS trigger LANGUAGE plpgsql AS \
                  $$ BEGIN UPDATE guarded_sites SET rows = rows + 1 WHERE id = NEW.site; \
                  RETURN NULL; END $$; \
@@ -150,9 +150,9 @@ pub const MARKED: Fixture = Fixture {
              CREATE INDEX marked_fp ON marked USING neardup (fp); \
              CREATE INDEX marked_original ON marked (original); \
              CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON marked FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
              CREATE TRIGGER renew AFTER UPDATE OR DELETE ON marked FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original');",
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3');",
     row: "id, copy_of(id)",
     of: "copy_of",
     marks: Some(3),
@@ -168,9 +168,9 @@ pub const COUNTED: Fixture = Fixture {
              CREATE INDEX counted_fp ON counted USING neardup (fp); \
              CREATE INDEX counted_original ON counted (original); \
              CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON counted FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
              CREATE TRIGGER renew AFTER UPDATE OR DELETE ON counted FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
              CREATE TRIGGER count AFTER INSERT ON counted FOR EACH ROW \
                  WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION count_copy();",
     row: "id, copy_of(id)",
@@ -188,9 +188,9 @@ pub const CROWDED: Fixture = Fixture {
              CREATE INDEX crowded_fp ON crowded USING neardup (fp); \
              CREATE INDEX crowded_original ON crowded (original); \
              CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON crowded FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
              CREATE TRIGGER renew AFTER UPDATE OR DELETE ON crowded FOR EACH ROW \
-                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original'); \
+                 EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
              CREATE TRIGGER count AFTER INSERT ON crowded FOR EACH ROW \
                  WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION count_copy();",
     row: "id, crowd_of(id)",
@@ -246,7 +246,7 @@ impl Fixture {
     /// The condition that a row is within a radius of a value, as an index answers it.
     pub fn in_ball(&self, value: &str, radius: i32) -> String {
         match self.signatures {
-            true => format!("fp <@ ball({value}, {})", share(radius)),
+            true => format!("fp <@ minhash_ball({value}, {})", share(radius)),
             false => format!("fp <@ ball({value}, {radius})"),
         }
     }

@@ -130,7 +130,8 @@ fn sorted(client: &mut impl GenericClient, query: &str) -> Result<Vec<i64>> {
 pub fn rewrites(client: &mut impl GenericClient) -> Result<bool> {
     value(
         client,
-        "SELECT count(*) > 0 FROM pg_proc WHERE proname = 'hamming_le' AND prosupport <> 0",
+        "SELECT count(*) > 0 FROM pg_proc \
+         WHERE proname = '_neardup_hamming_le' AND prosupport <> 0",
     )
 }
 

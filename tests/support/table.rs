@@ -21,19 +21,19 @@ pub const FINGERPRINT: Type = Type {
     name: "fingerprint",
     opclass: "fingerprint_ops",
     words: 1,
-    near: 3,
+    near: 6,
 };
 pub const BIGINT: Type = Type {
     name: "bigint",
     opclass: "bigint_hamming_ops",
     words: 1,
-    near: 3,
+    near: 6,
 };
 pub const FINGERPRINT128: Type = Type {
     name: "fingerprint128",
     opclass: "fingerprint128_ops",
     words: 2,
-    near: 6,
+    near: 12,
 };
 pub const FINGERPRINT256: Type = Type {
     name: "fingerprint256",
@@ -146,7 +146,7 @@ impl Table {
         Ok(())
     }
 
-    /// The command that makes the index, with options as in `distance = 3, blocks = 5`.
+    /// The command that makes the index, with options as in `radius = 3, blocks = 5`.
     pub fn index_command(&self, options: &str) -> String {
         let Table { name, index, fp } = self;
         let with = match options {

@@ -6,7 +6,7 @@
 //! the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
 
 use crate::key::Key;
-use crate::leaf;
+use crate::metric::near_duplicate_bits;
 use crate::sets;
 
 /// The most tables an index may have. Each costs its share of space and of every insert.
@@ -24,17 +24,9 @@ pub fn max_distance(bits: u32) -> u32 {
     (bits / 8).min(MAX_DISTANCE)
 }
 
-/// The radius that an index guarantees by default: half of the radius that is recommended for the
-/// width, which is 6 bits of 64 and 12 of 128 for texts by b-bit MinHash, and 31 of 256 for images.
-/// Two fingerprints within twice the distance differ in at most one bit of one of the blocks, whose
-/// neighbours take few more searches; more tables would cost more room and more of each insert than
-/// they save. (docs/tuning.md says what was measured.)
-pub fn default_distance(bits: u32) -> u32 {
-    match bits {
-        0..=64 => 3,
-        65..=128 => 6,
-        _ => 15,
-    }
+/// The radius of most searches where nothing tells how the fingerprints were made.
+pub fn default_radius(bits: u32) -> u32 {
+    near_duplicate_bits(bits)
 }
 
 /// Reason why a distance and a number of blocks make no block layout.
@@ -258,30 +250,6 @@ impl<const N: usize> BlockLayout<N> {
         table < self.null_table() && usize::from(table) >= self.unprobed
     }
 
-    /// The number of blocks that is taken when the user names none: the one with the least product
-    /// of size and cost of a search within the distance, so that an index twice as large is made
-    /// where it halves that cost. Fewer blocks make fewer tables, hence a smaller index and cheaper
-    /// inserts; more blocks make longer leading parts, hence fewer entries to read. At most
-    /// [`MAX_TABLES`] tables come of it.
-    ///
-    /// More rows never make fewer blocks: each product is a linear function of the rows, so the
-    /// least has a slope that falls with the rows, and of those that are least anywhere, a lower
-    /// slope comes with more tables.
-    pub fn default_blocks(scope: bool, distance: u32, rows: f64) -> u32 {
-        let bits = 64 * (N - usize::from(scope)) as u32;
-        let leaves = rows / leaf::usual_count(N);
-        (distance + 1..=bits)
-            .map_while(|blocks| Self::in_scope(scope, distance, blocks).ok())
-            .map(|layout| {
-                let tables = layout.tables.len() as f64;
-                let read_on = leaves / f64::from(layout.fewest_leading_bits()).exp2();
-                let cost = tables * (DESCENT + 1.0 + read_on);
-                (layout.blocks.len() as u32, tables * cost)
-            })
-            .min_by(|(_, a), (_, b)| a.total_cmp(b))
-            .map_or(distance + 1, |(blocks, _)| blocks)
-    }
-
     /// Words of a key, in front, that hold a scope: 0 or 1.
     pub fn scope_words(&self) -> usize {
         self.scope_words
@@ -435,27 +403,10 @@ mod tests {
     }
 
     #[test]
-    fn every_block_leads_a_table_and_the_default_is_a_design() {
+    fn every_block_leads_some_table() {
         every_block_leads_a_table::<1>();
         every_block_leads_a_table::<2>();
         every_block_leads_a_table::<4>();
-        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e7), 4);
-        assert_eq!(BlockLayout::<1>::default_blocks(false, 3, 1e9), 5);
-        assert_eq!(BlockLayout::<4>::default_blocks(false, 15, 1e9), 16);
-        // Of very many rows even the most tables read on; they are not the fewest for that.
-        let of_distance = |distance, rows| BlockLayout::<1>::default_blocks(false, distance, rows);
-        assert_eq!(
-            [1e6, 1e7, 5e7, 7e7, 1e12].map(|rows| of_distance(6, rows)),
-            [7, 7, 8, 8, 8]
-        );
-        assert_eq!(
-            [1e6, 1e7, 1e8, 1e12].map(|rows| of_distance(8, rows)),
-            [9, 9, 10, 10]
-        );
-        assert_eq!(
-            [0.0, 1.0, f64::MAX].map(|rows| of_distance(9, rows)),
-            [10; 3]
-        );
     }
 
     fn every_block_leads_a_table<const N: usize>() {
@@ -470,32 +421,7 @@ mod tests {
                     }
                 }
             }
-            for rows in [0.0, 1e6, 1e8, 1e10] {
-                let blocks = BlockLayout::<N>::default_blocks(false, distance, rows);
-                assert!(BlockLayout::<N>::new(distance, blocks).is_ok());
-            }
         }
-    }
-
-    /// `few` and `more` are binary logarithms of numbers of rows.
-    fn more_rows_make_no_fewer_blocks<const N: usize>(
-        distance: u32,
-        scope: bool,
-        few: f64,
-        more: f64,
-    ) -> Result<(), TestCaseError> {
-        let [few, more] = [few, more].map(|rows| {
-            let blocks = BlockLayout::<N>::default_blocks(scope, distance, rows.exp2());
-            BlockLayout::<N>::in_scope(scope, distance, blocks).ok()
-        });
-        let (Some(few), Some(more)) = (few, more) else {
-            let bits = 64 * (N - usize::from(scope)) as u32;
-            prop_assert!(distance > max_distance(bits));
-            return Ok(());
-        };
-        prop_assert!(few.blocks().len() <= more.blocks().len());
-        prop_assert!(few.fewest_leading_bits() <= more.fewest_leading_bits());
-        Ok(())
     }
 
     fn any_layout<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
@@ -525,17 +451,6 @@ mod tests {
                     crate::key::distance(&c, &d, 0)
                 );
             }
-        }
-
-        #[test]
-        fn more_rows_never_make_fewer_blocks(
-            distance in 0..=31u32, scope: bool, few in 0.0..40.0f64, more in 0.0..40.0f64,
-        ) {
-            more_rows_make_no_fewer_blocks::<1>(distance, false, few, few + more)?;
-            more_rows_make_no_fewer_blocks::<2>(distance, scope, few, few + more)?;
-            more_rows_make_no_fewer_blocks::<3>(distance, scope, few, few + more)?;
-            more_rows_make_no_fewer_blocks::<4>(distance, scope, few, few + more)?;
-            more_rows_make_no_fewer_blocks::<5>(distance, scope, few, few + more)?;
         }
 
         #[test]

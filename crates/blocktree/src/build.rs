@@ -6,7 +6,7 @@ use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, LeafMut};
 use crate::meta::{Meta, MetaMut, Root};
-use crate::metric::Metric;
+use crate::metric::{Metric, UsualBound};
 use crate::page::{PAGE_SIZE, Page};
 use crate::sets;
 use crate::shape::{Shape, is_narrow, separator_within};
@@ -21,7 +21,7 @@ pub trait BuildHost: TempFiles {
 }
 
 /// Fill factor of the pages of a new tree, in per cent of their capacity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// Of leaves.
     pub leaf: u8,
@@ -51,10 +51,12 @@ impl Default for Fill {
     }
 }
 
-/// Writes a tree of these rows and of the rows that have no fingerprint.
+/// Writes a tree of these rows and of the rows that have no fingerprint. `radius` is that of most
+/// searches.
 pub fn build<H: BuildHost, const N: usize>(
     host: &mut H,
     layout: &BlockLayout<N>,
+    radius: u32,
     rows: &mut ExternalSort<H, N>,
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
@@ -72,16 +74,18 @@ pub fn build<H: BuildHost, const N: usize>(
         distance: layout.distance() as u8,
         blocks: layout.blocks().len() as u8,
         tables: tables.len() as u16,
+        bound: Some(UsualBound::Radius(radius)),
         root,
     };
     put_meta::<H, N>(host, meta)
 }
 
 /// Writes a tree of the rows of each band, in the order of their keys, and of the rows that have no
-/// signature.
+/// signature. `similarity` is that of most searches.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,
+    similarity: f64,
     rows: &mut [ExternalSort<H, N>],
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
@@ -99,6 +103,7 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         distance: 0,
         blocks: bands.rows() as u8,
         tables: rows.len() as u16,
+        bound: Some(UsualBound::Similarity(similarity)),
         root,
     };
     put_meta::<H, N>(host, meta)
@@ -123,6 +128,7 @@ pub fn build_sets<H: BuildHost, const N: usize>(
         distance: 0,
         blocks: 0,
         tables: rows.len() as u16,
+        bound: None,
         root,
     };
     put_meta::<H, N>(host, meta)

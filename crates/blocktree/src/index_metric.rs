@@ -6,7 +6,7 @@ use crate::bands::Bands;
 use crate::block_layout::BlockLayout;
 use crate::build::{BuildHost, Fill, build, build_bands, build_sets};
 use crate::key::{EntryKey, Key, Tid};
-use crate::metric::Metric;
+use crate::metric::{Metric, UsualBound};
 use crate::page::Result;
 use crate::sets;
 use crate::sort::ExternalSort;
@@ -114,19 +114,26 @@ impl IndexMetric {
         tree.insert_row(entries)
     }
 
-    /// Writes a new tree from sorted keys. `rows` has one sort for each key of a row.
+    /// Writes a new tree from sorted keys. `rows` has one sort for each key of a row, and `bound`
+    /// is one of this metric.
     pub fn write_tree<H: BuildHost, const N: usize>(
         &self,
         host: &mut H,
         layout: &BlockLayout<N>,
+        bound: Option<UsualBound>,
         rows: &mut [ExternalSort<H, N>],
         nulls: &mut ExternalSort<H, N>,
         fill: Fill,
     ) {
-        match self {
-            Metric::Hamming { .. } => build(host, layout, &mut rows[0], nulls, fill),
-            Metric::Jaccard(bands) => build_bands(host, bands, rows, nulls, fill),
-            Metric::Overlap => build_sets(host, rows, nulls, fill),
+        match (self, bound) {
+            (Metric::Hamming { .. }, Some(UsualBound::Radius(radius))) => {
+                build(host, layout, radius, &mut rows[0], nulls, fill)
+            }
+            (Metric::Jaccard(bands), Some(UsualBound::Similarity(similarity))) => {
+                build_bands(host, bands, similarity, rows, nulls, fill)
+            }
+            (Metric::Overlap, None) => build_sets(host, rows, nulls, fill),
+            (metric, bound) => unreachable!("a bound {bound:?} of metric {metric:?}"),
         };
     }
 }

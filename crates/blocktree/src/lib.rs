@@ -100,7 +100,7 @@
 //! let (mut rows, mut nulls) = (ExternalSort::new(0), ExternalSort::new(0));
 //! rows.push(&mut store, [0x0123_4567_89ab_cdef], Tid::new(0, 1));
 //! rows.push(&mut store, [0xfedc_ba98_7654_3210], Tid::new(0, 2));
-//! let meta = build(&mut store, &layout, &mut rows, &mut nulls, Fill::default());
+//! let meta = build(&mut store, &layout, 3, &mut rows, &mut nulls, Fill::default());
 //!
 //! // One row more: an entry in each table.
 //! let tree = Tree::new(&store, meta.root);
@@ -128,6 +128,7 @@
 //! * [`metric`]: which of these an index uses, and the threshold of near-duplicates;
 //!   [`index_metric`]: the tables of each;
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
+//! * [`layout_choice`]: the block layout for a radius and a number of rows;
 //! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
 //! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a leaf's keys;
@@ -159,6 +160,7 @@ mod inner_cache;
 pub mod insert;
 pub mod key;
 pub mod knn;
+pub mod layout_choice;
 pub mod leaf;
 pub mod leaf_cache;
 mod leaf_prefetch;

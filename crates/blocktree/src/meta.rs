@@ -1,7 +1,7 @@
 //! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
 
 use crate::key::{Block, EntryKey};
-use crate::metric::Metric;
+use crate::metric::{Metric, UsualBound};
 use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
 use std::ops::{Deref, DerefMut};
 
@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 pub const MAGIC: u32 = 0x6e64_7570;
 
 /// The version of the layout that this code reads and writes.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Block and height of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Root {
 }
 
 /// Content of the meta page, without the free lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meta {
     /// The metric of the index, with the number of hashes in a signature.
     pub metric: Metric<usize>,
@@ -36,6 +36,8 @@ pub struct Meta {
     pub blocks: u8,
     /// Tables, without that of the rows that have no fingerprint.
     pub tables: u16,
+    /// Bound of searches that state none. The tables were chosen for it. `None` for arrays.
+    pub bound: Option<UsualBound>,
     /// The tree's root.
     pub root: Root,
 }
@@ -59,7 +61,9 @@ const TABLES: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
 const METRIC: usize = HEADER + 20;
-const FREE: usize = HEADER + 24;
+/// A radius as an integer, or a similarity as a floating-point number.
+const BOUND: usize = HEADER + 24;
+const FREE: usize = HEADER + 32;
 const END: usize = FREE + FREE_LISTS * FREE_LIST;
 /// Bytes of a list of free pages: the first of them, and how many there are.
 const FREE_LIST: usize = 8;
@@ -109,6 +113,9 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         let Some(metric) = Metric::from_code(page[METRIC], size) else {
             return wrong("meta page of an index over something unknown");
         };
+        let Some(bound) = metric.bound_from_word(page::u64_at(page, BOUND)) else {
+            return wrong("meta page with an impossible radius or similarity");
+        };
         let meta = Meta {
             metric,
             words: page[WORDS],
@@ -116,6 +123,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
             distance: page[DISTANCE],
             blocks: page[BLOCKS],
             tables: page::u16_at(page, TABLES),
+            bound,
             root: Root {
                 block: page::u32_at(page, ROOT),
                 level: page::u16_at(page, ROOT_LEVEL),
@@ -169,6 +177,7 @@ impl<P: DerefMut<Target = Page>> MetaView<P> {
         page[DISTANCE] = meta.distance;
         page[BLOCKS] = meta.blocks;
         page::put_u16(&mut page, TABLES, meta.tables);
+        page::put_u64(&mut page, BOUND, meta.bound.map_or(0, UsualBound::to_word));
         let mut view = MetaView(page);
         view.set_root(meta.root);
         view

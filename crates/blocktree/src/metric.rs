@@ -31,14 +31,14 @@ pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_DISTANCE;
 
 /// Returns the largest distance of near-duplicate fingerprints of a width by convention.
 ///
-/// 3 of 64 bits had the best trade between precision and recall on 8 billion pages (Manku, Jain,
-/// Das Sarma, WWW 2007, section 5.1.1). 6 of 128 bits is the same share. 31 of 256 bits is the
-/// radius recommended for PDQ image hashes (Facebook, "The TMK+PDQF video-hashing algorithm and
-/// the PDQ image-hashing algorithm", 2019).
+/// The bound depends on the width only. 6 of 64 bits and 12 of 128 bits are the radii of
+/// similarity 0.8 of `minhash64` and `minhash128`. 31 of 256 bits is the radius recommended for PDQ
+/// image hashes (Facebook, "The TMK+PDQF video-hashing algorithm and the PDQ image-hashing
+/// algorithm", 2019).
 pub const fn near_duplicate_bits(bits: u32) -> u32 {
     match bits {
-        64 => 3,
-        128 => 6,
+        64 => 6,
+        128 => 12,
         256 => 31,
         _ => panic!("no fingerprint has this width"),
     }
@@ -47,6 +47,15 @@ pub const fn near_duplicate_bits(bits: u32) -> u32 {
 /// Returns the largest number of mismatches of near-duplicate signatures by convention.
 pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
     hashes / POSITIONS_PER_MISMATCH
+}
+
+/// Bound of most searches of an index: what a near-duplicate is in its table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UsualBound {
+    /// Largest distance of fingerprints, in bits.
+    Radius(u32),
+    /// Smallest estimated similarity of signatures, from 0 to 1.
+    Similarity(f64),
 }
 
 impl<S> Metric<S> {
@@ -93,6 +102,16 @@ impl<S> Metric<S> {
     }
 }
 
+impl UsualBound {
+    /// The bound on a meta page.
+    pub(crate) fn to_word(self) -> u64 {
+        match self {
+            UsualBound::Radius(radius) => radius.into(),
+            UsualBound::Similarity(similarity) => similarity.to_bits(),
+        }
+    }
+}
+
 impl Metric<usize> {
     /// Number of the metric on the meta page.
     pub(crate) fn code(self) -> u8 {
@@ -111,6 +130,23 @@ impl Metric<usize> {
             2 => Some(Metric::Overlap),
             _ => None,
         }
+    }
+
+    /// Reads the bound on a meta page. `None` if it is impossible; arrays have no bound.
+    pub(crate) fn bound_from_word(self, word: u64) -> Option<Option<UsualBound>> {
+        let bound = match self {
+            Metric::Hamming { bits } => {
+                let radius = u32::try_from(word).ok().filter(|radius| *radius <= bits)?;
+                Some(UsualBound::Radius(radius))
+            }
+            Metric::Jaccard(_) => {
+                let similarity = f64::from_bits(word);
+                let is_possible = (0.0..=1.0).contains(&similarity);
+                Some(is_possible.then_some(UsualBound::Similarity(similarity))?)
+            }
+            Metric::Overlap => None,
+        };
+        Some(bound)
     }
 
     /// Size of a value on the meta page: bits of a fingerprint, hashes of a signature, or bits of

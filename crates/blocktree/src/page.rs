@@ -109,6 +109,16 @@ pub(crate) fn u32_at(page: &Page, offset: usize) -> u32 {
     u32::from_ne_bytes(bytes)
 }
 
+pub(crate) fn u64_at(page: &Page, offset: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&page[offset..offset + 8]);
+    u64::from_ne_bytes(bytes)
+}
+
+pub(crate) fn put_u64(page: &mut Page, offset: usize, value: u64) {
+    page[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
+}
+
 pub(crate) fn put_u16(page: &mut Page, offset: usize, value: u16) {
     page[offset..offset + 2].copy_from_slice(&value.to_ne_bytes());
 }

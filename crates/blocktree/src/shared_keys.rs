@@ -1,7 +1,7 @@
 //! Keys of 64 bits that near-duplicates share, for engines that only join by equality.
 //!
 //! The principle is that of the index's tables ([`crate::block_layout`], [`crate::bands`]): one key
-//! for each choice of blocks or for each band, so that two values within the distance have at least
+//! for each choice of blocks or for each band, so that two values within the radius have at least
 //! one in common. Keys are stored, on many machines, so they depend on the value and the parameters
 //! alone, never on the number of rows, and the golden vectors in `tests/golden_keys.tsv` hold them
 //! forever. The number of the table and the parameters stand inside the key: keys of two tables
@@ -44,11 +44,11 @@ pub struct ForeignKey;
 /// ```
 #[derive(Clone, Debug)]
 pub struct BlockKeys<const N: usize> {
-    distance: u32,
+    radius: u32,
     blocks: u32,
     /// The bits of a fingerprint that each table's key is made of.
     masks: Vec<Key<N>>,
-    /// Width, distance and blocks, where they stand in a key.
+    /// Width, radius and blocks, where they stand in a key.
     parameters: u64,
 }
 
@@ -57,20 +57,20 @@ impl<const N: usize> BlockKeys<N> {
     const TABLE_SHIFT: u32 = 58;
     const PARAMETERS: u64 = (1 << Self::TABLE_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// The keys for a distance and a number of blocks, or the default one.
-    pub fn new(distance: u32, blocks: Option<u32>) -> Result<Self, BlockLayoutError> {
-        let blocks = blocks.unwrap_or_else(|| Self::default_blocks(distance));
+    /// The keys for a radius and a number of blocks, or the default one.
+    pub fn new(radius: u32, blocks: Option<u32>) -> Result<Self, BlockLayoutError> {
+        let blocks = blocks.unwrap_or_else(|| Self::default_blocks(radius));
         if blocks > MAX_BLOCKS {
             return Err(BlockLayoutError::BlocksOutOfRange);
         }
-        let layout = BlockLayout::<N>::new(distance, blocks)?;
+        let layout = BlockLayout::<N>::new(radius, blocks)?;
         let masks = (layout.tables().iter().enumerate())
             .map(|(i, table)| table.leading_mask(layout.leading_bits(i)))
             .collect();
         let parameters =
-            u64::from(N.ilog2()) << 11 | u64::from(distance) << 6 | u64::from(blocks - 1);
+            u64::from(N.ilog2()) << 11 | u64::from(radius) << 6 | u64::from(blocks - 1);
         Ok(BlockKeys {
-            distance,
+            radius,
             blocks,
             masks,
             parameters: parameters << Self::HASH_BITS,
@@ -79,23 +79,23 @@ impl<const N: usize> BlockKeys<N> {
 
     /// The number of blocks unless one is given: the fewest whose keys have [`DEFAULT_BITS`] bits
     /// or more; if there are none, those with the most bits. It follows from the width and the
-    /// distance alone. Fewer blocks make fewer keys to store and to look up, more blocks make keys
+    /// radius alone. Fewer blocks make fewer keys to store and to look up, more blocks make keys
     /// that fewer unrelated values share.
-    pub fn default_blocks(distance: u32) -> u32 {
-        let layouts = (distance + 1..=MAX_BLOCKS)
-            .map_while(|blocks| BlockLayout::<N>::new(distance, blocks).ok())
+    pub fn default_blocks(radius: u32) -> u32 {
+        let layouts = (radius + 1..=MAX_BLOCKS)
+            .map_while(|blocks| BlockLayout::<N>::new(radius, blocks).ok())
             .map(|layout| {
                 let bits = layout.fewest_leading_bits();
                 (layout.blocks().len() as u32, bits.min(DEFAULT_BITS))
             });
         layouts
             .reduce(|best, next| if next.1 > best.1 { next } else { best })
-            .map_or(distance + 1, |(blocks, _)| blocks)
+            .map_or(radius + 1, |(blocks, _)| blocks)
     }
 
     /// The greatest distance of two values that are sure to share a key.
-    pub fn distance(&self) -> u32 {
-        self.distance
+    pub fn radius(&self) -> u32 {
+        self.radius
     }
 
     /// The number of blocks.
@@ -121,15 +121,15 @@ impl<const N: usize> BlockKeys<N> {
         ((table as u64) << Self::TABLE_SHIFT | self.parameters | hash) as i64
     }
 
-    /// Returns whether two fingerprints are within the distance and the key is that of the first
+    /// Returns whether two fingerprints are within the radius and the key is that of the first
     /// table whose bits they share. Of all keys of either, this is true of exactly one.
     ///
     /// # Errors
-    /// [`ForeignKey`] if they are within the distance and the key was made with other parameters.
+    /// [`ForeignKey`] if they are within the radius and the key was made with other parameters.
     #[inline]
     pub fn meet(&self, key: i64, a: &Key<N>, b: &Key<N>) -> Result<bool, ForeignKey> {
         let (difference, distance) = difference(a, b, 0);
-        if distance > self.distance {
+        if distance > self.radius {
             return Ok(false);
         }
         let table = (key as u64 >> Self::TABLE_SHIFT) as usize;
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Asserts that two values within the distance meet in exactly one key of each, and that others
+    /// Asserts that two values within the radius meet in exactly one key of each, and that others
     /// meet in none.
     fn meet_once<const N: usize>(
         keys: &BlockKeys<N>,
@@ -249,7 +249,7 @@ mod tests {
         let shared: Vec<i64> = (of_a.iter().copied())
             .filter(|key| of_b.contains(key))
             .collect();
-        let near = difference(&a, &b, 0).1 <= keys.distance();
+        let near = difference(&a, &b, 0).1 <= keys.radius();
         prop_assert!(!near || !shared.is_empty());
         for key in of_a.iter().chain(&of_b) {
             let expected = near && shared.first() == Some(key);

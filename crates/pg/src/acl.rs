@@ -131,7 +131,7 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
         )
         .detail("This function reads an index or a table whole, rows that a policy hides included.")
         .hint(
-            "Use a join, a.fp <~> b.fp <= 3, which heeds policies; or have the table's \
+            "Use a join, a.fp <~> b.fp <= 6, which heeds policies; or have the table's \
                  owner run it.",
         )
         .raise()

@@ -19,6 +19,12 @@ use super::value::ValueType;
 use super::{text, varlena};
 
 impl Call {
+    /// A `smallint`.
+    #[inline(always)]
+    pub fn int2(&self, n: usize) -> i16 {
+        self.arg(n).value() as i16
+    }
+
     /// An `integer`.
     #[inline(always)]
     pub fn int4(&self, n: usize) -> i32 {

@@ -146,6 +146,19 @@ pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> 
     }
 }
 
+/// Number of elements of an array, NULLs included, from the bytes behind its header.
+pub fn element_count(body: &[u8]) -> usize {
+    let int4 = |at: usize| {
+        let (words, _) = body[at..].as_chunks();
+        u32::from_ne_bytes(words[0]) as usize
+    };
+    const DIMENSIONS: usize = 16 - pg_sys::VARHDRSZ;
+    match int4(0) {
+        0 => 0,
+        dimensions => (0..dimensions).map(|i| int4(DIMENSIONS + 4 * i)).product(),
+    }
+}
+
 /// The elements that are not NULL of a `bigint[]`, of any number of dimensions, from the bytes
 /// behind its header (utils/array.h). Raises an internal error for an array of another type.
 #[inline]
@@ -159,12 +172,7 @@ pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
     };
     let (dimensions, data, element) = (int4(0) as usize, int4(4) as usize, int4(8));
     assert_eq!(element, pg_sys::INT8OID.to_u32());
-    let lengths = (0..dimensions).map(|i| int4(DIMENSIONS + 4 * i) as usize);
-    let count = if dimensions == 0 {
-        0
-    } else {
-        lengths.product()
-    };
+    let count = element_count(body);
     let bitmap = DIMENSIONS + 8 * dimensions;
     // Without NULLs there is no bitmap, and 0 for the place of the data.
     let has_nulls = data != 0;

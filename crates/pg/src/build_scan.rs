@@ -68,7 +68,7 @@ impl<'a> BuildScan<'a> {
     }
 
     /// The table.
-    pub(super) fn table(&self) -> Rel<'a> {
+    pub fn table(&self) -> Rel<'a> {
         self.table
     }
 

@@ -2,16 +2,18 @@
 //! themselves first, so that nothing else comes with them, and evaluated as the caller.
 use core::panic::AssertUnwindSafe;
 use std::ffi::{CStr, CString};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys::PgTryBuilder;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::catalog::{is_base_type, quoted};
+use super::catalog::{is_base_type, name_of, quoted};
 use super::cursor::Store;
 use super::errors::UserError;
 use super::rel::Rel;
+use super::security_context::RestrictedPath;
 use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
@@ -205,11 +207,51 @@ impl Condition {
         in_parameter(self.name, || select_addresses(&query, None, each));
     }
 
+    /// The statement that evaluates it for a row of a table, the statement's parameter.
+    pub fn statement_for_row(&self, table: Rel) -> CString {
+        let statement = [
+            b"SELECT ",
+            self.expression().as_slice(),
+            b" IS TRUE FROM (SELECT ($1).*) AS ",
+            &quoted(&table.name()),
+            layout_comment(table).as_bytes(),
+        ]
+        .concat();
+        CString::new(statement).expect("the parser has read the condition")
+    }
+
+    /// Evaluates the statement for a row, as the current user. The current user need not be the
+    /// condition's author, so `search_path` has no schema in which others could make objects.
+    pub fn holds(&self, statement: &CStr, row: Value) -> bool {
+        in_parameter(self.name, || {
+            let _path = RestrictedPath::set();
+            let holds = spi::value(statement, &[row]);
+            holds.is_some_and(|holds| holds.get().as_bool())
+        })
+    }
+
     /// The expression in parentheses, for a query.
     pub fn expression(&self) -> Vec<u8> {
         // The line end closes a comment.
         [b"(", self.text.as_slice(), b"\n)"].concat()
     }
+}
+
+/// Comment that changes with the columns of a table. The server does not replan a statement when
+/// the row type of its parameter changes.
+fn layout_comment(table: Rel) -> String {
+    let mut hasher = DefaultHasher::new();
+    for column in table.attributes() {
+        let name = name_of(&column.attname);
+        (
+            column.attnum,
+            column.atttypid.to_u32(),
+            column.atttypmod,
+            name,
+        )
+            .hash(&mut hasher);
+    }
+    format!(" /* columns {:016x} */", hasher.finish())
 }
 
 /// Rows that a query finds under the name [`ROWS`]: the next address.

@@ -133,6 +133,18 @@ pub fn type_name(oid: Oid) -> String {
         .into_owned()
 }
 
+/// The name of a type with its schema and modifier, as SQL needs it under any `search_path`.
+pub fn qualified_type(oid: Oid, modifier: i32) -> Vec<u8> {
+    let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
+    bytes(server::format_type_extended(oid, modifier, flags as u16))
+}
+
+/// The name `first_second_label`, as the server makes names of indexes: it shortens the first two
+/// parts to the longest name that the server stores.
+pub fn derived_name(first: &CStr, second: Option<&CStr>, label: &CStr) -> CString {
+    server::makeObjectName(first, second, label).unwrap_or_default()
+}
+
 /// Rows of a catalogue that the server caches by their OID.
 ///
 /// # Safety
@@ -187,6 +199,17 @@ pub fn name_of(name: &pg_sys::NameData) -> CString {
 pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
     let form = row::<pg_sys::FormData_pg_type>(oid)?;
     (form.typnamespace == schema).then(|| name_of(&form.typname))
+}
+
+/// The name of a function, without a schema, if it belongs to the extension of another function.
+pub fn name_in_extension_of(other: Oid, function: Oid) -> Option<CString> {
+    let extension_of = |function| {
+        let class = pg_sys::ProcedureRelationId;
+        server::getExtensionOfObject(class, function)
+    };
+    let is_of_extension = schema_of_function(other) == schema_of_function(function)
+        && extension_of(other) == extension_of(function);
+    is_of_extension.then(|| server::get_func_name(function))?
 }
 
 /// The catalogue's row of an operator; `None` if there is no such operator.

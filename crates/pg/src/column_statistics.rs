@@ -3,6 +3,7 @@ use std::cell::RefCell;
 
 use pgrx::pg_sys::{self, Oid, VariableStatData};
 
+use super::catalog;
 use super::expr::{Expr, List};
 use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
@@ -11,6 +12,14 @@ use super::value::{Value, ValueType};
 pub enum Operands<'s, 'a> {
     /// A column and an expression, of which the rows of a relation are asked for.
     Restriction(&'s Statistics, Expr<'a>),
+    /// A column, of which the rows of a relation are asked for, and a column of another relation,
+    /// of which one row at a time is known: the inner side of a nested loop.
+    Parameterized {
+        /// Column of the rows that are asked for.
+        column: &'s Statistics,
+        /// Column of the other relation.
+        other: &'s Statistics,
+    },
     /// Two columns, of which all pairs of rows are asked for.
     Pairs(&'s Statistics, &'s Statistics),
     /// Two columns, of which the outer rows are asked for that have an inner one: semi-joins and
@@ -43,7 +52,17 @@ impl<'a> Condition<'a> {
                     pg_sys::get_restriction_variable(root, list, relation, a_at, b_at, left_at)
                         .then(|| (Statistics::new(a), Expr::new(b)))?
                 };
-                let share = estimate(Operands::Restriction(&column, other));
+                let share = match self.statistics_of(root, other) {
+                    None => estimate(Operands::Restriction(&column, other)),
+                    Some(known) => {
+                        let share = estimate(Operands::Parameterized {
+                            column: &column,
+                            other: &known,
+                        });
+                        known.release();
+                        share
+                    }
+                };
                 column.release();
                 Some(share)
             }
@@ -65,6 +84,26 @@ impl<'a> Condition<'a> {
                 b.release();
                 Some(share)
             }
+        }
+    }
+}
+
+impl<'a> Condition<'a> {
+    /// The statistics of an expression with columns of one relation; `None` for any other one.
+    fn statistics_of(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        expression: Expr<'a>,
+    ) -> Option<Statistics> {
+        if !expression.has_columns() {
+            return None;
+        }
+        let mut variable = VariableStatData::default();
+        // SAFETY: the planner's state and an expression of its, for which the server fills in
+        // statistics.
+        unsafe {
+            pg_sys::examine_variable(root, expression.as_ptr(), 0, &raw mut variable);
+            (!variable.rel.is_null()).then(|| Statistics::new(variable))
         }
     }
 }
@@ -140,6 +179,31 @@ impl Statistics {
             let share = |n| f64::from(*slot.numbers.add(n));
             let values = (0..slot.nvalues as usize).map(value).collect();
             Some((values, (0..slot.nnumbers as usize).map(share).collect()))
+        }
+    }
+
+    /// An index that is searched for values of this column or expression by an operator, holds all
+    /// rows of the table, and has no other column.
+    pub fn index(&self, operator: Oid) -> Option<Oid> {
+        let (rel, operand) = (self.variable.rel, self.variable.var);
+        // SAFETY: a relation of the planner's, or null, with its list of indexes. Each has one
+        // family for each of its columns.
+        unsafe {
+            let indexes = rel.as_ref()?.indexlist;
+            let mut indexes = (0..pg_sys::list_length(indexes)).map(|n| {
+                let index: *mut pg_sys::IndexOptInfo = pg_sys::list_nth(indexes, n).cast();
+                index
+            });
+            let found = indexes.find(|&index| {
+                let info = &*index;
+                info.nkeycolumns == 1
+                    && info.indpred.is_null()
+                    && !info.hypothetical
+                    && pg_sys::op_in_opfamily(operator, *info.opfamily)
+                    && pg_sys::match_index_to_operand(operand, 0, index)
+                    && catalog::relation_kind(info.indexoid) == pg_sys::RELKIND_INDEX
+            })?;
+            Some((*found).indexoid)
         }
     }
 

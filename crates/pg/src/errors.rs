@@ -36,16 +36,28 @@ impl UserError {
         self
     }
 
-    /// 22P02: a text that is no value of the type.
-    pub fn invalid_text(type_name: &str, text: &[u8], expected: impl Into<String>) -> Self {
-        UserError::new(
+    /// 22P02: a text that is not a value of the type. `made_by` is an expression that makes a value
+    /// from a document, if there is one; it is the hint for input that looks like a document.
+    pub fn invalid_text(
+        type_name: &str,
+        text: &[u8],
+        expected: impl Into<String>,
+        made_by: Option<&str>,
+    ) -> Self {
+        let error = UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
             format!(
                 "invalid input syntax for type {type_name}: \"{}\"",
                 shown(text)
             ),
         )
-        .detail(expected)
+        .detail(expected);
+        match made_by {
+            Some(made_by) if has_words(text) => error.hint(format!(
+                "To compare with a text, compute its value first: {made_by}."
+            )),
+            _ => error,
+        }
     }
 
     /// 22023: an argument whose value the function cannot take.
@@ -98,6 +110,11 @@ impl UserError {
         }
         report.report(level);
     }
+}
+
+/// Returns whether a text has a letter that is not a hexadecimal digit or the `x` of `0x`.
+fn has_words(text: &[u8]) -> bool {
+    (text.iter()).any(|byte| !byte.is_ascii() || matches!(byte | 0x20, b'g'..=b'w' | b'y' | b'z'))
 }
 
 /// A notice to the user, after which the statement goes on.

@@ -1,4 +1,5 @@
 //! Expressions of a statement that is being planned, and lists of them.
+use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
@@ -204,6 +205,33 @@ impl<'a> Expr<'a> {
                 columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
             }
         }
+    }
+
+    /// Functions that it calls at any depth.
+    pub fn functions_called(self) -> Vec<Oid> {
+        unsafe extern "C-unwind" fn add(node: *mut Node, functions: *mut c_void) -> bool {
+            if node.is_null() {
+                return false;
+            }
+            // SAFETY: the server passes nodes of the expression, and the list below.
+            unsafe {
+                if (*node).type_ == NodeTag::T_FuncExpr {
+                    let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
+                    (*functions.cast::<Vec<Oid>>()).push(function);
+                }
+                pg_sys::expression_tree_walker(node, Some(add), functions)
+            }
+        }
+        let mut functions: Vec<Oid> = Vec::new();
+        // SAFETY: an expression, and the list that `add` expects.
+        unsafe { add(self.as_ptr(), (&raw mut functions).cast()) };
+        functions
+    }
+
+    /// Returns whether it may have another value each time.
+    pub fn is_volatile(self) -> bool {
+        // SAFETY: an expression.
+        unsafe { pg_sys::contain_volatile_functions(self.as_ptr()) }
     }
 
     /// Returns whether it contains columns of its own query.

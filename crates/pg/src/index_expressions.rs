@@ -72,8 +72,12 @@ impl Rel<'_> {
 
     /// Columns that the last expression of an index uses.
     pub fn columns_of_last_expression(self) -> Vec<i16> {
-        let last = self.expressions().iter().last();
-        last.map_or_else(Vec::new, Expr::columns_used)
+        (self.last_expression()).map_or_else(Vec::new, Expr::columns_used)
+    }
+
+    /// The last expression of an index, with constants folded; `None` if it has no expression.
+    pub fn last_expression(&self) -> Option<Expr<'_>> {
+        self.expressions().iter().last()
     }
 
     /// Returns whether an index holds all rows of its table, or all in which this column is NULL.

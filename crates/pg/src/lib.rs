@@ -5,6 +5,7 @@
 pub mod acl;
 pub mod aggregate;
 mod allocator;
+pub mod altered_index;
 pub mod arguments;
 pub mod arrays;
 pub mod backend;
@@ -42,6 +43,7 @@ pub mod new_row;
 pub mod order_by;
 pub mod panics;
 pub mod planned_conditions;
+pub mod planned_order;
 pub mod planner;
 pub mod planner_request;
 mod record;

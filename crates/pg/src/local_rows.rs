@@ -69,7 +69,7 @@ fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
             return "Make the trigger on the shards, where it sees the rows of its shard.".into();
         }
         Reader::WholeTable => {
-            "json_agg(p) FROM neardup_pairs_by_key(NULL::bigint, '%s', 3, key => 'id') p"
+            "json_agg(p) FROM neardup_pairs_by_key(NULL::bigint, '%s', 6, key => 'id') p"
         }
         Reader::Index => {
             "json_agg(neardup_index_info(i.indexrelid)) FROM pg_index i \
@@ -93,7 +93,7 @@ fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
         Reader::Marks => (format!("neardup_remark({table})"), "(changed bigint)"),
         // A foreign table has no index.
         Reader::WholeTable | Reader::Index => (
-            format!("* FROM neardup_pairs_by_key(NULL::bigint, {table}, 3, key => 'id')"),
+            format!("* FROM neardup_pairs_by_key(NULL::bigint, {table}, 6, key => 'id')"),
             "(a bigint, b bigint, distance int)",
         ),
     };

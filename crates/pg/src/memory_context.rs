@@ -22,6 +22,12 @@ impl OwnContext {
         let _inside = Switched::to(self.0);
         function()
     }
+
+    /// Frees what [`Self::run`] has allocated.
+    pub fn reset(&mut self) {
+        // SAFETY: the context is ours, and has no children that others use.
+        unsafe { pg_sys::MemoryContextReset(self.0) }
+    }
 }
 
 impl Drop for OwnContext {

@@ -11,7 +11,7 @@ use super::planner::Planner;
 pub struct PlannedRelation<'a> {
     /// The planner's call.
     pub planner: Planner<'a>,
-    rel: &'a RelOptInfo,
+    pub(super) rel: &'a RelOptInfo,
 }
 
 thread_local! {
@@ -50,6 +50,16 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
+/// Where a comparison stands.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// True where it matters only whether the condition is true, so that NULL is as good as false.
+    /// False below NOT.
+    pub truth_only: bool,
+    /// True for conditions of the query, false for predicates of indexes.
+    pub in_query: bool,
+}
+
 impl<'a> PlannedRelation<'a> {
     /// Wraps what the server passes to `get_relation_info_hook`.
     ///
@@ -67,16 +77,25 @@ impl<'a> PlannedRelation<'a> {
     /// in both cases.
     ///
     /// `replace` gets comparisons by an operator and `ANY` of an array, at the top or below AND, OR
-    /// and NOT. The flag is true where it matters only whether the condition is true, so that NULL
-    /// is as good as false; below NOT it is not.
-    pub fn replace_comparisons(&self, replace: impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>) {
+    /// and NOT.
+    pub fn replace_comparisons(&self, replace: impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;
         };
         // SAFETY: the planner's state, its query and the relation are alive. Both arrays have an
         // element for each relation, which may be null.
         unsafe {
-            let visit = |node: *mut pg_sys::List| visit(node.cast(), true, &replace);
+            let of_query = Place {
+                truth_only: true,
+                in_query: true,
+            };
+            let of_index = Place {
+                in_query: false,
+                ..of_query
+            };
+            let indexes = self.rel.indexlist;
+            let visit_index = || visit(indexes.cast(), of_index, &replace);
+            let visit = |node: *mut pg_sys::List| visit(node.cast(), of_query, &replace);
             if self.rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL {
                 // Once more for each table; what has been replaced stays as it is.
                 let query = (*root).parse;
@@ -91,7 +110,7 @@ impl<'a> PlannedRelation<'a> {
                 visit(parent.baserestrictinfo);
                 visit(parent.joininfo);
             }
-            visit(self.rel.indexlist);
+            visit_index();
         }
     }
 }
@@ -102,8 +121,8 @@ impl<'a> PlannedRelation<'a> {
 /// `node` is null or part of a query that is being planned, with simplified conditions.
 unsafe fn visit<'a>(
     node: *mut Node,
-    truth_only: bool,
-    replace: &impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>,
+    place: Place,
+    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
 ) -> *mut Node {
     if node.is_null() {
         // The planner's state is a dummy while the server plans a CREATE INDEX or a CLUSTER.
@@ -111,45 +130,44 @@ unsafe fn visit<'a>(
     }
     // SAFETY: the tag says which struct it is; all belong to the planner.
     unsafe {
-        let visit = |node, truth_only| visit(node, truth_only, replace);
+        let condition = Place {
+            truth_only: true,
+            ..place
+        };
         match (*node).type_ {
             NodeTag::T_List => {
                 let list: *mut pg_sys::List = node.cast();
                 for position in 0..pg_sys::list_length(list) as usize {
                     let cell = (*list).elements.add(position);
-                    (*cell).ptr_value = visit((*cell).ptr_value.cast(), truth_only).cast();
+                    let visited = visit((*cell).ptr_value.cast(), place, replace);
+                    // Conditions of row security are a list of lists.
+                    (*cell).ptr_value = flattened(visited).cast();
                 }
             }
-            NodeTag::T_FromExpr => {
-                let from: *mut pg_sys::FromExpr = node.cast();
-                (*from).quals = visit((*from).quals, true);
-                visit((*from).fromlist.cast(), true);
-            }
-            NodeTag::T_JoinExpr => {
-                let join: *mut pg_sys::JoinExpr = node.cast();
-                (*join).quals = visit((*join).quals, true);
-                visit((*join).larg, true);
-                visit((*join).rarg, true);
-            }
+            NodeTag::T_FromExpr | NodeTag::T_JoinExpr => visit_join_tree(node, condition, replace),
             NodeTag::T_RangeTblEntry => {
-                visit(
-                    (*node.cast::<pg_sys::RangeTblEntry>()).securityQuals.cast(),
-                    true,
-                );
+                let entry: *mut pg_sys::RangeTblEntry = node.cast();
+                visit((*entry).securityQuals.cast(), condition, replace);
             }
             // A partial index is used where the condition implies its predicate, which must be in
             // the same form.
             NodeTag::T_IndexOptInfo => {
-                visit((*node.cast::<pg_sys::IndexOptInfo>()).indpred.cast(), true);
+                let index: *mut pg_sys::IndexOptInfo = node.cast();
+                visit((*index).indpred.cast(), condition, replace);
             }
             NodeTag::T_BoolExpr => {
                 let expression: *mut pg_sys::BoolExpr = node.cast();
                 let negates = (*expression).boolop == BoolExprType::NOT_EXPR;
-                visit((*expression).args.cast(), truth_only && !negates);
+                let truth_only = place.truth_only && !negates;
+                let place = Place {
+                    truth_only,
+                    ..place
+                };
+                visit((*expression).args.cast(), place, replace);
             }
-            NodeTag::T_RestrictInfo => visit_restriction(node.cast(), replace),
+            NodeTag::T_RestrictInfo => visit_restriction(node.cast(), condition, replace),
             NodeTag::T_OpExpr | NodeTag::T_ScalarArrayOpExpr => {
-                if let Some(replacement) = replace(Expr::new(node), truth_only) {
+                if let Some(replacement) = replace(Expr::new(node), place) {
                     assert!(replacement.has_type(pg_sys::BOOLOID));
                     return replacement.as_ptr();
                 }
@@ -160,17 +178,65 @@ unsafe fn visit<'a>(
     node
 }
 
+/// Replaces comparisons in a node of the join tree, and flattens its conditions.
+///
+/// # Safety
+/// As for [`visit`]; the node is a `FromExpr` or a `JoinExpr`.
+unsafe fn visit_join_tree<'a>(
+    node: *mut Node,
+    place: Place,
+    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
+) {
+    // SAFETY: the caller's promise; the tag says which struct it is.
+    unsafe {
+        let visit = |node| visit(node, place, replace);
+        if (*node).type_ == NodeTag::T_FromExpr {
+            let from: *mut pg_sys::FromExpr = node.cast();
+            (*from).quals = flattened(visit((*from).quals));
+            visit((*from).fromlist.cast());
+        } else {
+            let join: *mut pg_sys::JoinExpr = node.cast();
+            (*join).quals = flattened(visit((*join).quals));
+            visit((*join).larg);
+            visit((*join).rarg);
+        }
+    }
+}
+
+/// Puts the arguments of each AND in a list of conditions into the list. The planner has flattened
+/// the list before, and matches no index with an argument of an AND below it.
+///
+/// # Safety
+/// `conditions` is null or belongs to a query that is being planned.
+unsafe fn flattened(conditions: *mut Node) -> *mut Node {
+    // SAFETY: the tags say which structs these are; all belong to the planner.
+    unsafe {
+        if conditions.is_null() || (*conditions).type_ != NodeTag::T_List {
+            return conditions;
+        }
+        let list: *mut pg_sys::List = conditions.cast();
+        let mut flat: *mut pg_sys::List = core::ptr::null_mut();
+        for position in 0..pg_sys::list_length(list) as usize {
+            let condition = (*(*list).elements.add(position)).ptr_value;
+            // A condition that is not an AND makes a list of itself.
+            flat = pg_sys::list_concat(flat, pg_sys::make_ands_implicit(condition.cast()));
+        }
+        flat.cast()
+    }
+}
+
 /// Replaces comparisons in a condition that has been assigned to a relation.
 ///
 /// # Safety
 /// As for [`visit`]; the condition is not null.
 unsafe fn visit_restriction<'a>(
     condition: *mut pg_sys::RestrictInfo,
-    replace: &impl Fn(Expr<'a>, bool) -> Option<Expr<'a>>,
+    place: Place,
+    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let clause = visit((*condition).clause.cast(), true, replace).cast();
+        let clause = visit((*condition).clause.cast(), place, replace).cast();
         if clause != (*condition).clause {
             (*condition).clause = clause;
             // These fields describe the operator that was replaced.
@@ -178,6 +244,6 @@ unsafe fn visit_restriction<'a>(
             (*condition).mergeopfamilies = core::ptr::null_mut();
             (*condition).hashjoinoperator = pg_sys::InvalidOid;
         }
-        (*condition).orclause = visit((*condition).orclause.cast(), true, replace).cast();
+        (*condition).orclause = visit((*condition).orclause.cast(), place, replace).cast();
     }
 }

@@ -138,6 +138,21 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// `operator argument`. Raises an internal error unless the operator takes this type alone.
+    pub fn prefix_operator(self, operator: Oid, argument: Expr<'a>) -> Expr<'a> {
+        let declared = catalog::operator(operator).expect("operator exists");
+        assert!(declared.oprleft == pg_sys::InvalidOid && argument.has_type(declared.oprright));
+        let (result, none) = (declared.oprresult, pg_sys::InvalidOid);
+        let (node, right) = (argument.as_ptr().cast(), core::ptr::null_mut());
+        // SAFETY: the type is the one that the operator is declared with. An expression that leaves
+        // the simplifier knows its function.
+        unsafe {
+            let clause = pg_sys::make_opclause(operator, result, false, node, right, none, none);
+            pg_sys::set_opfuncid(clause.cast());
+            Expr::new(clause.cast())
+        }
+    }
+
     /// `function(arguments)`. Raises an internal error unless it is a plain function that takes
     /// these types.
     pub fn call(self, function: Oid, arguments: &[Expr<'a>]) -> Expr<'a> {

@@ -28,9 +28,9 @@ impl Call {
 /// # Safety
 /// The descriptor is null, or lives and is blessed.
 pub unsafe fn form_record(descriptor: TupleDesc, columns: &[Option<Datum>]) -> Datum {
+    let mut split = SplitRow::default();
     // SAFETY: the caller's promise.
-    let (mut values, mut nulls) = split(columns, unsafe { descriptor.as_ref() });
-    let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+    let (values, nulls) = split.set(columns, unsafe { descriptor.as_ref() });
     // SAFETY: there are as many values as the descriptor has columns.
     unsafe {
         let tuple = pg_sys::heap_form_tuple(descriptor, values, nulls);
@@ -38,15 +38,27 @@ pub unsafe fn form_record(descriptor: TupleDesc, columns: &[Option<Datum>]) -> D
     }
 }
 
-/// Values of a row, and which of them are NULL. Raises an internal error unless the function is
-/// declared with as many columns.
-pub fn split(
-    columns: &[Option<Datum>],
-    descriptor: Option<&pg_sys::TupleDescData>,
-) -> (Vec<Datum>, Vec<bool>) {
-    let count = descriptor.map(|descriptor| descriptor.natts as usize);
-    assert_eq!(count, Some(columns.len()), "declared in the SQL script");
-    let values = columns.iter().map(|column| column.unwrap_or(Datum::null()));
-    let nulls = columns.iter().map(Option::is_none);
-    (values.collect(), nulls.collect())
+/// Values of a row, and which of them are NULL, in memory for several rows.
+#[derive(Default)]
+pub struct SplitRow {
+    values: Vec<Datum>,
+    nulls: Vec<bool>,
+}
+
+impl SplitRow {
+    /// Takes a row. Returns the arrays of its values and of its NULLs, which stay valid until the
+    /// next one. Raises an internal error unless the function is declared with as many columns.
+    pub fn set(
+        &mut self,
+        columns: &[Option<Datum>],
+        descriptor: Option<&pg_sys::TupleDescData>,
+    ) -> (*mut Datum, *mut bool) {
+        let count = descriptor.map(|descriptor| descriptor.natts as usize);
+        assert_eq!(count, Some(columns.len()), "declared in the SQL script");
+        self.values.clear();
+        self.nulls.clear();
+        (self.values).extend(columns.iter().map(|column| column.unwrap_or(Datum::null())));
+        self.nulls.extend(columns.iter().map(Option::is_none));
+        (self.values.as_mut_ptr(), self.nulls.as_mut_ptr())
+    }
 }

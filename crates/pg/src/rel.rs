@@ -138,6 +138,13 @@ impl<'a> Rel<'a> {
         columns.filter(|attribute| !attribute.attisdropped)
     }
 
+    /// Rows per block, as the last VACUUM, ANALYZE or build counted them. `None` if none has.
+    pub fn rows_per_block(self) -> Option<f64> {
+        let form = self.class();
+        let is_counted = form.reltuples >= 0.0 && form.relpages > 0;
+        is_counted.then(|| f64::from(form.reltuples) / f64::from(form.relpages))
+    }
+
     /// The name of a column.
     pub fn column_name(self, column: i16) -> CString {
         name_of(&self.attribute(column).attname)
@@ -166,19 +173,26 @@ impl<'a> Rel<'a> {
     /// The columns that a generated column is computed from (0: whole rows); none for other
     /// columns.
     pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
-        if !self.is_generated(column) {
-            return Vec::new();
-        }
+        (self.generation_expression(column)).map_or_else(Vec::new, Expr::columns_used)
+    }
+
+    /// The expression of a generated column; `None` for other columns.
+    pub fn generation_expression(&self, column: i16) -> Option<Expr<'_>> {
         // SAFETY: the relation is open, and the column has an expression, which is made in the
         // current memory context.
-        let expression =
-            unsafe { Expr::new(pg_sys::build_column_default(self.raw, i32::from(column))) };
-        expression.columns_used()
+        self.is_generated(column).then(|| unsafe {
+            Expr::new(pg_sys::build_column_default(self.raw, i32::from(column)))
+        })
     }
 
     /// Returns whether other tables inherit from it, or did once.
     pub fn may_have_children(self) -> bool {
         self.class().relhassubclass
+    }
+
+    /// Returns whether it is a partition of another table.
+    pub fn is_partition(self) -> bool {
+        self.class().relispartition
     }
 
     /// Returns whether rules rewrite statements on it.
@@ -260,6 +274,11 @@ impl<'a> Rel<'a> {
     /// OID of the operator class of a key column of an index, counted from 0.
     pub fn operator_class(self, column: usize) -> pg_sys::Oid {
         server::get_index_column_opclass(self.oid(), column as i32 + 1)
+    }
+
+    /// Handler function of an index's access method.
+    pub fn handler(self) -> pg_sys::Oid {
+        self.entry().rd_amhandler
     }
 
     /// Blocks of a fork.

@@ -172,4 +172,34 @@ impl<const I: usize, const R: usize> Options<I, R> {
         };
         Some((stored.ints, stored.reals))
     }
+
+    /// The values that the current command has just given an index of this access method, which
+    /// the relation cache does not have yet. As for [`Options::of_index`].
+    pub fn of_altered_index(&self, index: Rel) -> Option<([c_int; I], [f64; R])> {
+        assert!(index.is_neardup_index());
+        let mut key = pg_sys::ScanKeyData::default();
+        // SAFETY: pg_class has a row of the index, which is read before the scan ends. What the
+        // server makes of its options is null or a value of `parse`.
+        unsafe {
+            let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+            let classes = pg_sys::table_open(pg_sys::RelationRelationId, lock);
+            pg_sys::ScanKeyInit(
+                &raw mut key,
+                pg_sys::Anum_pg_class_oid as i16,
+                pg_sys::BTEqualStrategyNumber as u16,
+                pg_sys::F_OIDEQ.into(),
+                index.oid().into(),
+            );
+            let by_oid = pg_sys::ClassOidIndexId.into();
+            let newest = &raw mut pg_sys::SnapshotSelfData;
+            let scan = pg_sys::systable_beginscan(classes, by_oid, true, newest, 1, &raw mut key);
+            let row = pg_sys::systable_getnext(scan);
+            assert!(!row.is_null(), "pg_class has a row of each index");
+            let parse = (*(*index.raw()).rd_indam).amoptions;
+            let options = pg_sys::extractRelOptions(row, (*classes).rd_att, parse);
+            pg_sys::systable_endscan(scan);
+            pg_sys::table_close(classes, lock);
+            ParsedOptions::<I, R>(options.cast()).values()
+        }
+    }
 }

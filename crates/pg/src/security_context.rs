@@ -9,7 +9,7 @@ use super::{compat, server};
 /// outlives that: else a user who may make an index could have a superuser run functions. The
 /// server's own commands that read a table for an index do the same.
 pub struct AsOwner {
-    settings: core::ffi::c_int,
+    _path: RestrictedPath,
     _user: AsUser,
 }
 
@@ -17,16 +17,28 @@ impl AsOwner {
     /// Takes on the rights of the owner of a table, or of an index, which is that of its table.
     pub fn of(relation: Rel) -> Self {
         let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
-        let settings = server::NewGUCNestLevel();
-        compat::restrict_search_path();
         AsOwner {
-            settings,
+            _path: RestrictedPath::set(),
             _user: user,
         }
     }
 }
 
-impl Drop for AsOwner {
+/// A `search_path` of the server's own schemas only, until dropped.
+pub struct RestrictedPath {
+    settings: core::ffi::c_int,
+}
+
+impl RestrictedPath {
+    /// Sets the path.
+    pub fn set() -> Self {
+        let settings = server::NewGUCNestLevel();
+        compat::restrict_search_path();
+        RestrictedPath { settings }
+    }
+}
+
+impl Drop for RestrictedPath {
     fn drop(&mut self) {
         // After an error the server takes all of it back when the transaction ends.
         if !std::thread::panicking() {

@@ -60,6 +60,7 @@ plain! {
     check_enable_rls(relation: Oid, user: Oid, no_error: bool) -> i32;
     func_parallel(function: Oid) -> c_char;
     getBaseType(oid: Oid) -> Oid;
+    getExtensionOfObject(class: Oid, object: Oid) -> Oid;
     get_element_type(array: Oid) -> Oid;
     get_extension_oid(name: &CStr = name.as_ptr(), missing_ok: bool) -> Oid;
     get_func_namespace(function: Oid) -> Oid;
@@ -146,11 +147,17 @@ macro_rules! texts {
 texts! {
     GetConfigOption(name: &CStr = name.as_ptr(), missing_ok: bool, restrict_privileged: bool);
     format_type_be(oid: Oid);
+    format_type_extended(oid: Oid, modifier: i32, flags: u16);
     get_am_name(access_method: Oid);
     get_attname(relation: Oid, column: i16, missing_ok: bool);
     get_func_name(function: Oid);
     get_namespace_name(schema: Oid);
     get_rel_name(relation: Oid);
+    makeObjectName(
+        first: &CStr = first.as_ptr(),
+        second: Option<&CStr> = second.map_or(core::ptr::null(), CStr::as_ptr),
+        label: &CStr = label.as_ptr()
+    );
     pg_get_indexdef_columns(index: Oid, pretty: bool);
     quote_identifier(name: &CStr = name.as_ptr());
     quote_literal_cstr(text: &CStr = text.as_ptr());

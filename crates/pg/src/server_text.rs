@@ -56,6 +56,18 @@ struct Position {
     characters: usize,
 }
 
+impl Position {
+    /// Position after this many ASCII characters.
+    fn after_ascii(self, count: usize) -> Self {
+        Self {
+            utf8_bytes: self.utf8_bytes + count,
+            code_points: self.code_points + count,
+            bytes: self.bytes + count,
+            characters: self.characters + count,
+        }
+    }
+}
+
 /// Part of a text, from the start of a character of the server to the end of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPart {
@@ -126,18 +138,37 @@ impl<'a> ServerText<'a> {
 
     fn set_marks(&mut self) {
         let mut position = Position::default();
-        for unit in 0_usize.. {
-            if unit.is_multiple_of(UNITS_PER_MARK) {
-                self.marks.grow_push(position);
-                if self.marks.len().is_multiple_of(MARKS_PER_CHECK) {
-                    check_interrupts();
+        loop {
+            self.marks.grow_push(position);
+            if self.marks.len().is_multiple_of(MARKS_PER_CHECK) {
+                check_interrupts();
+            }
+            let mut units = UNITS_PER_MARK;
+            while units > 0 {
+                let ascii = self.ascii_units(position, units);
+                position = position.after_ascii(ascii);
+                units -= ascii;
+                if units > 0 {
+                    let Some(next) = self.next(position) else {
+                        return;
+                    };
+                    position = next;
+                    units -= 1;
                 }
             }
-            let Some(next) = self.next(position) else {
-                return;
-            };
-            position = next;
         }
+    }
+
+    /// Number of ASCII characters from a position on, at most `limit`. Each is one unit, and one
+    /// byte in both texts, because all encodings of the server contain ASCII.
+    fn ascii_units(&self, from: Position, limit: usize) -> usize {
+        let rest = &self.utf8.as_bytes()[from.utf8_bytes..];
+        let rest = &rest[..limit.min(rest.len())];
+        // The whole part is checked first because that is faster for ASCII texts.
+        if rest.is_ascii() {
+            return rest.len();
+        }
+        rest.iter().take_while(|byte| byte.is_ascii()).count()
     }
 
     /// The text in memory that does not depend on the call.
@@ -214,23 +245,39 @@ impl<'a> ServerText<'a> {
 
     fn part(&self, range: Range<usize>, of: fn(&Position) -> usize) -> ServerPart {
         let (start, _) = self.around(range.start, of);
-        let (_, end) = self.around(range.end, of);
+        // The end of a short part is nearer to its start than to a mark.
+        let (_, end) = match range.len() < UNITS_PER_MARK && range.end >= of(&start) {
+            true => self.around_from(start, range.end, of),
+            false => self.around(range.end, of),
+        };
         ServerPart::new(start, end)
     }
 
     /// The last position that is not behind `at`, and the first one that is not before it.
     fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
         let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
-        let mut position = self.marks[mark];
-        while of(&position) < at
-            && let Some(next) = self.next(position)
-        {
-            if of(&next) > at {
-                return (position, next);
+        self.around_from(self.marks[mark], at, of)
+    }
+
+    /// [`Self::around`] for a known position that is not behind `at`.
+    fn around_from(
+        &self,
+        mut position: Position,
+        at: usize,
+        of: fn(&Position) -> usize,
+    ) -> (Position, Position) {
+        loop {
+            // An ASCII character adds one to each kind of position.
+            position = position.after_ascii(self.ascii_units(position, at - of(&position)));
+            if of(&position) == at {
+                return (position, position);
             }
-            position = next;
+            match self.next(position) {
+                Some(next) if of(&next) > at => return (position, next),
+                Some(next) => position = next,
+                None => return (position, position),
+            }
         }
-        (position, position)
     }
 
     /// The position behind the next unit.

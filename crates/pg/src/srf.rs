@@ -1,5 +1,8 @@
 //! Functions that return a set, row by row.
 //!
+//! FROM stores all rows of a function before it uses the first one, so the function stores them
+//! itself. That is several times faster than a call per row. Elsewhere each call returns a row.
+//!
 //! The state between calls is in Rust's own memory and holds nothing of the server's: no
 //! open relation, no pin, no snapshot. A query may stop asking at any time (LIMIT, a cursor that is
 //! closed, an error), and then nothing has to be given back in the right order. What cannot be kept
@@ -10,7 +13,9 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::errors::UserError;
 use super::fmgr::Call;
-use super::record::{form_record, split};
+use super::memory::check_interrupts;
+use super::memory_context::OwnContext;
+use super::record::{SplitRow, form_record};
 
 /// Rows on their way to the server.
 pub trait SetReturning: Sized + 'static {
@@ -56,10 +61,10 @@ impl Call {
         result.returnMode = SFRM_Materialize;
         result.setResult = store;
         result.setDesc = descriptor;
+        let mut row = SplitRow::default();
         fill(self, &mut |columns| {
             // SAFETY: the descriptor lives as long as the query.
-            let (mut values, mut nulls) = split(columns, unsafe { descriptor.as_ref() });
-            let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+            let (values, nulls) = row.set(columns, unsafe { descriptor.as_ref() });
             // SAFETY: there are as many values as the descriptor has columns.
             unsafe { pg_sys::tuplestore_putvalues(store, descriptor, values, nulls) };
         });
@@ -86,8 +91,26 @@ impl Call {
         }
     }
 
-    /// Returns the next row of a set, which `begin` makes in the first call.
+    /// Returns a set, which `begin` makes: all rows if the caller stores them, else the next row.
     pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
+        if !self.is_asked_for_all() {
+            return self.return_next(begin);
+        }
+        self.return_collected(|call, add| {
+            let mut set = begin(call);
+            let mut row_memory = OwnContext::new(c"neardup rows");
+            let mut columns = Vec::new();
+            while row_memory.run(|| set.next(&mut columns)) {
+                add(&columns);
+                columns.clear();
+                row_memory.reset();
+                check_interrupts();
+            }
+        })
+    }
+
+    /// Returns the next row of a set, which `begin` makes in the first call.
+    fn return_next<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         let fcinfo = self.fcinfo();
         // SAFETY: the server passes a live call record.
         let function = unsafe { &*(*fcinfo).flinfo };

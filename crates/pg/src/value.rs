@@ -173,6 +173,12 @@ impl<'a> Value<'a> {
         Self::small(Datum::from(value), pg_sys::INT8OID, 8)
     }
 
+    /// A `float4`.
+    #[inline]
+    pub fn float4(value: f32) -> Self {
+        Self::small(Datum::from(value.to_bits()), pg_sys::FLOAT4OID, 4)
+    }
+
     /// A `float8`.
     #[inline]
     pub fn float8(value: f64) -> Self {
@@ -306,18 +312,29 @@ impl<'a> Value<'a> {
 
     /// The elements, if it is an array of one of those integers; `None` if NULL is among them.
     pub fn integers(self) -> Option<Vec<i64>> {
+        self.small_elements(Value::integer)
+    }
+
+    /// The elements, if it is an array of `float4` or `float8`; `None` if NULL is among them.
+    pub fn floats(self) -> Option<Vec<f64>> {
+        self.small_elements(Value::float)
+    }
+
+    /// The elements of an array of numbers that are passed by value. `None` if the array is of
+    /// another type, or `read` returns `None` for an element.
+    fn small_elements<T>(self, read: fn(Value<'a>) -> Option<T>) -> Option<Vec<T>> {
         let element = catalog::array_element(catalog::base_type(self.of.oid));
         let (length, alignment) = match element {
             pg_sys::INT2OID => (2, b's'),
-            pg_sys::INT4OID => (4, b'i'),
-            pg_sys::INT8OID => (8, b'd'),
+            pg_sys::INT4OID | pg_sys::FLOAT4OID => (4, b'i'),
+            pg_sys::INT8OID | pg_sys::FLOAT8OID => (8, b'd'),
             _ => return None,
         };
         let of = ElementType::new(element, length.into(), alignment);
         // SAFETY: an array of this type.
         let elements = unsafe { arrays::elements(self.datum, &of) }.nullable();
         elements
-            .map(|datum| Value::small(datum?, element, length).integer())
+            .map(|datum| read(Value::small(datum?, element, length)))
             .collect()
     }
 

@@ -2,7 +2,9 @@
 use std::fmt::Write;
 
 use crate::data::{Bar, Measure, Report};
-use crate::numbers::{count, counted, distance};
+use crate::numbers::{
+    count, counted, distance, distance_cells, distance_with_unit, estimate, within as within_radius,
+};
 
 // Units of the drawing.
 const WIDTH: f64 = 640.0;
@@ -107,6 +109,16 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
                 PLOT_BASE - y
             );
         }
+        if bar.margin > 0 {
+            let [low, high] = [bar.pairs.saturating_sub(bar.margin), bar.pairs + bar.margin];
+            let _ = writeln!(
+                html,
+                "<path class=\"range\" d=\"M{:.1} {:.1}V{:.1}\"/>",
+                x + room / 2.0,
+                scale.y(low),
+                scale.y(high)
+            );
+        }
         if place % labels == 0 {
             let _ = writeln!(
                 html,
@@ -147,28 +159,37 @@ fn short(n: u64) -> String {
 fn unit(measure: Measure) -> String {
     match measure {
         Measure::Bits(bits) => format!("bits of {bits} in which two fingerprints differ"),
-        Measure::Signatures => "estimated similarity of two signatures".to_owned(),
+        Measure::Estimated(bits) => {
+            format!("estimated similarity in percent; a bar is one of {bits} bits")
+        }
+        Measure::Signatures => "estimated similarity of two signatures in percent".to_owned(),
     }
 }
 
 fn description(report: &Report) -> String {
     let bars = &report.histogram.bars;
-    let all: u64 = bars.iter().map(|bar| bar.pairs).sum();
     let radius = report.chosen_radius().distance + 1e-9;
-    let within = bars.iter().filter(|bar| bar.distance <= radius);
-    let near: u64 = within.map(|bar| bar.pairs).sum();
     let down_to = match report.measure {
         Measure::Bits(_) => "up to a distance of",
-        Measure::Signatures => "down to a similarity of",
+        Measure::Estimated(_) | Measure::Signatures => "down to",
     };
     format!(
-        "{} {down_to} {}, {} of them within {}. The table beside it has all numbers.",
-        counted(all, "pair", "pairs"),
-        bars.last()
-            .map_or_else(String::new, |bar| distance(report.measure, bar.distance)),
-        count(near),
-        distance(report.measure, report.chosen_radius().distance)
+        "{} pairs {down_to} {}, {} of them {}. The table beside it has all numbers.",
+        sum(bars.iter()),
+        bars.last().map_or_else(String::new, |bar| {
+            distance_with_unit(report.measure, bar.distance)
+        }),
+        sum(bars.iter().filter(|bar| bar.distance <= radius)),
+        within_radius(report.measure, report.chosen_radius().distance)
     )
+}
+
+/// Number of the pairs of some bars.
+fn sum<'a>(bars: impl Iterator<Item = &'a Bar> + Clone) -> String {
+    let pairs = bars.clone().map(|bar| bar.pairs).sum();
+    // The errors of the estimates are nearly independent.
+    let squares: f64 = bars.map(|bar| (bar.margin as f64).powi(2)).sum();
+    estimate(pairs, squares.sqrt().ceil() as u64)
 }
 
 fn push_caption(html: &mut String, report: &Report) {
@@ -176,20 +197,35 @@ fn push_caption(html: &mut String, report: &Report) {
         "<figcaption>Pairs at each distance, on a logarithmic scale. <span class=\"key\">Coloured: \
          within the radius.</span>",
     );
-    if let Some(rows) = report.histogram.sample {
+    let histogram = &report.histogram;
+    if histogram.has_estimates() {
+        let counted = histogram.counted_up_to().map_or_else(String::new, |last| {
+            let last = distance_with_unit(report.measure, last);
+            format!(" All pairs are counted as far as {last}. Beyond that they are")
+        });
+        let estimated = match counted.is_empty() {
+            true => " <strong>Estimated</strong>",
+            false => " <strong>estimated</strong>",
+        };
         let _ = write!(
             html,
-            " <strong>Estimated</strong> from a sample: {} were compared with all {}.",
-            counted(rows, "row", "rows"),
+            "{counted}{estimated} from a sample: {} were compared with all {}. The lines, and \
+             \u{b1}, are the range that holds the true number in 95 cases of 100.",
+            counted_rows(histogram.sample_rows.min(report.rows)),
             count(report.rows)
         );
     }
     html.push_str("</figcaption>\n");
 }
 
+fn counted_rows(rows: u64) -> String {
+    counted(rows, "row", "rows")
+}
+
 fn push_table(html: &mut String, report: &Report) {
     let name = match report.measure {
         Measure::Bits(_) => "Distance",
+        Measure::Estimated(_) => "Similarity</th><th scope=\"col\">Bits",
         Measure::Signatures => "Similarity",
     };
     let _ = writeln!(
@@ -198,19 +234,13 @@ fn push_table(html: &mut String, report: &Report) {
          table\">\n<table>\n<caption>Pairs by distance</caption>\n<thead><tr>\
          <th scope=\"col\">{name}</th><th scope=\"col\">Pairs</th></tr></thead>\n<tbody>"
     );
-    let about = if report.histogram.sample.is_some() {
-        "≈ "
-    } else {
-        ""
-    };
     for bar in &report.histogram.bars {
-        let about = if bar.pairs == 0 { "" } else { about };
         let _ = writeln!(
             html,
-            "<tr class=\"row{}\"><th scope=\"row\">{}</th><td>{about}{}</td></tr>",
+            "<tr class=\"row{}\">{}<td>{}</td></tr>",
             within(report, bar),
-            distance(report.measure, bar.distance),
-            count(bar.pairs)
+            distance_cells(report.measure, bar.distance),
+            estimate(bar.pairs, bar.margin)
         );
     }
     html.push_str("</tbody>\n</table>\n</div>\n");

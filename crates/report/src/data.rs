@@ -1,13 +1,15 @@
 //! Plain data of a report: everything on the page follows from it.
 
 /// The most radii that a page can offer: its stylesheet has rules for as many.
-pub const MOST_RADII: usize = 12;
+pub const MOST_RADII: usize = 17;
 
 /// Kind of distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Hamming distance of fingerprints with this number of bits.
     Bits(u32),
+    /// The same, where the distance estimates the similarity of the texts.
+    Estimated(u32),
     /// Share of the positions in which two signatures differ, from 0 to 1.
     Signatures,
 }
@@ -77,8 +79,36 @@ pub struct Radius {
 pub struct Histogram {
     /// From the least distance on.
     pub bars: Vec<Bar>,
-    /// Rows that were compared with all, if the numbers are estimates from a sample.
-    pub sample: Option<u64>,
+    /// Rows that were compared with all for the bars that are estimates.
+    pub sample_rows: u64,
+}
+
+impl Histogram {
+    /// Returns whether the number of pairs of a bar is an estimate.
+    pub fn has_estimates(&self) -> bool {
+        self.bars.iter().any(|bar| bar.margin > 0)
+    }
+
+    /// The greatest distance up to which all pairs are counted. `None` if none are.
+    pub fn counted_up_to(&self) -> Option<f64> {
+        let counted = self.bars.iter().take_while(|bar| bar.margin == 0);
+        counted.last().map(|bar| bar.distance)
+    }
+
+    /// Returns whether nearly all pairs of different values have an even distance.
+    pub fn is_even(&self) -> bool {
+        /// Least number of pairs that show it.
+        const MIN_PAIRS: u64 = 20;
+        /// Even distances have at least this many times the pairs of odd ones.
+        const RATIO: u64 = 20;
+        let pairs = |odd| {
+            let bars = self.bars.iter().skip(1);
+            let bars = bars.filter(|bar| (bar.distance as u64 % 2 == 1) == odd);
+            bars.map(|bar| bar.pairs).sum::<u64>()
+        };
+        let (odd, even) = (pairs(true), pairs(false));
+        even >= MIN_PAIRS && even / RATIO >= odd
+    }
 }
 
 /// Pairs at one distance.
@@ -88,6 +118,8 @@ pub struct Bar {
     pub distance: f64,
     /// Number of pairs.
     pub pairs: u64,
+    /// Half of the 95 % confidence interval of that number. 0 if all pairs were counted.
+    pub margin: u64,
 }
 
 /// Group of near-duplicates.

@@ -45,7 +45,7 @@ fn push_group(
         match group.widest {
             widest if widest > 0.0 => widest_distance(report.measure, widest),
             _ => match report.measure {
-                Measure::Bits(_) => "equal fingerprints".to_owned(),
+                Measure::Bits(_) | Measure::Estimated(_) => "equal fingerprints".to_owned(),
                 Measure::Signatures => "equal signatures".to_owned(),
             },
         }
@@ -75,7 +75,7 @@ fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {
         Measure::Bits(_) => format!("up to {shown} apart"),
-        Measure::Signatures => format!("down to {shown}"),
+        Measure::Estimated(_) | Measure::Signatures => format!("down to {shown}"),
     }
 }
 

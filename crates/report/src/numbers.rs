@@ -46,34 +46,87 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A distance in bits or, for signatures, the similarity, without its unit.
-pub fn distance(measure: Measure, distance: f64) -> String {
+/// Estimated similarity at a distance, from 0 to 1. `None` if the distance estimates none.
+fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     match measure {
-        Measure::Bits(_) => format!("{distance:.0}"),
-        Measure::Signatures => {
-            let shown = format!("{:.3}", 1.0 - distance);
-            let shown = shown.trim_end_matches('0').trim_end_matches('.');
-            shown.to_owned()
-        }
+        Measure::Bits(_) => None,
+        Measure::Estimated(bits) => Some((1.0 - 2.0 * distance / f64::from(bits)).max(0.0)),
+        Measure::Signatures => Some(1.0 - distance),
     }
 }
 
-/// The same as in a sentence.
-pub fn distance_with_unit(measure: Measure, value: f64) -> String {
+/// A similarity in percent or, where there is none, a distance in bits. Without its unit.
+pub fn distance(measure: Measure, distance: f64) -> String {
+    let Some(similarity) = similarity(measure, distance) else {
+        return format!("{distance:.0}");
+    };
+    let digits = match measure {
+        // The similarities of two bits are 1.5 percent apart, or more.
+        Measure::Estimated(..=128) => 0,
+        _ => 1,
+    };
+    let shown = format!("{:.digits$}", 100.0 * similarity);
+    match shown.strip_suffix(".0") {
+        Some(whole) => whole.to_owned(),
+        None => shown,
+    }
+}
+
+/// The same with its unit.
+pub fn short_distance(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {
-        Measure::Bits(_) if value == 1.0 => format!("{shown} bit"),
-        Measure::Bits(_) => format!("{shown} bits"),
+        Measure::Bits(_) => bits(value),
+        Measure::Estimated(_) | Measure::Signatures => format!("{shown} %"),
+    }
+}
+
+/// A distance in bits.
+pub fn bits(value: f64) -> String {
+    let unit = if value == 1.0 { "bit" } else { "bits" };
+    format!("{value:.0} {unit}")
+}
+
+/// Cells of a table with a distance: the similarity, and then the bits.
+pub fn distance_cells(measure: Measure, value: f64) -> String {
+    let shown = match measure {
+        Measure::Bits(_) => distance(measure, value),
+        Measure::Estimated(_) | Measure::Signatures => short_distance(measure, value),
+    };
+    match measure {
+        Measure::Estimated(_) => format!("<th scope=\"row\">{shown}</th><td>{value:.0}</td>"),
+        Measure::Bits(_) | Measure::Signatures => format!("<th scope=\"row\">{shown}</th>"),
+    }
+}
+
+/// A distance as in a sentence: the similarity, and then the bits.
+pub fn distance_with_unit(measure: Measure, value: f64) -> String {
+    let shown = short_distance(measure, value);
+    match measure {
+        Measure::Bits(_) => shown,
+        Measure::Estimated(_) => format!("{shown} ({})", bits(value)),
         Measure::Signatures => format!("similarity {shown}"),
     }
 }
 
 /// The pairs within a distance as in a sentence.
 pub fn within(measure: Measure, value: f64) -> String {
-    let shown = distance_with_unit(measure, value);
+    let shown = short_distance(measure, value);
     match measure {
         Measure::Bits(_) => format!("within {shown}"),
-        Measure::Signatures => format!("at {shown} or more"),
+        Measure::Estimated(_) => {
+            format!("at similarity {shown} or more (within {})", bits(value))
+        }
+        Measure::Signatures => format!("at similarity {shown} or more"),
+    }
+}
+
+/// A number of pairs, with its margin if it is an estimate.
+pub fn estimate(pairs: u64, margin: u64) -> String {
+    match (pairs, margin) {
+        (pairs, 0) => count(pairs),
+        (0, margin) => format!("at most about {}", count(margin)),
+        (pairs, margin) => format!("\u{2248} {} \u{b1} {}", count(pairs), count(margin)),
     }
 }
 
@@ -105,9 +158,23 @@ mod tests {
     fn distances() {
         assert_eq!(distance_with_unit(Measure::Bits(64), 1.0), "1 bit");
         assert_eq!(distance_with_unit(Measure::Bits(64), 6.0), "6 bits");
-        assert_eq!(distance(Measure::Signatures, 0.2), "0.8");
-        assert_eq!(distance(Measure::Signatures, 0.0), "1");
+        assert_eq!(distance(Measure::Signatures, 0.2), "80");
+        assert_eq!(distance(Measure::Signatures, 0.0), "100");
         assert_eq!(distance(Measure::Signatures, 1.0), "0");
-        assert_eq!(distance(Measure::Signatures, 0.0546875), "0.945");
+        assert_eq!(distance(Measure::Signatures, 0.0546875), "94.5");
+        let estimated = Measure::Estimated(64);
+        assert_eq!(distance_with_unit(estimated, 6.0), "81 % (6 bits)");
+        assert_eq!(
+            within(estimated, 1.0),
+            "at similarity 97 % or more (within 1 bit)"
+        );
+        assert_eq!(distance(estimated, 40.0), "0");
+    }
+
+    #[test]
+    fn estimates_have_a_margin() {
+        assert_eq!(estimate(3_188, 0), "3,188");
+        assert_eq!(estimate(1_800, 950), "\u{2248} 1,800 \u{b1} 950");
+        assert_eq!(estimate(0, 45), "at most about 45");
     }
 }

@@ -11,7 +11,7 @@ use crate::{chart, groups, radii};
 /// The stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64, for the content security policy.
-const STYLE_DIGEST: &str = "V2w+5J+x9FOcAJM/kxGnGvUiMlRn0Z+5Kyd1WHKN1Rg=";
+const STYLE_DIGEST: &str = "sekQeZSYL1cG5VOOWr/2M6yz4G6qgx37pWHdlT/0u6I=";
 
 /// Writes a report as an HTML page. `host` may cancel it, and learns of memory that comparisons
 /// take.
@@ -53,7 +53,9 @@ fn push_head(html: &mut String, report: &Report) {
         text(&report.table),
         text(&report.index),
         match report.measure {
-            Measure::Bits(bits) => format!("fingerprints of {bits} bits"),
+            Measure::Bits(bits) | Measure::Estimated(bits) => {
+                format!("fingerprints of {bits} bits")
+            }
             Measure::Signatures => "MinHash signatures".to_owned(),
         },
         text(&report.made_at),
@@ -76,12 +78,22 @@ fn push_summary(html: &mut String, report: &Report) {
 fn push_histogram(html: &mut String, report: &Report) {
     open_section(html, "distances", "How far apart pairs are");
     html.push_str(match report.measure {
+        Measure::Bits(_) if report.histogram.is_even() => {
+            "<p>Nearly all distances are even, as between perceptual hashes (pHash), which have \
+             half of their bits set. The gaps at odd distances are no valleys. A radius fits \
+             where the bars at even distances are low, before those of unrelated pairs rise.</p>\n"
+        }
         Measure::Bits(_) => {
             "<p>Near-duplicates are on the left. A radius fits where few pairs lie: in a valley \
              between them and the unrelated pairs, which rise to the right.</p>\n"
         }
+        Measure::Estimated(_) => {
+            "<p>Near-duplicates are on the left. A similarity of 80 % means that two texts share \
+             about 80 % of their distinct features. It fits where few pairs lie: in a valley \
+             between near-duplicates and the unrelated pairs, which rise to the right.</p>\n"
+        }
         Measure::Signatures => {
-            "<p>Near-duplicates are on the left. A similarity of 0.8 means that two texts share \
+            "<p>Near-duplicates are on the left. A similarity of 80 % means that two texts share \
              80 % of their distinct features.</p>\n"
         }
     });
@@ -108,10 +120,7 @@ fn push_groups(html: &mut String, report: &Report, host: &mut dyn Host) {
             count(radius.groups)
         ),
         1 => format!("The only group {within}."),
-        n => format!(
-            "All {} groups within {within}, the largest first.",
-            count(n)
-        ),
+        n => format!("All {} groups {within}, the largest first.", count(n)),
     };
     let _ = write!(html, "<p>{which}");
     if shown > 0 && report.radii.len() > 1 {
@@ -162,15 +171,21 @@ fn push_about(html: &mut String, report: &Report) {
     );
     entry(
         "Pairs by distance",
-        &match report.histogram.sample {
-            Some(rows) => {
-                let rows = counted(rows, "row", "rows");
-                format!("estimated from a sample of {rows}; groups and rows that go are exact")
+        &match report.histogram.has_estimates() {
+            true => {
+                let rows = counted(report.histogram.sample_rows.min(report.rows), "row", "rows");
+                format!(
+                    "numbers with \u{b1} are estimated from a sample of {rows}; groups and rows \
+                     that go are exact"
+                )
             }
-            None => "all pairs were counted".to_owned(),
+            false => "all pairs were counted".to_owned(),
         },
     );
-    html.push_str("</dl>\n<p>This statement removes the rows that would go:</p>\n");
+    html.push_str(
+        "</dl>\n<p>This transaction removes the rows that would go. The \
+         lock keeps other sessions from changing a row that stays:</p>\n",
+    );
     radii::push_statements(html, report);
     html.push_str(
         "<p class=\"note\">A fingerprint is a summary. Look at the differences before anything is \

@@ -3,7 +3,9 @@ use std::fmt::Write;
 
 use crate::data::{Measure, Radius, Report};
 use crate::escape::push_text;
-use crate::numbers::{count, distance, percent, size, within};
+use crate::numbers::{
+    bits, count, distance, distance_cells, percent, short_distance, size, within,
+};
 
 /// Classes of what belongs to one radius: the stylesheet shows the chosen one.
 fn at(report: &Report, number: usize) -> String {
@@ -22,7 +24,7 @@ pub fn push_control(html: &mut String, report: &Report) {
     }
     let unit = match report.measure {
         Measure::Bits(_) => "Radius, in bits",
-        Measure::Signatures => "Least similarity",
+        Measure::Estimated(_) | Measure::Signatures => "Least similarity",
     };
     let _ = write!(
         html,
@@ -38,7 +40,7 @@ pub fn push_control(html: &mut String, report: &Report) {
             html,
             "<label><input type=\"radio\" name=\"radius\" id=\"radius-{number}\"{checked}>\
              <span>{}</span></label>",
-            distance(report.measure, radius.distance)
+            stop(report.measure, radius.distance)
         );
     }
     html.push_str("</div>\n<p class=\"outcome\" aria-live=\"polite\">");
@@ -52,6 +54,17 @@ pub fn push_control(html: &mut String, report: &Report) {
         );
     }
     html.push_str("</p>\n</fieldset>\n");
+}
+
+/// Label of a radius on the control.
+fn stop(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Bits(_) => distance(measure, value),
+        Measure::Estimated(_) => {
+            format!("{} <i>{}</i>", short_distance(measure, value), bits(value))
+        }
+        Measure::Signatures => short_distance(measure, value),
+    }
 }
 
 /// Appends the numbers of each radius, of which one is shown.
@@ -90,6 +103,7 @@ pub fn push_table(html: &mut String, report: &Report) {
     let has_bytes = report.radii.iter().any(|radius| radius.bytes.is_some());
     let name = match report.measure {
         Measure::Bits(_) => "Radius",
+        Measure::Estimated(_) => "Similarity</th><th scope=\"col\">Radius",
         Measure::Signatures => "Similarity",
     };
     let _ = write!(
@@ -111,9 +125,8 @@ pub fn push_table(html: &mut String, report: &Report) {
         };
         let _ = write!(
             html,
-            "<tr class=\"of of-{number}{chosen}\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td>\
-             <td>{}</td>",
-            distance(report.measure, radius.distance),
+            "<tr class=\"of of-{number}{chosen}\">{}<td>{}</td><td>{}</td><td>{}</td>",
+            distance_cells(report.measure, radius.distance),
             count(radius.groups),
             count(radius.copies),
             percent(radius.copies, report.rows)

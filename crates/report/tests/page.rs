@@ -230,9 +230,10 @@ fn report(texts: &[String]) -> Report {
                 .map(|n| Bar {
                     distance: f64::from(n),
                     pairs: 3u64.pow(n),
+                    margin: if n > 2 { 3u64.pow(n) / 2 } else { 0 },
                 })
                 .collect(),
-            sample: Some(1000),
+            sample_rows: 1000,
         },
         groups: vec![group.clone(), group],
         limits: Limits {
@@ -284,11 +285,20 @@ fn numbers_of_all_radii_are_on_the_page() {
     let mut report = plain_report();
     report.radii[1].copies = 777_777;
     report.radii[1].groups = 55_555;
-    let read = read(&page(&report, &mut ()));
+    let html = page(&report, &mut ());
+    let read = read(&html);
     for number in ["777,777", "55,555", "1,234", "5.0 MB"] {
         assert!(read.text.contains(number), "{number}");
     }
-    assert!(read.text.contains("Estimated from a sample: 1,000 rows"));
+    assert!(
+        read.text
+            .contains("All pairs are counted as far as 2 bits. Beyond that they are")
+    );
+    assert!(read.text.contains("from a sample: 1,000 rows"));
+    // A number that was counted, and an estimate.
+    assert!(html.contains("<th scope=\"row\">2</th><td>9</td>"));
+    assert!(html.contains("<th scope=\"row\">3</th><td>\u{2248} 27 \u{b1} 13</td>"));
+    assert_eq!(html.matches("class=\"range\"").count(), 14);
 }
 
 #[test]
@@ -301,7 +311,6 @@ fn a_page_without_texts_groups_or_a_choice() {
     report.bytes = None;
     report.radii[0].bytes = None;
     report.histogram.bars.clear();
-    report.histogram.sample = None;
     let html = page(&report, &mut ());
     let read = read(&html);
     assert!(read.text.contains("No two rows are within 0 bits."));
@@ -334,8 +343,40 @@ fn signatures_have_fractions() {
     report.radii[2].distance = 0.2;
     report.radii[1].distance = 0.1;
     let read = read(&page(&report, &mut ()));
-    assert!(read.text.contains("at similarity 0.8 or more"));
+    assert!(read.text.contains("at similarity 80 % or more"));
     assert!(read.text.contains("MinHash signatures"));
+}
+
+#[test]
+fn a_similarity_comes_before_its_bits() {
+    let mut report = plain_report();
+    report.measure = Measure::Estimated(64);
+    report.radii[2].distance = 6.0;
+    let html = page(&report, &mut ());
+    let read = read(&html);
+    assert!(
+        read.text
+            .contains("at similarity 81 % or more (within 6 bits)")
+    );
+    assert!(html.contains("<span>81 % <i>6 bits</i></span>"));
+    assert!(html.contains("<th scope=\"row\">94 %</th><td>2</td><td>9</td>"));
+}
+
+#[test]
+fn gaps_at_odd_distances_are_no_valleys() {
+    const EVEN: &str = "Nearly all distances are even";
+    let mut report = plain_report();
+    assert!(!page(&report, &mut ()).contains(EVEN));
+    for (number, bar) in report.histogram.bars.iter_mut().enumerate() {
+        bar.pairs = if number % 2 == 1 { 1 } else { 100 };
+    }
+    let html = page(&report, &mut ());
+    assert!(html.contains(EVEN) && !html.contains("in a valley"));
+    // Too few pairs show nothing.
+    for bar in &mut report.histogram.bars {
+        bar.pairs /= 100;
+    }
+    assert!(!page(&report, &mut ()).contains(EVEN));
 }
 
 #[test]

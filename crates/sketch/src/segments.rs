@@ -22,7 +22,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::hash::feature_hash;
-use crate::memory::{GrowString, GrowVec};
+use crate::memory::{Grow, GrowString, GrowVec};
 use crate::normalize::each_piece;
 use crate::options::NamedOption;
 use crate::sentences::{MAX_GAP, WINDOW, is_letter_or_digit};
@@ -61,7 +61,7 @@ pub struct Segment {
     pub cut: Range<usize>,
 }
 
-/// Characters between two calls of `check`.
+/// Bytes of lines, or characters of sentences, between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// The segments of a text in its order. Calls `check` every few 10 kB.
@@ -95,6 +95,9 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
 /// is the hash of a line as a feature (`tokens => 'line'`).
 #[must_use]
 pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
+    if segment.len() <= HASHED_AT_ONCE && segment.is_ascii() {
+        return ascii_segment_hash(segment.as_bytes());
+    }
     let mut normal = String::new();
     // The normal form before `normal`, if it is long: memory does not grow with the segment.
     let mut before: Option<Box<Xxh3>> = None;
@@ -128,7 +131,38 @@ pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
     }
 }
 
-/// Bytes of the normal form of a segment from which on it is hashed in parts.
+/// [`segment_hash`] of a short ASCII segment.
+fn ascii_segment_hash(segment: &[u8]) -> u64 {
+    let mut normal = Vec::new();
+    if has_single_spaces(segment) {
+        normal.grow_by(segment);
+    } else {
+        normal.ensure_room(segment.len());
+        for word in segment.split(|&byte| is_space(char::from(byte))) {
+            if !word.is_empty() {
+                if !normal.is_empty() {
+                    normal.grow_push(b' ');
+                }
+                normal.grow_by(word);
+            }
+        }
+    }
+    normal.make_ascii_lowercase();
+    feature_hash(&normal)
+}
+
+/// Returns true if all white space is single spaces between words.
+fn has_single_spaces(segment: &[u8]) -> bool {
+    let (mut is_regular, mut before) = (true, b' ');
+    // No branch for each byte: the compiler vectorises this.
+    for &byte in segment {
+        is_regular &= !matches!(byte, b'\t'..=b'\r') & !(byte == b' ' && before == b' ');
+        before = byte;
+    }
+    is_regular && before != b' '
+}
+
+/// Length of a normal form in bytes from which on it is hashed in parts.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
 /// Builds the list of segments.
@@ -177,17 +211,26 @@ struct Line {
 }
 
 fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
-    let mut start = 0;
-    for (n, (at, c)) in text.char_indices().enumerate() {
-        if n.is_multiple_of(CHECK_EVERY) {
+    let bytes = text.as_bytes();
+    let (mut start, mut at, mut next_check) = (0, 0, 0);
+    while at < bytes.len() {
+        if at >= next_check {
             check();
+            next_check = at + CHECK_EVERY;
         }
-        if !is_line_end(c) {
+        let window = &bytes[at..bytes.len().min(next_check)];
+        let Some(found) = window.iter().position(may_end_line) else {
+            at += window.len();
             continue;
-        }
+        };
+        at += found;
+        // A byte that can end a line is the first byte of a character.
+        let Some(c) = text[at..].chars().next() else {
+            break;
+        };
         let after = at + c.len_utf8();
-        // Both are one line end.
-        if !(c == '\r' && text[after..].starts_with('\n')) {
+        // "\r\n" is one line end.
+        if is_line_end(c) && !(c == '\r' && text[after..].starts_with('\n')) {
             each(Line {
                 start,
                 end: at,
@@ -196,6 +239,7 @@ fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
             });
             start = after;
         }
+        at = after;
     }
     each(Line {
         start,
@@ -203,6 +247,13 @@ fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
         next: text.len(),
         terminator: None,
     });
+}
+
+/// Returns true for each byte that starts a line end, and for the first bytes of other characters
+/// that have the same first byte.
+#[inline]
+fn may_end_line(byte: &u8) -> bool {
+    matches!(byte, b'\n'..=b'\r' | 0xC2 | 0xE2)
 }
 
 /// Calls `each` for each paragraph with the range of its lines and the range to cut.

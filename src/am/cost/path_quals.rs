@@ -59,6 +59,8 @@ pub struct PathQuals<'a> {
     pub approximate: bool,
     /// Elements of the array that is searched for overlaps with; `None` if there is none.
     pub elements: Option<f64>,
+    /// Elements of the shortest array that rows must contain; `None` if there is none.
+    pub contained: Option<f64>,
 }
 
 impl<'a> PathQuals<'a> {
@@ -73,6 +75,7 @@ impl<'a> PathQuals<'a> {
             times: 1.0,
             approximate: false,
             elements: None,
+            contained: None,
         };
         for qual in path.quals.iter().filter(|qual| qual.column == last) {
             quals.take(path, qual.condition);
@@ -129,12 +132,14 @@ impl<'a> PathQuals<'a> {
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
         let family = path.families[path.families.len() - 1];
         let strategy = catalog::strategy_in_family(operator, family) as u16;
-        if strategy == strategies::OVERLAP {
-            let elements = path.planner.array_length(operand);
-            let fewest = self
-                .elements
-                .map_or(elements, |fewest| elements.min(fewest));
-            self.elements = Some(fewest);
+        let elements = match strategy {
+            strategies::OVERLAP => Some(&mut self.elements),
+            strategies::CONTAINS => Some(&mut self.contained),
+            _ => None,
+        };
+        if let Some(fewest) = elements {
+            let count = path.planner.array_length(operand);
+            *fewest = Some(fewest.map_or(count, |fewest| count.min(fewest)));
             return;
         }
         let ball = PlannedBall::of_operand(path.planner, operator, operand);

@@ -10,7 +10,7 @@ use neardup_pg::errors::UserError;
 pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 
 /// The length of signatures unless it is given, as that of `minhash()`.
-const DEFAULT_HASHES: usize = 128;
+pub const DEFAULT_HASHES: usize = 128;
 
 /// The options as they were given; 0 stands for those that were not.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -40,13 +40,6 @@ impl BandOptions {
                 .raise();
         }
         let named = self.bands != 0 || self.rows != 0;
-        if named && self.similarity != 0.0 {
-            UserError::invalid_parameter(
-                "\"similarity\" cannot be combined with \"bands\" and \"rows\"",
-            )
-            .hint("The similarity that is guaranteed follows from the number of bands.")
-            .raise();
-        }
         let similarity = match self.similarity {
             0.0 => NEAR_DUPLICATE_SIMILARITY,
             given => given,

@@ -7,6 +7,14 @@ use neardup_sketch::memory::GrowVec;
 use neardup_pg::arrays;
 use neardup_pg::value::Value;
 
+/// The elements that a row must have to contain an array, as [`elements`]. `None` if the array has
+/// a NULL: no array contains it.
+pub fn required_elements(array: Value) -> Option<Vec<u64>> {
+    let has_null =
+        array.with_body(|body| arrays::bigints(body).count() < arrays::element_count(body));
+    (!has_null).then(|| elements(array))
+}
+
 /// The set of an array's elements, in ascending order, each once. NULLs are in no set.
 pub fn elements(array: Value) -> Vec<u64> {
     let mut elements: Vec<u64> = Vec::new();

@@ -1,10 +1,10 @@
-//! Searching an index on sets: `array && query`, and `array = query`.
+//! Searching an index on sets: `array && query`, `array @> query` and `array = query`.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::level_cursor::Row;
-use neardup_blocktree::sets::{SetQuery, SetScan, sum};
+use neardup_blocktree::sets::{SetQuery, SetScan, rarest, sum};
 use neardup_blocktree::tree::Tree;
 
-use super::elements;
+use super::{elements, required_elements};
 use crate::am::index::Index;
 use crate::am::scan_keys::{ScanKey, ScanKeys, ScanQuals};
 use crate::am::search::{NearSearch, Step};
@@ -23,6 +23,8 @@ pub struct SetSearch<const N: usize> {
 enum SetQual {
     /// It has one of these elements.
     Overlaps(Vec<u64>),
+    /// It has all of these elements, of which there is one at least.
+    Contains(Vec<u64>),
     /// It is equal to one whose elements have this sum.
     Equals(u64),
 }
@@ -30,6 +32,9 @@ enum SetQual {
 impl SetQual {
     /// The condition that a key makes; `None` if nothing fulfils it.
     fn of(key: ScanKey) -> Option<Self> {
+        if key.strategy() == strategies::CONTAINS {
+            return required_elements(key.value()).map(SetQual::Contains);
+        }
         let elements = elements(key.value());
         match key.strategy() {
             strategies::OVERLAP if elements.is_empty() => None,
@@ -42,6 +47,7 @@ impl SetQual {
     fn cost(&self) -> usize {
         match self {
             SetQual::Overlaps(elements) => elements.len(),
+            SetQual::Contains(_) => 1,
             SetQual::Equals(_) => 0,
         }
     }
@@ -70,16 +76,30 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
         let Some(near) = near else {
             return false;
         };
-        self.rechecks = !matches!(near[..], [SetQual::Overlaps(_)]);
+        self.rechecks = match &near[..] {
+            [SetQual::Overlaps(_)] => false,
+            [SetQual::Contains(elements)] => elements.len() > 1,
+            _ => true,
+        };
+        let has_scopes = index.layout.scope_columns > 0;
         let query = match near.into_iter().min_by_key(SetQual::cost) {
             None => return false,
             Some(SetQual::Overlaps(elements)) => SetQuery::any_of(elements),
+            Some(SetQual::Contains(elements)) => {
+                let element = match elements[..] {
+                    [element] => element,
+                    // The whole table is read.
+                    [element, ..] if has_scopes && quals.scope.is_none() => element,
+                    _ => index.or_corrupt(rarest(&index.tree(), &elements, quals.scope)),
+                };
+                SetQuery::any_of(vec![element])
+            }
             Some(SetQual::Equals(sum)) => SetQuery::with_sum(sum),
         };
-        let query = match (index.layout.scope_columns, quals.scope) {
-            (0, _) => query,
-            (_, Some(scope)) => query.in_scope(scope),
-            (_, None) => query.in_all_scopes(),
+        let query = match (has_scopes, quals.scope) {
+            (false, _) => query,
+            (true, Some(scope)) => query.in_scope(scope),
+            (true, None) => query.in_all_scopes(),
         };
         match &mut self.scan {
             // The usual case of a nested loop, which begins again for each outer row.

@@ -111,9 +111,11 @@ fn rank<const M: usize>(
     let Some(keep) = keep else {
         let mut next = 0;
         members.in_order(files, None, |files, member| {
+            progress.advance(1);
             push(files, member.key, member.tid, next);
             next += 1;
         });
+        progress.finish();
         return ranked;
     };
     let (mut order, mut next) = (ExternalSort::<TempSpace, 1>::new(share()), 0);
@@ -128,6 +130,7 @@ fn rank<const M: usize>(
         order.push(&mut temp, [row.packed()], number(next));
         next += 1;
     });
+    progress.finish();
     let (mut order, mut rows) = (order.sorted(files, None), members.sorted(files, None));
     while let Some(member) = rows.next(files) {
         match order.next(files) {

@@ -156,7 +156,8 @@ impl<const N: usize> NodeSearch<'_, N> {
         );
         let mut scan = KeyOrderScan::new(index.block_layout.clone());
         let (tree, mut entries) = (index.tree(), Vec::new());
-        let mut progress = Progress::new("collecting rows", "rows", index.rows());
+        let total = index.estimated_rows();
+        let mut progress = Progress::estimated("collecting rows", "rows", total);
         let mut more = true;
         while more {
             entries.clear();
@@ -170,6 +171,7 @@ impl<const N: usize> NodeSearch<'_, N> {
                 builder.add_entry(files, key, tid);
             }
         }
+        progress.finish();
         builder.finish(files)
     }
 }
@@ -201,6 +203,8 @@ fn find_ends<const N: usize>(
     while index.or_corrupt(pairs.step(&tree, &mut wanted, &mut Some, &mut emit)) {
         progress.reach(pairs.passes_done() as u64);
     }
+    progress.reach(pairs.passes_done() as u64);
+    progress.finish();
     drop(pairs);
     ends.sorted(files, Some(&layout.tables()[0]))
 }

@@ -81,8 +81,10 @@ impl<const D: usize> Links<D> {
             star.add_crowded(files, rank, entry);
         });
         drop(self.crowded);
+        progress.finish();
         let mut progress = Progress::new("making clusters", "entries", star.len() as f64);
         star.finish(files, ranks, centers, &mut || progress.advance(1));
+        progress.finish();
     }
 
     /// Replaces the rank of each node by the lowest of its component. `connect` joins crowded nodes
@@ -104,6 +106,7 @@ impl<const D: usize> Links<D> {
         connect(files, self.crowded, &mut connected, &mut || {
             progress.advance(1)
         });
+        progress.finish();
         connected.finish(files, ranks);
     }
 }

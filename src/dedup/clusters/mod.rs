@@ -12,7 +12,7 @@ use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
 use super::bound::{Bound, SearchBound};
-use super::source::find_index;
+use super::source::find_bounded_index;
 use methods::Method;
 use neardup_pg::caller_sql::Condition;
 use neardup_pg::errors::UserError;
@@ -36,7 +36,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             }
         }
         let flag = |n| !call.is_null(n) && call.bool(n);
-        let bound = Bound::required(call, [1, 2]);
+        let bound = Bound::read(call, [1, 2]);
         let arguments = ClusterArguments {
             method: Method::parse(&call.text(3).unwrap_or_default()),
             keep: call.text(4).map(|list| OrderBy::parse("keep", &list)),
@@ -45,7 +45,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             exhaustive: flag(8),
         };
         let (function, column) = (call.function_oid(), call.name(5));
-        let index = find_index(function, call.oid(0), column.as_deref(), Some(bound));
+        let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         let relations = LockedIndex::open_for_reading(index);
         let bound = SearchBound::new(function, &relations, bound);
         // Reports errors in the caller's expressions before the search.

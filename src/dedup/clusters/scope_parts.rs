@@ -69,7 +69,8 @@ impl ScopeParts {
             highest: Tid::MIN,
             count: 1,
         };
-        let mut progress = Progress::new("telling scopes apart", "rows", index.rows());
+        let mut progress =
+            Progress::estimated("telling scopes apart", "rows", index.estimated_rows());
         // The rows of a hash stand together.
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
         let (tree, mut entries, mut more) = (index.tree(), Vec::new(), true);
@@ -97,6 +98,7 @@ impl ScopeParts {
                 }
             }
         }
+        progress.finish();
         Some(parts)
     }
 

@@ -106,6 +106,9 @@ impl FingerprintPairs {
             };
             if self.search.ranges() == 0 {
                 self.progress.reach(self.search.passes().1);
+                if !self.goes_on {
+                    self.progress.finish();
+                }
             }
             return true;
         }
@@ -169,9 +172,18 @@ impl FingerprintPairs {
         )
     }
 
+    /// Tells that all ranges have been drawn. Other processes may still search theirs.
+    fn finish_ranges(&mut self) {
+        if self.search.ranges() > 0 {
+            self.progress.reach(self.search.ranges());
+            self.progress.finish();
+        }
+    }
+
     /// Goes on with the next range. False: there is none.
     fn begin_range(&mut self, next: NextRange) -> bool {
         let Some(number) = next() else {
+            self.finish_ranges();
             return false;
         };
         self.progress.reach(number.min(self.search.ranges()));

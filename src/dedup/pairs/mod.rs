@@ -16,7 +16,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::{Bound, SearchBound};
 use super::signatures::equal_rows::{EqualRows, Side};
-use super::source::find_index;
+use super::source::find_bounded_index;
 pub use fingerprint_pairs::FingerprintPairs;
 use neardup_pg::caller_sql::Condition;
 use neardup_pg::errors::UserError;
@@ -89,13 +89,13 @@ impl PairSet {
         if call.is_null(0) {
             return None;
         }
-        let bound = Bound::required(call, [1, 2]);
+        let bound = Bound::read(call, [1, 2]);
         let arguments = PairArguments {
             filter: call.text(4).map(|text| Condition::parse("filter", &text)),
             exhaustive: !call.is_null(5) && call.bool(5),
         };
         let (function, column) = (call.function_oid(), call.name(3));
-        let index = find_index(function, call.oid(0), column.as_deref(), Some(bound));
+        let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         // Raises an error if the caller may not read it.
         let relations = LockedIndex::open_for_reading(index);
         let bound = SearchBound::new(function, &relations, bound);

@@ -50,12 +50,13 @@ impl<const N: usize> SignatureEdges<N> {
         let layout = index.block_layout.clone();
         let passes = plan.pairs.passes(&layout);
         let (bands, rows) = (plan.pairs.tables(), index.rows());
+        let entries = index.estimated_rows() * bands as f64;
         let (max_candidates, progress) = match plan.pairs.is_by_bands() {
             true => (
                 (MAX_CANDIDATES_PER_ROW * rows).max(MIN_BATCH) as u64,
                 Progress::of_parts(
                     "comparing the rows of each band",
-                    ("entries", rows * bands as f64),
+                    ("entries", entries),
                     ("band", bands as u64),
                 ),
             ),
@@ -98,6 +99,9 @@ impl<const N: usize> SignatureEdges<N> {
             if candidates.len() > 0 && comparisons - start >= EXHAUSTIVE_COMPARISONS {
                 break;
             }
+        }
+        if !self.more {
+            self.progress.finish();
         }
         // The only batch of a search, or a batch of one that finds each pair once.
         let has_all_bands = !by_bands || self.is_first_batch && !self.more;

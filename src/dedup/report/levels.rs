@@ -1,10 +1,10 @@
 //! Bounds that a page offers, from the narrowest to the widest.
-use neardup_report::data::Measure;
+use neardup_report::data::{MOST_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
 /// Most steps from radius 0 to that of the groups.
-const MAX_RADIUS_STEPS: u32 = 8;
+const MAX_RADIUS_STEPS: u32 = MOST_RADII as u32 - 1;
 /// Steps from similarity 1 to that of the groups.
 const SIMILARITY_STEPS: u32 = 4;
 /// Similarities of steps are multiples of 1 divided by this number.
@@ -28,15 +28,13 @@ pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) 
     (levels, number.unwrap_or_default())
 }
 
-/// Bounds below the chosen one, in even steps.
+/// Bounds below the chosen one, in equal steps: each radius if there is room, and always 0.
 fn steps(chosen: Bound) -> Vec<Bound> {
     match chosen {
         Bound::Radius(radius) => {
-            let steps = radius.clamp(1, MAX_RADIUS_STEPS);
-            let step = |step| f64::from(step) * f64::from(radius) / f64::from(steps);
-            (0..steps)
-                .map(|number| Bound::Radius(step(number).round() as u32))
-                .collect()
+            let step = radius.div_ceil(MAX_RADIUS_STEPS).max(1);
+            let steps = (radius % step..radius).step_by(step as usize);
+            [0].into_iter().chain(steps).map(Bound::Radius).collect()
         }
         Bound::Similarity(similarity) => (0..SIMILARITY_STEPS)
             .map(|step| {
@@ -53,7 +51,7 @@ pub fn widest(chosen: Bound, measure: Measure) -> Bound {
     /// Similarity of signatures down to which pairs are counted at least.
     const LEAST_SIMILARITY: f64 = 0.5;
     match (chosen, measure) {
-        (Bound::Radius(radius), Measure::Bits(bits)) => {
+        (Bound::Radius(radius), Measure::Bits(bits) | Measure::Estimated(bits)) => {
             Bound::Radius((radius * 3 / 2 + 2).max(bits / 4).min(bits))
         }
         (Bound::Radius(_), Measure::Signatures) => unreachable!("signatures have no radius"),

@@ -2,6 +2,7 @@
 //!
 //! It asks by queries of the caller's own: the functions for clusters and for the histogram, and
 //! the table for names and texts. So they take the caller's rights and see the same snapshot.
+mod countable;
 mod largest_clusters;
 mod levels;
 mod queries;
@@ -13,7 +14,7 @@ use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
 use super::bound::Bound;
-use super::source::find_index;
+use super::source::find_bounded_index;
 use crate::am::keys::require_distances;
 use largest_clusters::{FoundGroup, Largest, Totals};
 use levels::{distance, levels};
@@ -37,7 +38,7 @@ fn report(call: &mut Call) -> pg_sys::Datum {
         let arguments = Arguments::read(call);
         let (function, column) = (call.function_oid(), arguments.column.as_deref());
         let relation = call.oid(report_arguments::RELATION);
-        let index = find_index(function, relation, column, arguments.bound);
+        let index = find_bounded_index(function, relation, column, arguments.bound);
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         arguments.check(relations.table());
@@ -89,7 +90,7 @@ fn gather(
             chosen,
             histogram: Histogram {
                 bars: queries.histogram(),
-                sample: Some(arguments.sample.unsigned_abs().into()).filter(|&most| rows > most),
+                sample_rows: arguments.sample.unsigned_abs().into(),
             },
             groups: with_texts(&queries, found),
             limits: arguments.limits,

@@ -5,8 +5,9 @@ use neardup_blocktree::key::Tid;
 use neardup_report::data::{Bar, Measure, Text};
 use pgrx::pg_sys;
 
+use super::countable::countable;
 use super::largest_clusters::ClusterRow;
-use super::levels::widest;
+use super::levels::{distance, widest};
 use super::report_arguments::{Arguments, shown};
 use super::subject::Subject;
 use crate::dedup::bound::Bound;
@@ -19,6 +20,8 @@ use neardup_pg::value::Value;
 
 /// Bytes of all texts of a page together.
 const MOST_TEXT: i64 = 16 << 20;
+/// Tolerance when two similarities are compared.
+const EPSILON: f64 = 1e-9;
 /// Characters of a row's name.
 const LONGEST_KEY: usize = 200;
 
@@ -83,7 +86,7 @@ impl<'a> Queries<'a> {
     /// signatures the complement of the similarity.
     fn distance(&self) -> &'static [u8] {
         match self.subject.measure {
-            Measure::Bits(_) => b"r.distance::pg_catalog.float8",
+            Measure::Bits(_) | Measure::Estimated(_) => b"r.distance::pg_catalog.float8",
             Measure::Signatures => b"1::pg_catalog.float8 OPERATOR(pg_catalog.-) r.similarity",
         }
     }
@@ -155,31 +158,53 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Pairs by distance, from 0 on, by a sample.
+    /// Pairs by distance, from 0 on. The nearest pairs are counted, as far as that takes about a
+    /// second. The numbers of the others are estimated by a sample.
     pub fn histogram(&self) -> Vec<Bar> {
-        let widest = widest(self.subject.bound, self.subject.measure);
+        let (subject, sample) = (self.subject, self.arguments.sample);
+        let mut bars = self.bars(widest(subject.bound, subject.measure), Some(sample));
+        if bars.iter().any(|bar| bar.margin > 0)
+            && let Some(bound) = countable(self.index, subject, &bars)
+        {
+            let limit = distance(bound) + EPSILON;
+            let counted = self.bars(bound, None).into_iter();
+            // A line of similarities can reach beyond the bound.
+            for (bar, counted) in bars
+                .iter_mut()
+                .zip(counted.filter(|bar| bar.distance <= limit))
+            {
+                *bar = counted;
+            }
+        }
+        bars
+    }
+
+    /// Lines of the histogram, by a sample or of all pairs.
+    fn bars(&self, bound: Bound, sample_rows: Option<i32>) -> Vec<Bar> {
         let query = [
             b"SELECT ",
             self.distance(),
-            b", r.pairs FROM ",
+            b", r.pairs, r.margin FROM ",
             catalog::qualified(&self.schema, c"neardup_distance_histogram").as_slice(),
             b"($1, $2, $3, $4, NULL, 0, false, $5) AS r ORDER BY 1",
         ]
         .concat();
-        let [relation, radius, similarity] = self.index_and_bound(widest);
+        let [relation, radius, similarity] = self.index_and_bound(bound);
         let sample = Parameter {
             type_oid: pg_sys::INT4OID,
-            value: Some(Value::int4(self.arguments.sample)),
+            value: sample_rows.map(Value::int4),
         };
         let parameters = [relation, radius, similarity, sample, self.filter_text()];
         let mut bars = Vec::new();
         self.connection
             .open(&query, &parameters, &[])
             .for_each(|row| {
-                if let [Some(distance), Some(pairs)] = row {
+                if let [Some(distance), Some(pairs), Some(margin)] = row {
+                    let number = |value: &Value| value.integer().unwrap_or_default().unsigned_abs();
                     bars.push(Bar {
                         distance: distance.float().unwrap_or_default(),
-                        pairs: pairs.integer().unwrap_or_default().unsigned_abs(),
+                        pairs: number(pairs),
+                        margin: number(margin),
                     });
                 }
             });
@@ -235,7 +260,8 @@ impl<'a> Queries<'a> {
         time.map_or_else(String::new, |time| format!("{} UTC", time.get().utf8()))
     }
 
-    /// The statement that removes the rows that would go.
+    /// The transaction that removes the rows that would go. The lock keeps other sessions from
+    /// deleting or changing a row that is kept.
     pub fn statement(&self, bound: Bound) -> String {
         let literal = |bytes: &[u8]| {
             let text = CString::new(bytes).unwrap_or_default();
@@ -246,8 +272,10 @@ impl<'a> Queries<'a> {
             Bound::Similarity(similarity) => format!("similarity => {similarity}"),
         };
         let mut statement = [
-            b"DELETE FROM ",
+            b"BEGIN;\nLOCK TABLE ",
             self.subject.table.as_slice(),
+            b" IN SHARE ROW EXCLUSIVE MODE;\nDELETE FROM ",
+            &self.subject.table,
             b" AS t\nUSING ",
             &catalog::qualified(&self.schema, c"neardup_clusters"),
             b"(",
@@ -263,7 +291,7 @@ impl<'a> Queries<'a> {
             }
         }
         statement.extend_from_slice(
-            b") AS c\nWHERE t.ctid = c.member AND c.member <> c.representative;",
+            b") AS c\nWHERE t.ctid = c.member AND c.member <> c.representative;\nCOMMIT;",
         );
         shown(&statement)
     }

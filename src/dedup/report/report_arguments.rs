@@ -41,7 +41,7 @@ const MOST_SAMPLED: i32 = 1_000_000;
 
 /// Arguments of a caller but for the relation.
 pub struct Arguments<'a> {
-    /// The bound of the groups; `None` for the one that the index was made for.
+    /// The bound of the groups; `None` for that of the index.
     pub bound: Option<Bound>,
     /// Expression with the texts.
     pub body: Option<Expression>,

@@ -6,7 +6,7 @@ use super::report_arguments::{Arguments, shown};
 use crate::am::index::{Index, metric_of, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::bound::{Bound, SearchBound};
-use crate::types::signature::similarity;
+use crate::dedup::estimate::Estimate;
 use neardup_pg::caller_sql::Expression;
 use neardup_pg::catalog::{base_type, is_text, qualified_relation};
 use neardup_pg::locked_index::LockedIndex;
@@ -34,10 +34,10 @@ impl Subject {
     /// Takes what the arguments say, and for the rest what the index tells.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
-        let (measure, usual) = measure(index);
+        let measure = measure(function, table, index);
         // For fingerprints the page shows radii, also if the caller passed similarities.
-        let in_index = |bound| match (SearchBound::new(function, relations, bound), measure) {
-            (SearchBound::Fingerprints(found), Measure::Bits(bits)) => {
+        let in_index = |bound| match (SearchBound::new(function, relations, Some(bound)), measure) {
+            (SearchBound::Fingerprints(found), Measure::Bits(bits) | Measure::Estimated(bits)) => {
                 Bound::Radius(found.radius.min(bits))
             }
             _ => bound,
@@ -68,24 +68,24 @@ impl Subject {
             body: given("body", &arguments.body, &arguments.shown.body)
                 .or_else(|| text_column(table, index).map(column)),
             measure,
-            bound: arguments.bound.map_or(usual, in_index),
+            bound: arguments
+                .bound
+                .map_or_else(|| Bound::of_index(index), in_index),
             others: others.map(|others| others.iter().copied().map(in_index).collect()),
         }
     }
 }
 
-/// The measure of an index, and the bound that it was made for.
-fn measure(index: Rel) -> (Measure, Bound) {
-    if let Some(bands) = metric_of(index).bands() {
-        let similarity = similarity(bands.guaranteed(), bands.hashes());
-        // Two digits are enough to read. No lower similarity is guaranteed.
-        let similarity = (similarity * 100.0 - 1e-9).ceil() / 100.0;
-        return (Measure::Signatures, Bound::Similarity(similarity));
+/// The measure of an index.
+fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
+    if metric_of(index).bands().is_some() {
+        return Measure::Signatures;
     }
-    with_words!(words_of(index), N => {
-        let layout = Index::<N>::open(index).block_layout;
-        (Measure::Bits(layout.bits()), Bound::Radius(layout.distance()))
-    })
+    let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
+    match Estimate::of_index(function, table, index) {
+        Estimate::Defined => Measure::Estimated(bits),
+        Estimate::Undefined(_) | Estimate::Unknown => Measure::Bits(bits),
+    }
 }
 
 /// The only column of texts that the indexed values are computed from, by an expression of the

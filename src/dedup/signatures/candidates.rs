@@ -109,6 +109,9 @@ impl<'a> Candidates<'a> {
             }
         });
         last.map(verify);
+        if let Some(progress) = &mut progress {
+            progress.finish();
+        }
     }
 }
 

@@ -74,7 +74,8 @@ impl EqualRows {
         mut wanted: Wanted,
         mut files: TempSpace,
     ) -> Self {
-        let mut progress = Progress::new("grouping equal signatures", "rows", index.rows());
+        let total = index.estimated_rows();
+        let mut progress = Progress::estimated("grouping equal signatures", "rows", total);
         let mut maybe_equal = MaybeEqualRows::new();
         let tree = index.tree();
         let mut scan = KeyOrderScan::new(index.block_layout.clone());
@@ -99,6 +100,7 @@ impl EqualRows {
                 }
             }
             if !more {
+                progress.finish();
                 return maybe_equal.into_runs(wanted, files);
             }
         }

@@ -90,6 +90,8 @@ fn find_candidates<const N: usize>(
     )) {
         progress.reach(search_progress(&plan.pairs, &search));
     }
+    progress.reach(search_progress(&plan.pairs, &search));
+    progress.finish();
     crowd.buckets = search.crowded_buckets();
 }
 

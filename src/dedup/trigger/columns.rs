@@ -8,11 +8,13 @@ use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::names;
+use super::near::{Near, limit};
 use super::trigger_arguments::{Action, Arguments};
 use crate::am::cost::search_cost;
 use crate::am::index::metric_of;
 use crate::am::keys::Layout;
 use crate::am::strategies;
+use crate::dedup::bound::{Bound, IndexBounds};
 use neardup_pg::catalog;
 use neardup_pg::equality::EqualColumn;
 use neardup_pg::errors::UserError;
@@ -133,6 +135,7 @@ impl Columns {
     pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
         let named = NamedColumns::find(table, arguments);
         let column_type = table.attribute(named.fingerprint).atttypid;
+        require_fingerprints(table, types, named.fingerprint);
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
         // Whatever index there is: an argument that makes no sense is told first.
         let any_width = match holds_signatures {
@@ -160,6 +163,43 @@ pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
     table
         .column_number(name)
         .unwrap_or_else(|| no_column(table, name, argument))
+}
+
+/// Raises error 42804 unless a column is of a type of fingerprints, signatures or `bigint`.
+fn require_fingerprints(table: Rel, types: Types, column: i16) {
+    let column_type = table.attribute(column).atttypid;
+    let name = types.name(column_type);
+    let has_distances = [
+        c"fingerprint",
+        c"fingerprint128",
+        c"fingerprint256",
+        c"minhash_signature",
+    ]
+    .into_iter()
+    .any(|known| name.as_deref() == Some(known));
+    if has_distances || catalog::base_type(column_type) == pg_sys::INT8OID {
+        return;
+    }
+    let name = names::shown(&table.column_name(column));
+    let error = UserError::new(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        format!(
+            "column \"{name}\" of table \"{}\" holds no fingerprints",
+            table.shown()
+        ),
+    )
+    .detail(format!(
+        "The first argument of the trigger neardup_dedup names it, and it is of type {}.",
+        catalog::type_name(column_type)
+    ));
+    match catalog::is_text(catalog::base_type(column_type)) {
+        true => error.hint(format!(
+            "Add a column for the fingerprint, and name it before the text: neardup_dedup('fp', \
+             '{name}')."
+        )),
+        false => error.hint("Name a column of type fingerprint."),
+    }
+    .raise()
 }
 
 /// Most columns that a hint lists.
@@ -212,7 +252,34 @@ struct Suitable<'a> {
     limit: u32,
 }
 
-impl Suitable<'_> {
+impl<'a> Suitable<'a> {
+    /// An index of the trigger's table; `None` if rows may not be looked up in it.
+    fn new(
+        table: Rel,
+        index: Rel<'a>,
+        named: &NamedColumns,
+        arguments: &Arguments,
+    ) -> Option<Self> {
+        let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
+        let layout = Layout::of(index);
+        if !index.holds_all_with_null(table, named.mark)
+            || layout.has_balls
+            || !layout.metric.has_distances()
+        {
+            return None;
+        }
+        let metric = metric_of(index);
+        let values = metric.with_hashes();
+        let limit = (arguments.or_invalid(arguments.near.limit(values)))
+            .unwrap_or_else(|| limit(Bound::of_index(index), values));
+        (metric.finds_all_within(limit)).then_some(Suitable {
+            index,
+            scope,
+            metric,
+            limit,
+        })
+    }
+
     /// Orders indexes from the most to the least suitable: partial ones first, then by the cost of
     /// a search, then by name. REINDEX CONCURRENTLY changes OIDs and keeps names.
     fn compare(&self, other: &Self) -> Ordering {
@@ -238,27 +305,37 @@ fn find_index(
     let opened: Vec<OpenRelation> = indexes
         .map(|oid| OpenRelation::index(oid, pg_sys::AccessShareLock))
         .collect();
-    let suitable = opened.iter().filter_map(|index| {
-        let index = index.rel();
-        let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
-        let layout = Layout::of(index);
-        if !index.holds_all_with_null(table, named.mark)
-            || layout.has_balls
-            || !layout.metric.has_distances()
-        {
-            return None;
+    let suitable: Vec<Suitable> = (opened.iter())
+        .filter_map(|index| Suitable::new(table, index.rel(), named, arguments))
+        .collect();
+    if arguments.near == Near::OfIndex && !suitable.is_empty() {
+        let bounds = IndexBounds::new(suitable.iter().map(|one| one.index));
+        arguments.require_bound_of_marks(&bounds);
+        if !bounds.agree() {
+            let hint = format!(
+                "State the bound in the trigger, such as '{}'.",
+                bounds.example("=")
+            );
+            bounds.refuse(&table.shown(), &hint);
         }
-        let metric = metric_of(index);
-        let limit = arguments.or_invalid(arguments.near.limit(metric.with_hashes()));
-        (metric.finds_all_within(limit)).then_some(Suitable {
-            index,
-            scope,
-            metric,
-            limit,
-        })
-    });
-    let best = suitable.min_by(Suitable::compare)?;
+    }
+    let best = suitable.into_iter().min_by(Suitable::compare)?;
     Some((best.index.oid(), best.scope, best.metric, best.limit))
+}
+
+/// The greatest limit of a trigger that states no bound and compares the same rows as the trigger
+/// with these columns.
+pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
+    let scope: Vec<i16> = columns.scope.iter().map(|scope| scope.column).collect();
+    let limit = |oid| {
+        let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+        let index = index.rel();
+        columns_in_front(index, columns.fingerprint, &scope)?;
+        let layout = Layout::of(index);
+        let has_values = !layout.has_balls && layout.metric.has_distances();
+        has_values.then(|| limit(Bound::of_index(index), columns.metric.with_hashes()))
+    };
+    table.indexes().into_iter().filter_map(limit).max()
 }
 
 /// The columns of a scope, by an index that has exactly these in front of the fingerprint's.

@@ -96,7 +96,7 @@ impl Fingerprints {
 
 /// Returns whether a fingerprint can be computed from values of a type: of text and what is stored
 /// alike, and of `char(n)`, whose cast to text takes the blanks at its end away.
-fn is_text(column: pg_sys::Oid) -> bool {
+pub fn is_text(column: pg_sys::Oid) -> bool {
     let base = catalog::base_type(column);
     base == pg_sys::BPCHAROID || catalog::is_text(base)
 }
@@ -119,11 +119,15 @@ const OTHERWISE: &str = "A generated column computes whatever the trigger does n
 /// The statement that makes a value of this type from a text.
 fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
-    let known = catalog::parameters_of_text_functions(types.schema(), function);
+    // It has all parameters of the function, and the set of common features.
+    let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
+    let mut known = catalog::parameters_of_text_functions(types.schema(), &without);
+    known.sort_by_key(|name| name.as_c_str() == c"without");
+    let has_set = (arguments.parameters.iter()).any(|(name, _)| name.as_c_str() == c"without");
     let mut text = b"SELECT ".to_vec();
     text.extend(catalog::quoted(&catalog::schema_name(types.schema())));
     text.push(b'.');
-    text.extend(function.to_bytes());
+    text.extend(if has_set { &without } else { function }.to_bytes());
     text.extend(b"($1");
     for (name, value) in &arguments.parameters {
         if !known.contains(name) {

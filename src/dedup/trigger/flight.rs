@@ -3,7 +3,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys;
 
-use super::columns::{Columns, scope_columns};
+use super::columns::{Columns, greatest_limit, scope_columns};
 use super::compared::Compared;
 use super::trigger_arguments::Arguments;
 use crate::am::keys::{Layout, scope_value_hash};
@@ -184,7 +184,10 @@ fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Co
         // What makes no sense is an error when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
-        .filter_map(|other| other.near.limit(metric).ok())
+        .filter_map(|other| match other.near.limit(metric) {
+            Ok(None) => greatest_limit(table, columns),
+            limit => limit.ok().flatten(),
+        })
         .fold(columns.limit, u32::max)
 }
 

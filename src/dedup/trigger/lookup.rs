@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::Incoming;
 use super::columns::Columns;
 use super::compared::Compared;
 use super::flight::Flight;
@@ -98,6 +99,15 @@ pub fn find_existing(
                 }
             },
         }
+    }
+}
+
+/// Publishes a row that is written without a lookup, once no near row of another backend is ahead.
+pub fn publish(columns: &Columns, incoming: &Incoming, compared: &Compared, flight: &Flight) {
+    let is_update = incoming.old.is_some();
+    let row = flight.row(columns, incoming.completed(), compared, is_update);
+    while let Err(ahead) = flight.publish(&row) {
+        ahead.wait();
     }
 }
 

@@ -12,6 +12,7 @@
 //!   that is taken away by hand stays away, unless it names no original any more: then it is a
 //!   foreign key's ON DELETE SET NULL that takes it away, and the row is compared again. With
 //!   `manual=false` the row keeps the mark that it had instead, as long as that names an original.
+//!   With a condition in place of `false` that holds for all but the rows that meet it (`by_hand`).
 use core::cell::Cell;
 use std::ffi::CString;
 
@@ -35,6 +36,16 @@ use neardup_pg::value::{OwnedValue, Value};
 /// leads to. Chains of marks exist only if marks were set while the trigger was disabled.
 pub const LONGEST_CHAIN: usize = 16;
 
+/// Reason why a mark leads to no original.
+pub enum NoOriginal {
+    /// It leads to the row that is to be marked.
+    Itself,
+    /// No row has this key.
+    Missing(OwnedValue),
+    /// Rows are marked with each other's keys.
+    Circle,
+}
+
 /// The marks of a table: columns, and the statements that read them.
 pub struct Marks {
     key: i16,
@@ -53,8 +64,21 @@ pub struct Marks {
     is_visible: CString,
     /// The rows that are marked with a key.
     dependents: CString,
+    /// The row at an address, as one value.
+    whole_row: CString,
     /// Takes the mark of a row away if it is still this one.
     unmark: CString,
+}
+
+/// Raises the error that a key has no equality.
+fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+        format!("type {} has no equality", catalog::type_name(key_type)),
+    )
+    .detail("neardup_dedup looks up rows by their keys.")
+    .hint("Name a key of another type.")
+    .raise()
 }
 
 impl Marks {
@@ -62,15 +86,8 @@ impl Marks {
     pub fn new(table: Rel, key: i16, mark: i16) -> Self {
         let attribute = table.attribute(key);
         let key_type = attribute.atttypid;
-        let Some((equality, equals)) = TypeEquality::new(key_type, attribute.attcollation) else {
-            UserError::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                format!("type {} has no equality", catalog::type_name(key_type)),
-            )
-            .detail("neardup_dedup looks up rows by their keys.")
-            .hint("Name a key of another type.")
-            .raise();
-        };
+        let (equality, equals) = TypeEquality::new(key_type, attribute.attcollation)
+            .unwrap_or_else(|| raise_without_equality(key_type));
         let name = |column| catalog::quoted(&table.column_name(column));
         let (key_name, mark_name) = (name(key), name(mark));
         let equals = operator(equals);
@@ -105,6 +122,11 @@ impl Marks {
                 &equals,
                 b"$1",
                 &order,
+            ]),
+            whole_row: text(&[
+                b"SELECT neardup_row FROM ONLY ",
+                &table_name,
+                b" AS neardup_row WHERE ctid OPERATOR(pg_catalog.=) $1",
             ]),
             unmark: text(&[
                 b"UPDATE ONLY ",
@@ -153,14 +175,7 @@ impl Marks {
         match (before, now) {
             (Some(before), None) => !self.names_original(table, before),
             (_, Some(now)) => {
-                let original = self.resolve(table, now, own);
-                if !self.equal(Some(original.get()), Some(now)) {
-                    // The writer has not named this row, and may not know of it.
-                    if !visible(original.get()) {
-                        hidden(table);
-                    }
-                    row.set(self.mark, Some(original.get()));
-                }
+                self.set(table, row, now, own, visible);
                 false
             }
             (None, None) => false,
@@ -216,40 +231,93 @@ impl Marks {
 
     /// The key of the original that a mark set by hand leads to. That row is locked.
     fn resolve(&self, table: Rel, wanted: Value, own: Option<Value>) -> OwnedValue {
-        let mut key = self.keyed(wanted).to_owned();
+        match self.follow(table, wanted, own) {
+            Ok(original) => original,
+            Err(NoOriginal::Itself) => UserError::new(
+                PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
+                "a row cannot be marked as a near-duplicate of itself",
+            )
+            .detail("The new mark names the row itself, or a row that is marked with its key.")
+            .hint("Take the other row's mark away first: it is an original then.")
+            .raise(),
+            Err(NoOriginal::Missing(key)) => UserError::new(
+                PgSqlErrorCode::ERRCODE_FOREIGN_KEY_VIOLATION,
+                format!("a mark names no row of table \"{}\"", table.shown()),
+            )
+            .detail(format!(
+                "No row has the key ({})=({}).",
+                names::shown(&table.column_name(self.key)),
+                key.get().output()
+            ))
+            .hint("Mark the row with the key of an existing row, or with NULL.")
+            .raise(),
+            Err(NoOriginal::Circle) => UserError::new(
+                PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
+                "a mark leads to no original",
+            )
+            .detail("The rows from the one that it names on are marked with each other's keys.")
+            .hint("Set the mark of one of them to NULL.")
+            .raise(),
+        }
+    }
+
+    /// Follows marks from a key to an original, locks that row and returns its key. `own` is the
+    /// key of the row to be marked.
+    pub fn follow(
+        &self,
+        table: Rel,
+        first: Value,
+        own: Option<Value>,
+    ) -> Result<OwnedValue, NoOriginal> {
+        let mut key = self.keyed(first).to_owned();
         for _ in 0..LONGEST_CHAIN {
             if self.equal(Some(key.get()), own) {
-                UserError::new(
-                    PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
-                    "a row cannot be marked as a near-duplicate of itself",
-                )
-                .detail("The new mark names the row itself, or a row that is marked with its key.")
-                .hint("Take the other row's mark away first: it is an original then.")
-                .raise();
+                return Err(NoOriginal::Itself);
             }
             match self.lock(table, key.get()) {
-                Some(None) => return key,
+                Some(None) => return Ok(key),
                 Some(Some(next)) => key = self.keyed(next.get()).to_owned(),
-                None => UserError::new(
-                    PgSqlErrorCode::ERRCODE_FOREIGN_KEY_VIOLATION,
-                    format!("a mark names no row of table \"{}\"", table.shown()),
-                )
-                .detail(format!(
-                    "No row has the key ({})=({}).",
-                    names::shown(&table.column_name(self.key)),
-                    key.get().output()
-                ))
-                .hint("Mark the row with the key of an existing row, or with NULL.")
-                .raise(),
+                None => return Err(NoOriginal::Missing(key)),
             }
         }
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
-            "a mark leads to no original",
-        )
-        .detail("The rows from the one that it names on are marked with each other's keys.")
-        .hint("Set the mark of one of them to NULL.")
-        .raise()
+        Err(NoOriginal::Circle)
+    }
+
+    /// Marks a row with the original that a mark set by hand leads to. `visible` returns whether
+    /// the writer may know a key.
+    pub fn set(
+        &self,
+        table: Rel,
+        row: &mut NewRow,
+        wanted: Value,
+        own: Option<Value>,
+        visible: impl Fn(Value) -> bool,
+    ) {
+        let original = self.resolve(table, wanted, own);
+        if !self.equal(Some(original.get()), Some(wanted)) {
+            // The writer has not named this row, and may not know of it.
+            if !visible(original.get()) {
+                hidden(table);
+            }
+            row.set(self.mark, Some(original.get()));
+        }
+    }
+
+    /// Returns whether `test` is true for one of the rows that are marked with a key. It gets the
+    /// whole row and runs as the current user.
+    pub fn any_dependent(&self, table: Rel, key: Value, test: impl Fn(Value) -> bool) -> bool {
+        let owner = AsConstraint::of(table);
+        let mut rows = Vec::new();
+        self.for_each_dependent(key, |_, row| rows.push(row));
+        drop(owner);
+        rows.into_iter().any(|row| {
+            pgrx::check_for_interrupts!();
+            let owner = AsConstraint::of(table);
+            let address = item_pointer(row);
+            let found = spi::first(&self.whole_row, &[Value::tid(&address)], Sees::Latest);
+            drop(owner);
+            found.flatten().is_some_and(|row| test(row.get()))
+        })
     }
 
     /// Returns whether row security lets the current user, who may read the column, see the row

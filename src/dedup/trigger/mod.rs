@@ -5,27 +5,29 @@
 //! the index. The lookup sees rows that other transactions have not committed yet, and waits for
 //! them.
 mod action;
-mod columns;
+mod by_hand;
+pub(super) mod columns;
 mod compared;
-mod compute;
+pub(super) mod compute;
 mod flight;
 mod joined;
 mod log;
 mod lookup;
 mod marks;
-mod names;
+pub(super) mod names;
 mod near;
 mod originals;
 mod own_row;
 mod remark;
 mod requirements;
-mod trigger_arguments;
+pub(super) mod trigger_arguments;
 mod usage;
 
 use pgrx::pg_sys;
 
 use crate::am::metric::ValueMetric;
 use action::{Outcome, PreparedAction};
+use by_hand::ByHand;
 use columns::{Columns, Types};
 use compared::Compared;
 use compute::Fingerprints;
@@ -41,7 +43,7 @@ use neardup_pg::tid::tid_of;
 use neardup_pg::trigger::TriggerCall;
 use neardup_pg::value::{OwnedValue, Value};
 use own_row::{Keys, NewKey, OwnRow};
-use trigger_arguments::Arguments;
+use trigger_arguments::{Arguments, Manual};
 use usage::misused;
 
 /// State of one trigger, kept as long as one statement lasts.
@@ -56,8 +58,10 @@ struct State {
     needs_generated: bool,
     /// True if the client gets a notice of each row that is left out.
     notice: bool,
-    /// True if marks that statements set are obeyed.
+    /// True if all marks that statements set are obeyed.
     manual: bool,
+    /// Which of them are obeyed otherwise.
+    by_hand: Option<ByHand>,
 }
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
@@ -106,6 +110,7 @@ impl State {
         let needs_generated = (columns.key.into_iter())
             .chain(flight.scope_columns(&columns))
             .any(|column| table.is_stored_generated(column));
+        let by_hand = ByHand::new(&arguments, table, &columns);
         State {
             trigger: trigger.oid,
             action: PreparedAction::new(&arguments, table, &columns),
@@ -115,7 +120,8 @@ impl State {
             needs_generated,
             flight,
             notice: arguments.notice,
-            manual: arguments.manual,
+            manual: arguments.manual == Manual::All,
+            by_hand,
         }
     }
 
@@ -136,13 +142,20 @@ impl State {
         let mut incoming = self.compute(table, row, old);
         let stays = self.stays(&incoming);
         self.hold_off_markers(&incoming, stays);
+        let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
             // A row without a value is near nothing, as for a constraint.
-            incoming.row.clear(self.columns.mark);
+            if let None | Some(MarkDecision::Compare { .. }) = by_hand {
+                incoming.row.clear(self.columns.mark);
+            }
             return Some(incoming.row);
         };
-        match self.decide_mark(&mut incoming, stays) {
+        match by_hand.unwrap_or_else(|| self.decide_mark(&mut incoming, stays)) {
             MarkDecision::Write => Some(incoming.row),
+            MarkDecision::Publish => {
+                lookup::publish(&self.columns, &incoming, &compared, &self.flight);
+                Some(incoming.row)
+            }
             MarkDecision::Compare { again } => {
                 incoming.row.clear(self.columns.mark);
                 self.compare(incoming, &compared, again)
@@ -175,6 +188,19 @@ impl State {
                 row.get(scope.column).map(Value::to_owned)
             })
             .collect();
+        let value = fingerprint.as_ref().map(OwnedValue::get);
+        let stored = |by_hand: &ByHand| {
+            old.is_some_and(|old| by_hand.holds(table, old, old.get(columns.fingerprint)))
+        };
+        let (by_hand, released) = match &self.by_hand {
+            None => (false, false),
+            // The AFTER trigger has changed the mark and nothing else.
+            Some(by_hand) if recheck => (stored(by_hand), false),
+            Some(by_hand) => match by_hand.holds(table, &row, value) {
+                true => (true, false),
+                false => (false, stored(by_hand)),
+            },
+        };
         let compared = fingerprint.zip(scope);
         Incoming {
             table,
@@ -183,6 +209,8 @@ impl State {
             complete,
             compared: compared.map(|(fingerprint, scope)| Compared { fingerprint, scope }),
             recheck,
+            by_hand,
+            released,
         }
     }
 
@@ -207,21 +235,29 @@ impl State {
             return;
         };
         let key = self.columns.key.expect("a column is found for this action");
-        let is_original = old.get(marks.mark).is_none()
-            && old.get(self.columns.fingerprint).is_some()
-            && old.get(key).is_some();
+        // A mark set by hand may name a row without a fingerprint.
+        let can_be_named = self.by_hand.is_some() || old.get(self.columns.fingerprint).is_some();
+        let is_original = old.get(marks.mark).is_none() && can_be_named && old.get(key).is_some();
         let new = incoming.completed();
         let is_same = |column| marks.equal(old.get(column), new.get(column));
-        let mark_stays = !self.manual || is_same(marks.mark);
+        let sets_mark = self.manual || incoming.by_hand;
+        let mark_stays = !incoming.released && (!sets_mark || is_same(marks.mark));
         if is_original && !(stays && mark_stays && is_same(key)) {
             hold_off_sharers(incoming.table, tid_of(old.address()));
         }
     }
 
+    /// Decides about a mark that is set by hand, if the arguments say which these are.
+    fn decide_by_hand(&self, incoming: &mut Incoming, stays: bool) -> Option<MarkDecision> {
+        let (by_hand, marks) = (self.by_hand.as_ref()?, self.action.marks()?);
+        by_hand.decide(marks, self.columns.key?, incoming, stays)
+    }
+
     /// Third phase: decides about the mark of a new version whose fingerprint and scope stay. Such
     /// a version is compared only if its mark does not name an original any more.
     fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
-        let Some(old) = incoming.old.filter(|_| stays && !incoming.recheck) else {
+        let is_settled = stays && !incoming.recheck && !incoming.released;
+        let Some(old) = incoming.old.filter(|_| is_settled) else {
             return MarkDecision::Compare {
                 again: incoming.recheck,
             };
@@ -328,6 +364,10 @@ struct Incoming<'a, 'o> {
     compared: Option<Compared>,
     /// The AFTER trigger has removed the row's mark and wants a new comparison.
     recheck: bool,
+    /// The row meets the condition on rows with marks set by hand.
+    by_hand: bool,
+    /// The version that the UPDATE replaces met the condition, and the row does not.
+    released: bool,
 }
 
 impl<'a> Incoming<'a, '_> {
@@ -340,6 +380,8 @@ impl<'a> Incoming<'a, '_> {
 enum MarkDecision {
     /// The row is written as it is.
     Write,
+    /// The row is written as an original without a comparison. Near rows in flight wait for it.
+    Publish,
     /// The row is compared with others, and `again` if its mark named an original before.
     Compare { again: bool },
 }

@@ -56,6 +56,20 @@ pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     }
 }
 
+/// Writes a name as an argument, which [`single`] reads: quoted if it would be read otherwise.
+pub fn argument(name: &CStr) -> Vec<u8> {
+    let name = name.to_bytes();
+    let is_plain = name.trim_ascii() == name && !name.iter().any(|byte| b",=\"".contains(byte));
+    if is_plain {
+        return name.to_vec();
+    }
+    let doubled = name.iter().flat_map(|&byte| match byte {
+        b'"' => vec![byte, byte],
+        _ => vec![byte],
+    });
+    [b"\"".to_vec(), doubled.collect(), b"\"".to_vec()].concat()
+}
+
 /// Splits a text that begins with a quoted name into the name and what follows.
 fn quoted(text: &[u8]) -> Result<(CString, &[u8]), String> {
     let mut name = Vec::new();

@@ -8,7 +8,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::columns::Columns;
 use super::names;
-use super::trigger_arguments::Arguments;
+use super::trigger_arguments::{Arguments, Manual};
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{Rel, Trigger};
@@ -28,7 +28,9 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         return;
     }
     let events = pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE;
-    if !trigger.fires_for(events) || !unseen.is_empty() {
+    // An UPDATE of any column can change whether a row meets a condition.
+    let needs_all = matches!(arguments.manual, Manual::Where(_)) && !trigger.columns.is_empty();
+    if !trigger.fires_for(events) || !unseen.is_empty() || needs_all {
         let name = catalog::quoted(&trigger.name);
         let command = b"CREATE OR REPLACE TRIGGER ";
         UserError::new(
@@ -38,10 +40,13 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
                 table.shown()
             ),
         )
-        .detail(
-            "It has to fire for INSERT and for UPDATE; a list of columns has to hold those of \
-             the fingerprint or its text, of the scope, and of the mark.",
-        )
+        .detail(match needs_all {
+            true => "With a condition in manual= it has to fire for UPDATE of all columns.",
+            false => {
+                "It has to fire for INSERT and for UPDATE; a list of columns has to hold \
+                          those of the fingerprint or its text, of the scope, and of the mark."
+            }
+        })
         .hint(create(
             table,
             trigger,
@@ -52,29 +57,34 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         .raise();
     }
     if !has_after_trigger(table, trigger, arguments) {
-        let name = [trigger.name.to_bytes(), b"_marks"].concat();
-        let name = CString::new(name).expect("made of a C string");
-        let (command, events) = (b"CREATE TRIGGER ", b" AFTER UPDATE OR DELETE");
-        UserError::new(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!(
-                "table \"{}\" has no trigger that renews the marks of an original that changes",
-                table.shown()
-            ),
-        )
-        .detail(
-            "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
-             with the same arguments and without WHEN.",
-        )
-        .hint(create(
-            table,
-            trigger,
-            command,
-            &catalog::quoted(&name),
-            events,
-        ))
-        .raise();
+        raise_without_after_trigger(table, trigger);
     }
+}
+
+/// Raises the error that no trigger renews the marks of an original that changes.
+fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
+    let name = [trigger.name.to_bytes(), b"_marks"].concat();
+    let name = CString::new(name).expect("made of a C string");
+    let (command, events) = (b"CREATE TRIGGER ", b" AFTER UPDATE OR DELETE");
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "table \"{}\" has no trigger that renews the marks of an original that changes",
+            table.shown()
+        ),
+    )
+    .detail(
+        "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
+         with the same arguments and without WHEN.",
+    )
+    .hint(create(
+        table,
+        trigger,
+        command,
+        &catalog::quoted(&name),
+        events,
+    ))
+    .raise()
 }
 
 /// The columns whose change concerns a trigger, and whose UPDATE does not fire it.

@@ -3,6 +3,7 @@ use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
 use super::near::Near;
+use crate::dedup::bound::IndexBounds;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Trigger;
 
@@ -28,6 +29,15 @@ pub struct Log {
     pub omit: Vec<CString>,
 }
 
+/// Marks set by statements that are obeyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manual {
+    All,
+    None,
+    /// Those of rows that meet a condition.
+    Where(CString),
+}
+
 /// The arguments of one trigger. Names are in the encoding of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
@@ -45,8 +55,8 @@ pub struct Arguments {
     pub scope: Vec<CString>,
     /// True if the client gets a notice of each row that is left out.
     pub notice: bool,
-    /// True if marks that statements set are obeyed.
-    pub manual: bool,
+    /// Which of the marks that statements set are obeyed.
+    pub manual: Manual,
     /// The function that makes fingerprints; `None`: the one that the column's type suggests.
     pub function: Option<CString>,
     /// Its parameters, by name.
@@ -55,7 +65,7 @@ pub struct Arguments {
 
 /// The options that are the trigger's own; all others are the fingerprint function's.
 pub const OPTIONS: [&str; 11] = [
-    "distance",
+    "radius",
     "similarity",
     "action",
     "mark",
@@ -116,6 +126,13 @@ impl Sorted {
             format!("The option \"{name}\" is given twice.")
         };
         let value = cstring(value);
+        if name == b"distance" {
+            return Err(
+                "There is no option \"distance\": the bound is \"radius\" for fingerprints, such \
+                 as radius=6, and \"similarity\" for signatures, such as similarity=0.8."
+                    .into(),
+            );
+        }
         match OPTIONS.into_iter().find(|own| own.as_bytes() == name) {
             Some(own) if self.own.iter().any(|(other, _)| *other == own) => return Err(twice()),
             Some(own) => self.own.push((own, value)),
@@ -164,12 +181,20 @@ impl Sorted {
         }
     }
 
+    fn manual(&self) -> Manual {
+        match self.flag("manual", true) {
+            Ok(true) => Manual::All,
+            Ok(false) => Manual::None,
+            Err(_) => Manual::Where(self.get("manual").unwrap_or_default().to_owned()),
+        }
+    }
+
     fn near(&self) -> Result<Near, String> {
-        match (self.get("distance"), self.get("similarity")) {
-            (None, None) => Ok(Near::Conventional),
-            (Some(distance), None) => Ok(Near::Distance(distance.to_owned())),
+        match (self.get("radius"), self.get("similarity")) {
+            (None, None) => Ok(Near::OfIndex),
+            (Some(radius), None) => Ok(Near::Radius(radius.to_owned())),
             (None, Some(similarity)) => Ok(Near::Similarity(similarity.to_owned())),
-            (Some(_), Some(_)) => Err("One of \"distance\" and \"similarity\" is enough.".into()),
+            (Some(_), Some(_)) => Err("One of \"radius\" and \"similarity\" is enough.".into()),
         }
     }
 
@@ -246,6 +271,25 @@ impl Arguments {
         self.compares_alike(other) && self.action == other.action && self.key == other.key
     }
 
+    /// Raises an error for a trigger that marks rows and states no bound. `bounds` are those of the
+    /// indexes that it can use.
+    pub fn require_bound_of_marks(&self, bounds: &IndexBounds) {
+        if !matches!((&self.near, &self.action), (Near::OfIndex, Action::Mark(_))) {
+            return;
+        }
+        let option = bounds.example("=");
+        UserError::invalid_parameter(format!(
+            "trigger \"{}\" marks rows and states no bound",
+            self.name
+        ))
+        .detail("Marks stay true only if their bound does not change with the index.")
+        .hint(format!(
+            "Add '{option}' to the arguments of neardup_dedup in both triggers. Index {}.",
+            bounds.list()
+        ))
+        .raise()
+    }
+
     /// Returns the meaning of an argument, or raises the error that it has none.
     pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
@@ -293,7 +337,7 @@ impl Arguments {
             key: sorted.column_option("key")?,
             scope: sorted.columns_option("scope", "site,language")?,
             notice: sorted.flag("notice", false)?,
-            manual: sorted.flag("manual", true)?,
+            manual: sorted.manual(),
             function: sorted.get("function").map(CStr::to_owned),
             parameters: sorted.parameters,
         })
@@ -307,7 +351,7 @@ fn senseless(trigger: &str, why: String) -> ! {
     .detail(why)
     .hint(
         "First the fingerprint's column, then the text's if the fingerprint is to be \
-           computed, then options: neardup_dedup('fp', 'body', 'distance=3', 'action=skip').",
+           computed, then options: neardup_dedup('fp', 'body', 'radius=6', 'action=skip').",
     )
     .raise()
 }

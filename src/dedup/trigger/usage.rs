@@ -12,7 +12,7 @@ pub fn misused(why: &str) -> ! {
     .detail(format!("As it is, {why}."))
     .hint(
         "CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
-         neardup_dedup('fp', 'body', 'distance=3', 'action=skip'); for the action mark there is \
+         neardup_dedup('fp', 'body', 'radius=6', 'action=skip'); for the action mark there is \
          one AFTER UPDATE OR DELETE, too.",
     )
     .raise()

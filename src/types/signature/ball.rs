@@ -143,7 +143,10 @@ fn input(call: &mut Call) -> pg_sys::Datum {
     let mut values = Vec::new();
     match parse(text, &mut values) {
         Some(ball) => ball.into_datum(),
-        None => UserError::invalid_text(TYPE, text, FORM).raise_soft(call),
+        None => {
+            let made_by = Some("minhash_ball(minhash('...'), 0.2)");
+            UserError::invalid_text(TYPE, text, FORM, made_by).raise_soft(call)
+        }
     }
 }
 

@@ -74,7 +74,7 @@ fn input(call: &mut Call) -> pg_sys::Datum {
     let mut values = Vec::new();
     match parse(text, &mut values) {
         Some(signature) => signature.into_datum(),
-        None => UserError::invalid_text(TYPE, text, FORM).raise_soft(call),
+        None => UserError::invalid_text(TYPE, text, FORM, Some("minhash('...')")).raise_soft(call),
     }
 }
 

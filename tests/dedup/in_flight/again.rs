@@ -55,7 +55,7 @@ fn a_row_that_is_looked_up_again_is_in_flight_once() -> Outcome {
             let mut most = 0;
             for step in 101..=106 {
                 wait_while_running(&mut watcher, &at(step), &first)?;
-                let count = "SELECT count(*) FROM neardup_rows_in_flight()";
+                let count = "SELECT count(*) FROM neardup_expert_rows_in_flight()";
                 most = most.max(value::<i64>(&mut watcher, count)?);
                 if step == 102 {
                     second.batch_execute("UPDATE t SET note = 1")?;

@@ -132,7 +132,7 @@ impl Case {
         } = self;
         let near = |distance: u32| match self.words {
             0 => format!("similarity={}", f64::from(distance) / 100.0),
-            _ => format!("distance={distance}"),
+            _ => format!("radius={distance}"),
         };
         let trigger = |name: &str, events: &str, distance: u32| {
             format!(

@@ -25,7 +25,7 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
         let first = scope.spawn(|| first.batch_execute(&insert));
         published(&mut watcher, &first)?;
         let row = watcher.query_one(
-            "SELECT pid, relation::text, column_name::text FROM neardup_rows_in_flight()",
+            "SELECT pid, relation::text, column_name::text FROM neardup_expert_rows_in_flight()",
             &[],
         )?;
         assert_eq!(row.get::<_, i32>(0), backend);
@@ -39,11 +39,11 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
     watcher.batch_execute(
         "BEGIN; CREATE ROLE nobody_in_flight; SET ROLE nobody_in_flight; SAVEPOINT s",
     )?;
-    let refused = watcher.batch_execute("SELECT * FROM neardup_rows_in_flight()");
+    let refused = watcher.batch_execute("SELECT * FROM neardup_expert_rows_in_flight()");
     assert_eq!(code(&refused), Some(SqlState::INSUFFICIENT_PRIVILEGE));
     watcher.batch_execute(
         "ROLLBACK TO s; RESET ROLE; GRANT pg_monitor TO nobody_in_flight; \
-         SET ROLE nobody_in_flight; SELECT * FROM neardup_rows_in_flight(); ROLLBACK",
+         SET ROLE nobody_in_flight; SELECT * FROM neardup_expert_rows_in_flight(); ROLLBACK",
     )?;
     nothing_in_flight(&mut watcher)
 }

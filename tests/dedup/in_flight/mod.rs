@@ -79,7 +79,7 @@ fn deadlocks(database: &Database, case: &Case, values: &[String], rows: usize) -
 fn nothing_in_flight(client: &mut Client) -> Outcome {
     wait_until(
         client,
-        "SELECT (SELECT count(*) FROM neardup_rows_in_flight()) \
+        "SELECT (SELECT count(*) FROM neardup_expert_rows_in_flight()) \
               + (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = \
                  (SELECT oid FROM pg_database WHERE datname = current_database())) = 0",
     )

@@ -61,7 +61,7 @@ fn scoped() -> String {
                  WHERE number >> i & 1 = 1; \
                  EXECUTE format('CREATE INDEX ON scoped USING neardup (%s, v)', columns); \
                  EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON scoped FOR EACH ROW \
-                     EXECUTE FUNCTION neardup_dedup(''v'', ''distance=0'', %L)', \
+                     EXECUTE FUNCTION neardup_dedup(''v'', ''radius=0'', %L)', \
                      'dedup_' || number, 'scope=' || columns); \
              END LOOP; END $$; \
          CREATE TRIGGER next BEFORE INSERT ON scoped FOR EACH ROW EXECUTE FUNCTION next();"
@@ -100,7 +100,7 @@ fn database(server: &Server) -> Result<(Database, Client)> {
     let database = Database::create_on(&server.conninfo("postgres"), "neardup")?;
     let mut client = database.connect()?;
     client.batch_execute(NEXT)?;
-    client.batch_execute(&chain("bits", "fingerprint", "distance=0"))?;
+    client.batch_execute(&chain("bits", "fingerprint", "radius=0"))?;
     client.batch_execute(&chain("signatures", "minhash_signature", "similarity=0.9"))?;
     Ok((database, client))
 }

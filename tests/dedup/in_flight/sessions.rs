@@ -68,6 +68,6 @@ pub fn blocked<T>(watcher: &mut Client, backend: i32, running: &Running<T>) -> R
 
 /// Waits until the row of such a client is in flight.
 pub fn published<T>(watcher: &mut Client, running: &Running<T>) -> Result<()> {
-    let published = "SELECT count(*) > 0 FROM neardup_rows_in_flight()";
+    let published = "SELECT count(*) > 0 FROM neardup_expert_rows_in_flight()";
     wait_while_running(watcher, published, running)
 }

@@ -189,11 +189,11 @@ fn signatures(client: &mut Client) -> Outcome {
         let columns = "key bigint, id bigint, sig minhash_signature";
         distributed(client, "keys", columns, "key")?;
         client.batch_execute(&format!(
-            "INSERT INTO keys SELECT unnest(neardup_keys(sig, {similarity})), id, sig FROM spread"
+            "INSERT INTO keys SELECT unnest(minhash_keys(sig, {similarity})), id, sig FROM spread"
         ))?;
         let by_keys = format!(
             "SELECT a.id, b.id, round(128 * (a.sig <%> b.sig)) FROM keys a JOIN keys b USING (key) \
-             WHERE a.id < b.id AND neardup_meet(key, a.sig, b.sig, {similarity})"
+             WHERE a.id < b.id AND minhash_meet(key, a.sig, b.sig, {similarity})"
         );
         let found = sums(client, &by_keys)?;
         ensure!(

@@ -25,8 +25,11 @@ fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
         client,
         "count(*) = 1 FROM pg_extension WHERE extname = 'neardup'",
     )?;
-    let digest: String = value(client, "SELECT neardup_settings_digest()")?;
-    holds_on_all(client, &format!("neardup_settings_digest() = '{digest}'"))?;
+    let digest: String = value(client, "SELECT neardup_expert_settings_digest()")?;
+    holds_on_all(
+        client,
+        &format!("neardup_expert_settings_digest() = '{digest}'"),
+    )?;
     words_of_one_node(client, &cluster)?;
     client.batch_execute(&format!(
         "CREATE TABLE single AS {ROWS}; CREATE INDEX ON single USING neardup (fp); \
@@ -56,11 +59,12 @@ fn words_of_one_node(client: &mut Client, cluster: &Cluster) -> Outcome {
     let digests = |count: u32| {
         format!(
             "SELECT count(DISTINCT result) = {count} \
-             FROM run_command_on_all_nodes('SELECT neardup_settings_digest()') WHERE success"
+             FROM run_command_on_all_nodes('SELECT neardup_expert_settings_digest()') \
+             WHERE success"
         )
     };
     let mut worker = connect(&cluster.nodes[1].conninfo("postgres"))?;
-    worker.batch_execute("SELECT neardup_settings_digest()")?;
+    worker.batch_execute("SELECT neardup_expert_settings_digest()")?;
     for (change, count) in [
         ("SET neardup.jieba_user_words = '云计算 5'", 2),
         ("RESET neardup.jieba_user_words", 1),
@@ -93,7 +97,7 @@ fn refused(client: &mut Client) -> Outcome {
             "neardup_distance_histogram('TABLE', 3)",
             "neardup_distance_histogram('TABLE', 3, sample_rows => NULL)",
             "neardup_index_info('INDEX')",
-            "neardup_index_statistics('INDEX')",
+            "neardup_expert_index_statistics('INDEX')",
             "neardup_index_check('INDEX', true)",
         ] {
             let call = call.replace("TABLE", table).replace("INDEX", &index);
@@ -129,7 +133,7 @@ fn within_shards(client: &mut Client) -> Outcome {
         format!("SELECT * FROM run_command_on_shards('docs', $cmd$SELECT {call}$cmd$)")
     };
     let listed =
-        on_shards("json_agg(p) FROM neardup_pairs_by_key(NULL::bigint, '%s', 3, key => 'id') p");
+        on_shards("json_agg(p) FROM neardup_pairs_by_key(NULL::bigint, '%s', 6, key => 'id') p");
     let found = sums(
         client,
         &format!(

@@ -49,7 +49,7 @@ async function checkAccess(page) {
 
 const visible = (page, selector) => page.locator(selector).filter({ visible: true });
 
-/** The numbers follow the radius, by keyboard alone. */
+/** The numbers follow the radius, by keyboard alone. A row has bits, groups and removed rows. */
 async function checkRadius(page) {
     const stops = page.locator('.radius input');
     const rows = page.locator('tr.of');
@@ -62,7 +62,7 @@ async function checkRadius(page) {
         assert.equal(await stops.nth(number).isChecked(), true);
         const figures = visible(page, '.figures');
         assert.equal(await figures.count(), 1);
-        const [groups, goes] = await rows.nth(number).locator('td').allInnerTexts();
+        const [, groups, goes] = await rows.nth(number).locator('td').allInnerTexts();
         const shown = await figures.locator('strong').allInnerTexts();
         assert.deepEqual(shown.slice(1, 3), [groups, goes]);
         assert.equal(await visible(page, '.outcome b').innerText(), goes);

@@ -1,4 +1,4 @@
--- Indexes on arrays of bigint, as of the hashes of passages: searches by && and by =.
+-- Indexes on arrays of bigint, as of the hashes of passages: searches by &&, @> and =.
 \set VERBOSITY default
 CREATE SCHEMA array_index_test;
 SET search_path = array_index_test, public;
@@ -54,6 +54,16 @@ INSERT INTO conditions VALUES
     ($$tags = '{}'$$), ($$tags = '{NULL}'$$), ($$tags = '{{5,7},{7,-5}}'$$),
     ($$tags = '{5,7,-5}'$$), ($$tags = '[5:7]={6,7,NULL}'$$), ($$tags = '{6,7,NULL}'$$),
     ($$tags = (SELECT tags FROM sets WHERE id = 1234)$$), ($$tags = NULL$$),
+    ($$tags @> '{17}'$$), ($$tags @> '{17,17}'$$), ($$tags @> '{}'$$), ($$tags @> '{NULL}'$$),
+    ($$tags @> '{7,NULL}'$$), ($$tags @> NULL$$), ($$tags @> '{{5},{7}}'$$), ($$tags @> '{0,1}'$$),
+    ($$tags @> '{5,7,123456}'$$), ($$'{17,0}' <@ tags$$), ($$tags <@ '{17,0}'$$),
+    ($$tags @> ARRAY[9223372036854775807, -9223372036854775808, 0]$$),
+    ($$tags @> (SELECT tags FROM sets WHERE id = 1234)$$), ($$tags @> '{7}' AND tags && '{5}'$$),
+    ($$tags @> '{}' AND tags IS NULL$$), ($$tags @> '{}' AND tags && '{7}'$$),
+    ($$tags @> '{7}' OR tags @> '{}'$$), ($$NOT tags @> '{7}'$$),
+    ($$tags @> '{5}' AND tags = '{}'$$),
+    ($$site = 'site1' AND tags @> '{17,0}'$$), ($$site = 'site1' AND tags @> '{}'$$),
+    ($$site IS NULL AND tags @> '{17}'$$), ($$site > 'site1' AND tags @> '{17,0}'$$),
     ($$site = 'site1' AND tags && '{17,0}'$$), ($$site = 'site1' AND tags IS NULL$$),
     ($$site = 'site1'$$), ($$site IS NULL AND tags && '{17}'$$),
     ($$site = 'site2' AND tags = '{}'$$), ($$site = 'site1' AND site = 'site2'$$);
@@ -74,12 +84,25 @@ RESET work_mem;
 SET enable_seqscan = off;
 EXPLAIN (COSTS off) SELECT id FROM sets WHERE tags && '{17,18}';
 EXPLAIN (COSTS off) SELECT id FROM sets WHERE site = 'site1' AND tags && '{17,18}';
+EXPLAIN (COSTS off) SELECT id FROM sets WHERE tags @> '{17}';
+EXPLAIN (COSTS off) SELECT id FROM sets WHERE '{17,18}' <@ tags;
 EXPLAIN (COSTS off) SELECT a.id FROM sets a JOIN sets b ON a.tags && b.tags WHERE b.id = 3;
 -- A few rows of many, and most of them.
 ANALYZE sets;
 RESET enable_seqscan;
 EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags && '{17}';
 EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags && '{-77,-78,0}';
+EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags @> '{17,1}';
+EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags @> '{}';
+-- The rare element of two is looked up, wherever it stands.
+CREATE FUNCTION found_by_index(condition text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT json, ANALYZE, TIMING off) SELECT FROM sets WHERE ' || condition
+        INTO plan;
+    RETURN (plan #>> '{0,Plan,Plans,0,Actual Rows}')::numeric;
+END $$;
+SELECT found_by_index('tags @> ''{-77,12345}'''), found_by_index('tags @> ''{-999,-77}''');
 -- All rows, each once, by the index alone.
 VACUUM sets;
 SET enable_seqscan = off;
@@ -101,13 +124,14 @@ SELECT reltuples = (SELECT count(*) FROM sets) AS counted FROM pg_class
     WHERE relname = 'sets_tags';
 
 -- What is told of it.
-SELECT distance, similarity, probed_radius, tables, rows, null_rows, bytes_per_row > 0 AS has_size,
+SELECT radius, similarity, guaranteed_radius, guaranteed_similarity, probed_radius, blocks, tables,
+    after_reindex, rows, null_rows, bytes_per_row > 0 AS has_size,
     leaf_fill > 40 AS is_filled, candidates > 1 AS has_candidates, largest_bucket_entries
 FROM neardup_index_info('sets_tags');
-SELECT fingerprint_bits, scope_columns, blocks, leading_bits, hashes, bands, band_rows, entries,
+SELECT fingerprint_bits, scope_columns, leading_bits, hashes, bands, band_rows, entries,
     largest_bucket_table, largest_bucket_mask = repeat('1', 64)::varbit AS mask,
     largest_bucket_bits::bit(64)::bigint AS element
-FROM neardup_index_statistics('sets_tags');
+FROM neardup_expert_index_statistics('sets_tags');
 SELECT index, columns, options, is_constraint FROM neardup_indexes
     WHERE relation = 'sets'::regclass ORDER BY 1;
 
@@ -118,7 +142,7 @@ SELECT * FROM neardup_clusters('sets', 3);
 SELECT * FROM neardup_distance_histogram('sets_tags');
 SELECT * FROM neardup_pairs_by_key(NULL::int, 'sets_tags', 3, key => 'id');
 SELECT neardup_report('sets_tags');
-CREATE INDEX ON sets USING neardup (tags) WITH (distance = 3);
+CREATE INDEX ON sets USING neardup (tags) WITH (radius = 3);
 CREATE INDEX ON sets USING neardup (tags) WITH (similarity = 0.5);
 CREATE INDEX ON sets USING neardup ((tags::int[]));
 CREATE INDEX ON sets USING neardup ((tags::int[]) bigint_array_ops);
@@ -133,6 +157,7 @@ SET enable_seqscan = off;
 SELECT count(*) FROM groups WHERE tags = '{1,5}' AND fp <~> fingerprint(7) <= 2;
 SELECT count(*) FROM groups WHERE tags && '{1}' AND fp <~> fingerprint(7) <= 2;
 SELECT count(*) FROM groups WHERE tags && '{1}';
+SELECT count(*) FROM groups WHERE tags @> '{5,1}' AND fp <~> fingerprint(7) <= 2;
 SELECT count(*) FROM groups WHERE tags && '{5}' AND tags = '{2,5}';
 EXPLAIN (COSTS off) SELECT count(*) FROM groups WHERE tags && '{1}' AND fp <~> fingerprint(7) <= 2;
 SET enable_indexscan = off;
@@ -196,6 +221,7 @@ CREATE INDEX few_index ON few USING neardup (hashes) WHERE hashes && '{1,2,3}';
 INSERT INTO few SELECT ARRAY[n, n + 1] FROM generate_series(1, 100) n;
 SELECT count(*) FROM few WHERE hashes && '{1,2,3}';
 SELECT count(*) FROM few WHERE hashes && '{1,2,3}' AND hashes && '{4}';
+SELECT count(*) FROM few WHERE hashes && '{1,2,3}' AND hashes @> '{3,4}';
 SELECT rows, entries FROM neardup_index_check('few_index', true);
 CREATE DOMAIN hashes AS bigint[] CHECK (cardinality(VALUE) > 0);
 CREATE TABLE of_domain (h hashes);

@@ -10,10 +10,14 @@ SELECT '<0123456789ABCDEF,3>'::fingerprint_ball, '<-1,10>'::bigint_ball,
 -- A radius beyond the width is the width, and any negative one is the empty ball.
 SELECT ball(5, 65), ball(5, 2147483647), ball(5, -1), ball(5, (-2147483648)), '<5,-7>'::bigint_ball,
     '<0123456789abcdef,1000>'::fingerprint_ball;
--- There is a ball for each fingerprint type: the centre's type must be known, and a bare literal
--- beside an integer is taken as a number.
-SELECT ball('0123456789abcdef', 3);
+-- There is a ball for each fingerprint type. A bare literal, or text, is a fingerprint of 64 bits.
+SELECT ball('0123456789abcdef', 3), ball('0123456789abcdef'::text, 3::smallint),
+    pg_typeof(ball('0123456789abcdef'::varchar, 3));
+SELECT ball('5', 3);
 \echo :SQLSTATE
+SELECT ball(repeat('0', 32), 3);
+\echo :SQLSTATE
+SELECT ball(repeat('g', 64), 3);
 SELECT ball(5, 3000000000);
 \echo :SQLSTATE
 SELECT ball(NULL::fingerprint, 3) IS NULL AS no_center, ball(5, NULL) IS NULL AS no_radius;
@@ -60,8 +64,8 @@ SELECT 3 <@ int4range(1, 5), 5::bigint <@ int8range(1, 10), ARRAY[1] <@ ARRAY[1,
     box '(0,0),(1,1)' ~= box '(0,0),(1,1)';
 
 -- Binary form
-SELECT fingerprint_ball_send(ball('0123456789abcdef'::fingerprint, 3)),
-    bigint_ball_send(ball(1, -1));
+SELECT _neardup_fingerprint_ball_send(ball('0123456789abcdef'::fingerprint, 3)),
+    _neardup_bigint_ball_send(ball(1, -1));
 CREATE TABLE balls (i int, f fingerprint_ball, b bigint_ball);
 INSERT INTO balls SELECT i, ball(hashint8extended(i, 0)::fingerprint, i),
     ball(hashint8extended(i, 1), i) FROM generate_series(-1, 64) i;

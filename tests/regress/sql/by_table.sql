@@ -50,7 +50,7 @@ SELECT pairs FROM neardup_distance_histogram('docs', 0, sample_rows => NULL,
     column_name => 'other');
 DROP INDEX docs_other, docs_hash;
 -- Two that answer alike, and a constraint's on balls of the same column.
-CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (distance = 2);
+CREATE INDEX docs_fp2 ON docs USING neardup (fp) WITH (radius = 2);
 CREATE INDEX docs_ball ON docs USING neardup (ball(fp, 8));
 SELECT count(*) FROM neardup_pairs('docs', 0);
 -- A scope in front makes another answer: who names the table means all of it.

@@ -21,20 +21,24 @@ GROUP BY feature HAVING count(*) > 0.02 * (SELECT count(*) FROM pages);
 CREATE VIEW rare AS
 SELECT id, array_agg(feature) AS features FROM pages, neardup_features(body, shingle => 3) f
 WHERE NOT EXISTS (SELECT FROM common c WHERE c.feature = f.feature) GROUP BY id;
-SELECT count(*) AS pages, bool_and(minhash64(body, without => s.features) = minhash64(r.features))
-    AS minhash64, bool_and(minhash128(body,
-    s.features) = minhash128(r.features)) AS minhash128, bool_and(minhash(body, s.features,
-    hashes => 16, seed => 3) = minhash(r.features, 16, 3)) AS minhash, bool_and(simhash(body,
-    s.features, shingle => 3) = simhash(r.features)) AS simhash, bool_and(simhash128(body,
+SELECT count(*) AS pages,
+    bool_and(minhash64_without(body, without => s.features) = minhash64(r.features)) AS minhash64,
+    bool_and(minhash128_without(body,
+    s.features) = minhash128(r.features)) AS minhash128, bool_and(minhash_without(body, s.features,
+    hashes => 16, seed => 3) = minhash(r.features, 16, 3)) AS minhash,
+    bool_and(simhash_without(body,
+    s.features, shingle => 3) = simhash(r.features)) AS simhash, bool_and(simhash128_without(body,
     s.features, shingle => 3, weight => 'tf') = simhash128(r.features)) AS simhash128
 FROM pages JOIN rare r USING (id), sets s;
 -- What it is for
 SELECT a.article = b.article AS same_article, count(*) AS pairs,
        count(*) FILTER (WHERE a.whole <~> b.whole <= 8) AS found_whole,
        count(*) FILTER (WHERE a.fp <~> b.fp <= 8) AS found_rare
-FROM (SELECT p.*, minhash64(body) AS whole, minhash64(body, s.features) AS fp FROM pages p, sets s
+FROM (SELECT p.*, minhash64(body) AS whole, minhash64_without(body, s.features) AS fp FROM pages p,
+    sets s
       OFFSET 0) a
-JOIN (SELECT p.*, minhash64(body) AS whole, minhash64(body, s.features) AS fp FROM pages p, sets s
+JOIN (SELECT p.*, minhash64(body) AS whole, minhash64_without(body, s.features) AS fp FROM pages p,
+    sets s
       OFFSET 0) b ON a.id < b.id GROUP BY 1 ORDER BY 1;
 
 -- Values never change.
@@ -42,26 +46,29 @@ SELECT neardup_common_features(body, 0.6) AS set,
     neardup_common_features(body, 0.6, 'char', 2) AS characters,
     neardup_common_features(body, 0.6, 'word', 1, true, 'remove', 'zero') AS other
 FROM (VALUES ('dear reader, this is one'), ('Dear Reader, this is two'), ('dear reader')) t (body);
-SELECT minhash64('dear reader, this is a letter', set) AS minhash64,
-    minhash128('dear reader, this is a letter', set) AS minhash128,
-    minhash('dear reader, this is a letter', set, hashes => 16) AS minhash,
-    simhash('dear reader, this is a letter', set, shingle => 3) AS simhash,
-    simhash128('dear reader, this is a letter', set, shingle => 3) AS simhash128
+SELECT minhash64_without('dear reader, this is a letter', set) AS minhash64,
+    minhash128_without('dear reader, this is a letter', set) AS minhash128,
+    minhash_without('dear reader, this is a letter', set, hashes => 16) AS minhash,
+    simhash_without('dear reader, this is a letter', set, shingle => 3) AS simhash,
+    simhash128_without('dear reader, this is a letter', set, shingle => 3) AS simhash128
 FROM (SELECT neardup_common_features(body, 0.6) AS set FROM (VALUES ('dear reader, this is one'),
     ('dear reader, this is two'), ('x')) t (body)) s;
 -- Chinese words, and keywords
-SELECT minhash64('点击这里订阅，图书馆开放', set, 'jieba', 1) = minhash64('图书馆开放', 'jieba', 1) AS jieba,
-    simhash('点击这里订阅，图书馆开放', keywords, 'jieba_tfidf', 1) = simhash('图书馆开放', 'jieba_tfidf') AS
+SELECT minhash64_without('点击这里订阅，图书馆开放', set, 'jieba', 1) = minhash64('图书馆开放', 'jieba', 1)
+    AS jieba,
+    simhash_without('点击这里订阅，图书馆开放', keywords, 'jieba_tfidf', 1) = simhash('图书馆开放', 'jieba_tfidf')
+    AS
     keywords
 FROM (SELECT neardup_common_features(body, 0.6, 'jieba', 1) AS set,
     neardup_common_features(body, 0.6, 'jieba_tfidf', 1) AS keywords
     FROM (VALUES ('点击这里订阅，天气'), ('点击这里订阅，经济'), ('点击这里订阅')) t (body)) s;
 
 -- Nothing that is common, nothing that is rare, nothing at all
-SELECT minhash64('one two three', set) = minhash64('one two three') AS none_common,
-    minhash64('a b c', all_common) IS NULL AS none_rare, minhash64('!', set) IS NULL AS no_feature,
-    minhash64('one two three', NULL::bytea) IS NULL AS no_set,
-    minhash64(NULL, set) IS NULL AS no_text
+SELECT minhash64_without('one two three', set) = minhash64('one two three') AS none_common,
+    minhash64_without('a b c', all_common) IS NULL AS none_rare, minhash64_without('!', set) IS NULL
+    AS no_feature,
+    minhash64_without('one two three', NULL::bytea) IS NULL AS no_set,
+    minhash64_without(NULL, set) IS NULL AS no_text
 FROM (SELECT neardup_common_features(body, 0.5) AS set FROM (VALUES ('a b c'), ('d e f'), (NULL),
     ('')) t (body)) s, (SELECT neardup_common_features(body, 0.5) AS all_common
     FROM (VALUES ('a b c'), ('a, b, c')) t (body)) c;
@@ -102,27 +109,28 @@ COMMIT;
 -- Several sets in one query, by rows; and one that lies in TOAST
 INSERT INTO sets SELECT 'site ' || site, neardup_common_features(body, 0.5) FROM pages
 GROUP BY site;
-SELECT count(*) AS pages, count(DISTINCT name) AS sets, bool_and(minhash64(body,
+SELECT count(*) AS pages, count(DISTINCT name) AS sets, bool_and(minhash64_without(body,
     s.features) = minhash64(r.features)) AS same
 FROM pages JOIN sets s ON name = 'site ' || site JOIN rare r USING (id);
 ALTER TABLE sets ALTER features SET STORAGE external;
 INSERT INTO sets SELECT 'large', neardup_common_features(words(n::text, 3000) || ' ' || i, 0.2)
 FROM generate_series(1, 3) n, generate_series(1, 3) i;
-SELECT pg_column_size(features) > 8192 AS large, minhash64(words('2', 3000) || ' and more',
+SELECT pg_column_size(features) > 8192 AS large, minhash64_without(words('2', 3000) || ' and more',
     features) = minhash64((SELECT array_agg(feature) FROM neardup_features(words('2',
     3000) || ' and more', shingle => 3)
     WHERE feature LIKE '% more' OR feature LIKE '% and')) AS rest FROM sets WHERE name = 'large';
-SELECT name, count(DISTINCT minhash64(body, features)) AS fingerprints
+SELECT name, count(DISTINCT minhash64_without(body, features)) AS fingerprints
 FROM sets, pages WHERE name IN ('all', 'large') AND id < 12 GROUP BY name ORDER BY name;
 
 -- In a generated column, where the set is a constant, and in a function of PL/pgSQL
 SELECT features AS frame FROM sets WHERE name = 'site 1' \gset
 CREATE TABLE generated (body text,
-    fp fingerprint GENERATED ALWAYS AS (minhash64(body, without => :'frame'::bytea)) STORED);
+    fp fingerprint GENERATED ALWAYS AS (minhash64_without(body, without => :'frame'::bytea))
+    STORED);
 INSERT INTO generated SELECT body FROM pages WHERE site = 1;
 CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.fp := minhash64(NEW.body, (SELECT features FROM sets WHERE name = 'site 1'));
+    NEW.fp := minhash64_without(NEW.body, (SELECT features FROM sets WHERE name = 'site 1'));
     RETURN NEW;
 END $$;
 CREATE TABLE filled (body text, fp fingerprint);
@@ -137,18 +145,19 @@ SELECT 'without=' || neardup_common_features(body, 0.02, 'word', 2)::text AS wit
 CREATE TABLE kept (id int, body text, fp fingerprint);
 CREATE INDEX ON kept USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT ON kept FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'distance=12', :'without');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'radius=12', :'without');
 INSERT INTO kept SELECT id, body FROM pages ORDER BY id;
 SELECT count(*) AS kept, count(DISTINCT article) AS articles FROM kept JOIN pages USING (id);
 
 -- Refused
-SELECT minhash64('a', '\x00'::bytea);
+SELECT minhash64_without('a', '\x00'::bytea);
 \echo :SQLSTATE
-SELECT minhash64('a', features || '\x00'::bytea) FROM sets WHERE name = 'all';
-SELECT minhash64('a', features, shingle => 2) FROM sets WHERE name = 'all';
+SELECT minhash64_without('a', features || '\x00'::bytea) FROM sets WHERE name = 'all';
+SELECT minhash64_without('a', features, shingle => 2) FROM sets WHERE name = 'all';
 \echo :SQLSTATE
-SELECT minhash('a', features, tokens => 'char', digits => 'zero') FROM sets WHERE name = 'all';
-SELECT simhash('a', features) FROM sets WHERE name = 'all';
+SELECT minhash_without('a', features, tokens => 'char', digits => 'zero') FROM sets
+    WHERE name = 'all';
+SELECT simhash_without('a', features) FROM sets WHERE name = 'all';
 SELECT neardup_common_features(body, 2) FROM pages;
 \echo :SQLSTATE
 SELECT neardup_common_features(body, 'NaN') FROM pages;

@@ -3,7 +3,7 @@
 \set SHOW_CONTEXT never
 CREATE TABLE docs (id bigint PRIMARY KEY, body text, fp fingerprint);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=3', 'action=skip');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'radius=3', 'action=skip');
 -- Without an index a look would read the table for each row.
 INSERT INTO docs VALUES (1, 'The quick brown fox jumps over the lazy dog');
 CREATE INDEX docs_fp ON docs USING neardup (fp);
@@ -49,9 +49,9 @@ INSERT INTO docs VALUES (20, 'Nothing of the kind was ever seen in this town or 
 CREATE TABLE marked (id int PRIMARY KEY, fp fingerprint, duplicate_of int REFERENCES marked);
 CREATE INDEX ON marked USING neardup (fp) WHERE duplicate_of IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp, duplicate_of ON marked FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'distance=3');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3');
 INSERT INTO marked SELECT i, v::bigint::fingerprint FROM (VALUES (1, 0), (2, 1), (3, 15), (4, 7),
     (5, 7), (6, 31), (7, NULL)) AS t(i, v);
 SELECT * FROM marked ORDER BY id;
@@ -68,7 +68,7 @@ CREATE TABLE apart.pages (url text PRIMARY KEY, body text,
 CREATE INDEX ON apart.pages USING neardup (fp);
 CREATE TABLE apart.dropped (kept text, distance int, dropped jsonb, note text DEFAULT 'by default');
 CREATE TRIGGER dedup BEFORE INSERT ON apart.pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=log', 'log=dropped', 'distance=6');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=log', 'log=dropped', 'radius=6');
 INSERT INTO apart.pages VALUES ('a', 'One page and its text, as it was first found'),
     ('b', 'one page and its text; as it was first found'), ('c', 'Another');
 SELECT url FROM apart.pages ORDER BY url;
@@ -78,9 +78,9 @@ SELECT * FROM apart.dropped;
 CREATE TABLE scoped (id int PRIMARY KEY, site text COLLATE "C", lang char(2), hash bigint);
 CREATE INDEX ON scoped USING neardup (hash bigint_hamming_ops);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON scoped FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('hash', 'scope=lang, site', 'distance=8');
+    EXECUTE FUNCTION neardup_dedup('hash', 'scope=lang, site', 'radius=8');
 INSERT INTO scoped VALUES (1, 'x', 'en', 0);
-CREATE INDEX ON scoped USING neardup (site, lang, hash bigint_hamming_ops) WITH (distance = 5);
+CREATE INDEX ON scoped USING neardup (site, lang, hash bigint_hamming_ops) WITH (radius = 5);
 INSERT INTO scoped VALUES (1, 'x', 'en', 0), (2, 'x', 'en', 255), (3, 'x', 'de', 0),
     (4, 'y', 'en', 0), (5, NULL, 'en', 0), (6, NULL, 'en', 0), (7, 'x', 'en', 511);
 UPDATE scoped SET site = 'x' WHERE id = 4;
@@ -93,10 +93,10 @@ CREATE INDEX ON computed USING neardup (fp);
 CREATE INDEX ON computed USING neardup (wide);
 CREATE TRIGGER narrow BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'tokens=char',
-    'shingle = 5', 'weight=log', 'html=true', 'accents=remove', 'digits=zero', 'distance=0');
+    'shingle = 5', 'weight=log', 'html=true', 'accents=remove', 'digits=zero', 'radius=0');
 CREATE TRIGGER wide BEFORE INSERT OR UPDATE ON computed FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('wide', 'body', 'function=simhash128', 'tokens=jieba_tfidf:2',
-    'html=on', 'distance=0');
+    'html=on', 'radius=0');
 INSERT INTO computed VALUES (1, '<p>Le Café du Port, 12 rue Basse</p>'),
     (2, '<div>Le CAFE du <b>Port</b>, 99 rue Basse'), (3, '<p>图书馆昨天宣布，图书馆将开放'),
     (4, '<script>x</script>');
@@ -132,9 +132,10 @@ SELECT try('fp', 'nothing');
 SELECT try('fp', 'body', 'v');
 SELECT try('fp', 'n');
 SELECT try('n', 'body');
-SELECT try('fp', 'distance=-1');
-SELECT try('fp', 'distance=many');
-SELECT try('fp', 'distance=1', 'distance=2');
+SELECT try('fp', 'distance=3');
+SELECT try('fp', 'radius=-1');
+SELECT try('fp', 'radius=many');
+SELECT try('fp', 'radius=1', 'radius=2');
 SELECT try('fp', 'action=remove');
 SELECT try('fp', 'action=mark');
 SELECT try('fp', 'action=skip', 'mark=n');

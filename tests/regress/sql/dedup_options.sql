@@ -35,7 +35,7 @@ SELECT computed('fingerprint', ', ''function=minhash64'', ''tokens=char'', ''shi
 SELECT computed('fingerprint128', '', 'minhash128(body)');
 SELECT computed('fingerprint128', ', ''function=simhash128'', ''digits=zero''',
     'simhash128(body, digits => ''zero'')');
-SELECT computed('fingerprint128', ', ''distance=18'', ''function=minhash128'', ''html=true''',
+SELECT computed('fingerprint128', ', ''radius=18'', ''function=minhash128'', ''html=true''',
     'minhash128(body, html => true)');
 SELECT computed('minhash_signature', '', 'minhash(body)');
 SELECT computed('minhash_signature', ', ''function=minhash'', ''shingle=2''',
@@ -231,21 +231,23 @@ CREATE TABLE joined (url text, title text, body text,
     fp fingerprint, dup text, made text GENERATED ALWAYS AS (upper(url)) STORED);
 CREATE INDEX ON joined USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON joined FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=dup', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=dup', 'shingle=1',
+    'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON joined FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=dup', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=dup', 'shingle=1',
+    'radius=3');
 INSERT INTO joined VALUES ('A', 'a title', 'and a text'), ('B', 'A title', 'and a TEXT'),
     ('a', 'a title', 'of the same key') ON CONFLICT (id) DO NOTHING;
 SELECT id, dup, fp = minhash64(whole, shingle => 1) AS computed FROM joined ORDER BY id;
 UPDATE joined SET dup = 'b' WHERE id = 'b';
 UPDATE joined SET dup = 'a' WHERE id = 'a';
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON joined FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=made');
+    EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=made', 'radius=3');
 INSERT INTO joined VALUES ('C', 'another title', 'and a text');
 -- Marks would become untrue: there it is an error.
 ALTER TABLE made ADD dup int;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup, url ON made FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'action=mark', 'mark=dup', 'radius=3');
 INSERT INTO made VALUES (5, 'a title', 'and a text', 'x/5');
 
 -- Marks that statements set, and that they do not.
@@ -254,9 +256,9 @@ CREATE TABLE kept (id int PRIMARY KEY, fp fingerprint, seen int DEFAULT 0,
 CREATE INDEX ON kept USING neardup (fp) WHERE dup IS NULL;
 CREATE INDEX ON kept (dup);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON kept FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false', 'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON kept FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'manual=false', 'radius=3');
 INSERT INTO kept (id, fp, dup) VALUES (1, '0000000000000000', 2), (2, '0000000000000001', NULL),
     (3, '0000000000000003', NULL), (4, 'ffffffffffffffff', 1);
 UPDATE kept SET dup = CASE id WHEN 3 THEN 4 WHEN 4 THEN 1 END, seen = 1;
@@ -281,9 +283,9 @@ CREATE TABLE refused (url text PRIMARY KEY, fp fingerprint, EXCLUDE USING neardu
 CREATE TABLE marked_pages (url text PRIMARY KEY, fp fingerprint, dup text);
 CREATE INDEX ON marked_pages USING neardup (fp) WHERE dup IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON marked_pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON marked_pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 INSERT INTO refused VALUES ('a', '0000000000000000'), ('b', 'ffffffffffffffff');
 INSERT INTO marked_pages SELECT * FROM refused;
 INSERT INTO refused VALUES ('a', '0000000000000001')
@@ -302,9 +304,9 @@ CREATE INDEX ON news (duplicate_of);
 CREATE TRIGGER a_skip BEFORE INSERT OR UPDATE OF fp, site ON news FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'action=skip');
 CREATE TRIGGER b_mark BEFORE INSERT OR UPDATE OF fp, duplicate_of ON news FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3');
 CREATE TRIGGER c_marks AFTER UPDATE OR DELETE ON news FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=duplicate_of', 'radius=3');
 INSERT INTO news VALUES (1, 'x', '0000000000000000'), (2, 'x', '0000000000000001'),
     (3, 'y', '0000000000000001'), (4, 'y', '0000000000000000'), (5, 'z', '0000000000000003'),
     (6, 'z', 'ffffffffffffffff');

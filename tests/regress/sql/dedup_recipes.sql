@@ -17,37 +17,37 @@ CREATE INDEX docs_fp ON docs USING neardup (fp);
 VACUUM ANALYZE docs;
 
 -- Pairs, by a join and by one pass: the same.
-EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <= 6 AND a.id < b.id;
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON a.fp <~> b.fp <= 8 AND a.id < b.id;
 SELECT count(*) FROM (
-    SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3 AND a.id < b.id
+    SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.fp <~> b.fp <= 6 AND a.id < b.id
     EXCEPT
-    SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs', 3) p
+    SELECT least(a.id, b.id), greatest(a.id, b.id) FROM neardup_pairs('docs', 6) p
         JOIN docs a ON a.ctid = p.a JOIN docs b ON b.ctid = p.b) differing;
-SELECT count(*) FROM neardup_pairs('docs', 3);
+SELECT count(*) FROM neardup_pairs('docs', 6);
 
 -- A report.
 SELECT representative AS kept, array_agg(member ORDER BY distance, member) AS dropped
-FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id')
+FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id')
 WHERE member <> representative GROUP BY 1 ORDER BY 1 LIMIT 3;
 
 -- Numbers of groups that stay.
 CREATE TABLE stories AS
 SELECT member AS id, min(member) OVER (PARTITION BY representative) AS story,
     representative AS kept, size
-FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id',
     singletons => true);
 SELECT count(*), count(DISTINCT id), count(DISTINCT story), max(size),
     count(*) FILTER (WHERE story > 100000) AS of_copies, bool_and(story = kept) FILTER
     (WHERE size = 1) AS alone FROM stories;
-SELECT count(*) FROM neardup_clusters('docs', 3, filter => 'id % 100 = 0');
+SELECT count(*) FROM neardup_clusters('docs', 6, filter => 'id % 100 = 0');
 
 -- Numbers that are carried on while members leave and come: night by night in other windows.
 CREATE SEQUENCE story_numbers;
 CREATE TABLE story_of (id int PRIMARY KEY, story bigint NOT NULL);
 WITH grouped AS MATERIALIZED (
     SELECT c.member AS id, c.representative AS kept, s.story AS before
-    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id',
         singletons => true, filter => 'id % 7 <> 1') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
@@ -62,7 +62,7 @@ CREATE TABLE first_night AS SELECT * FROM story_of;
 SELECT count(*) > 0 AS some, count(DISTINCT story) = max(story) AS each_number_once FROM story_of;
 WITH grouped AS MATERIALIZED (
     SELECT c.member AS id, c.representative AS kept, s.story AS before
-    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id',
         singletons => true, filter => 'id % 7 <> 1') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
@@ -77,7 +77,7 @@ SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
 WHERE f.story <> story_of.story;
 WITH grouped AS MATERIALIZED (
     SELECT c.member AS id, c.representative AS kept, s.story AS before
-    FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id',
+    FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id',
         singletons => true, filter => 'id % 7 <> 2') c LEFT JOIN story_of s ON s.id = c.member
 ), carried AS (
     SELECT DISTINCT ON (before) before, kept FROM grouped WHERE before IS NOT NULL
@@ -91,11 +91,11 @@ ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EX
 SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
 WHERE f.story <> story_of.story;
 -- Groups are told apart by their numbers.
-SELECT count(*) AS wrong FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id',
+SELECT count(*) AS wrong FROM neardup_clusters('docs', 6, keep => 'length(body) DESC, id',
     filter => 'id % 7 <> 2') c
 JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
 JOIN story_of a ON a.id = m.id JOIN story_of b ON b.id = r.id WHERE a.story <> b.story;
-SELECT count(*) AS shared FROM (SELECT a.story FROM neardup_clusters('docs', 3,
+SELECT count(*) AS shared FROM (SELECT a.story FROM neardup_clusters('docs', 6,
     keep => 'length(body) DESC, id', filter => 'id % 7 <> 2', singletons => true) c
     JOIN docs m ON m.ctid = c.member JOIN story_of a ON a.id = m.id
     GROUP BY a.story HAVING count(DISTINCT c.representative) > 1) several;
@@ -105,7 +105,7 @@ DROP SEQUENCE story_numbers;
 -- Mark.
 WITH dropped AS MATERIALIZED (
     SELECT c.member, r.id AS kept
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c
+    FROM neardup_clusters('docs', 6, keep => 'length(body) DESC, id') c
     JOIN docs r ON r.ctid = c.representative
     WHERE c.member <> c.representative
 )
@@ -120,7 +120,7 @@ BEGIN;
 LOCK TABLE docs IN SHARE ROW EXCLUSIVE MODE;
 WITH found AS MATERIALIZED (
     SELECT c.member, r.id AS kept, c.distance
-    FROM neardup_clusters('docs', 3, keep => 'length(body) DESC, id') c JOIN docs r
+    FROM neardup_clusters('docs', 6, keep => 'length(body) DESC, id') c JOIN docs r
     ON r.ctid = c.representative
     WHERE c.member <> c.representative AND r.id > 110000
 ), moved AS (
@@ -134,7 +134,7 @@ SELECT count(*), min(duplicate_of), max(distance) FROM archive;
 -- Delete in batches: keys first, which stay good between transactions.
 CREATE TABLE doomed AS
 SELECT member AS id, representative AS kept
-FROM neardup_clusters_by_key(NULL::int, 'docs', 3, keep => 'length(body) DESC, id')
+FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id')
 WHERE member <> representative;
 SELECT count(*) FROM doomed;
 DELETE FROM docs WHERE id = (SELECT min(kept) FROM doomed);
@@ -149,18 +149,18 @@ BEGIN
         PERFORM FROM docs k WHERE k.id IN (SELECT kept FROM doomed WHERE id = ANY (taken))
         ORDER BY k.id FOR SHARE;
         DELETE FROM docs d USING doomed x, docs k
-        WHERE d.id = ANY (taken) AND x.id = d.id AND k.id = x.kept AND k.fp <~> d.fp <= 3;
+        WHERE d.id = ANY (taken) AND x.id = d.id AND k.id = x.kept AND k.fp <~> d.fp <= 6;
         DELETE FROM doomed WHERE id = ANY (taken);
         COMMIT;
     END LOOP;
 END $$;
 SELECT count(*) FROM docs;
-SELECT count(*) FROM neardup_pairs('docs', 3);
+SELECT count(*) FROM neardup_pairs('docs', 6);
 SELECT rows > 0 AS sound FROM neardup_index_check('docs_fp', true);
 
 -- Or at once.
 INSERT INTO docs SELECT 200000 + id, body, fp FROM docs WHERE id < 100;
-DELETE FROM docs d USING neardup_clusters('docs', 3, keep => 'id') c
+DELETE FROM docs d USING neardup_clusters('docs', 6, keep => 'id') c
 WHERE d.ctid = c.member AND c.member <> c.representative;
 SELECT count(*), max(id) < 200000 AS originals_kept FROM docs;
 
@@ -177,18 +177,18 @@ VACUUM ANALYZE docs;
 ANALYZE staging;
 -- What is there already, and what is like it.
 EXPLAIN (COSTS OFF) SELECT s.id, m.id, s.fp <~> m.fp FROM staging s JOIN docs m
-    ON m.fp <~> s.fp <= 3;
+    ON m.fp <~> s.fp <= 6;
 SELECT count(DISTINCT s.id), count(*), max(s.fp <~> m.fp) FROM staging s JOIN docs m
-    ON m.fp <~> s.fp <= 3;
+    ON m.fp <~> s.fp <= 6;
 -- The nearest of each, where there is one.
 SET enable_memoize = off;
 EXPLAIN (COSTS OFF) SELECT s.id, m.id FROM staging s CROSS JOIN LATERAL (SELECT id, fp FROM docs d
-    WHERE d.fp <~> s.fp <= 3 ORDER BY d.fp <~> s.fp LIMIT 1) m;
+    WHERE d.fp <~> s.fp <= 6 ORDER BY d.fp <~> s.fp LIMIT 1) m;
 RESET enable_memoize;
-SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 3
+SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 6
     ORDER BY d.fp <~> s.fp LIMIT 1) m;
 -- What is not.
 EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m
-    WHERE m.fp <~> s.fp <= 3);
-SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 3);
+    WHERE m.fp <~> s.fp <= 6);
+SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 6);
 DROP SCHEMA recipes_test CASCADE;

@@ -18,7 +18,7 @@
 \set make :make ' minhash(array_to_tsvector(ARRAY[b]), 16),'
 \set make :make ' minhash128(array_to_tsvector(ARRAY[b])), neardup_text_length(b),'
 \set make :make ' jsonb_path_query_array(neardup_explain(b, b || '' x'', function => ''minhash''),'
-\set make :make ' ''$.shared.heaviest[*].weight_a''), minhash64(b || '' y z'', (SELECT'
+\set make :make ' ''$.shared.heaviest[*].weight_a''), minhash64_without(b || '' y z'', (SELECT'
 \set make :make ' neardup_common_features(f, 0.6) FROM unnest(ARRAY[b, b || '' x'']) f)))) $$;'
 \set german 'Größe ½ µm, naïve CAFÉ: 3 × 4. Übergröße 12'
 \set chinese '图书馆昨天宣布，新的阅览室将在下个月向公众开放。读者很多！'

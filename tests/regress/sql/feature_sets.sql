@@ -9,34 +9,35 @@ FROM generate_series(1, 50) i;
 CREATE TABLE common AS SELECT neardup_common_features(body, 0.5) AS features,
     neardup_common_features(body, 0.5, 'char', 4) AS chars,
     neardup_common_features(body, 0.5, 'word', 1, true, 'remove', 'zero') AS words FROM pages;
-SELECT (neardup_feature_set_info(features)).*, length(features) AS bytes FROM common;
+SELECT (neardup_expert_feature_set_info(features)).*, length(features) AS bytes FROM common;
 SELECT i.features > 10 AS several, i.tokens, i.shingle, i.accents, i.digits
-FROM common, neardup_feature_set_info(chars) i;
-SELECT i.* FROM common, neardup_feature_set_info(words) i;
-SELECT i.* FROM neardup_feature_set_info((SELECT neardup_common_features(n || ' jieba', 0.5,
+FROM common, neardup_expert_feature_set_info(chars) i;
+SELECT i.* FROM common, neardup_expert_feature_set_info(words) i;
+SELECT i.* FROM neardup_expert_feature_set_info((SELECT neardup_common_features(n || ' jieba', 0.5,
     'jieba_tfidf:5', 1) FROM generate_series(1, 3) n)) i;
-SELECT neardup_feature_set_info(NULL);
-SELECT neardup_feature_set_info('\x00');
+SELECT neardup_expert_feature_set_info(NULL);
+SELECT neardup_expert_feature_set_info('\x00');
 \echo :SQLSTATE
 
 -- The texts of its features are in the documents that have them.
 SELECT f.feature, count(*) FROM common, pages, neardup_features(body) f
-WHERE neardup_feature_set_contains(features, f.hash) GROUP BY 1 ORDER BY 1;
+WHERE neardup_expert_feature_set_contains(features, f.hash) GROUP BY 1 ORDER BY 1;
 SELECT count(DISTINCT f.feature) = (SELECT i.features
-    FROM common, neardup_feature_set_info(chars) i) AS same
+    FROM common, neardup_expert_feature_set_info(chars) i) AS same
 FROM common, pages, neardup_features(body, 'char', 4) f
-WHERE neardup_feature_set_contains(chars, f.hash);
-SELECT neardup_feature_set_contains(NULL, 'ffffffffffffffff'),
-    neardup_feature_set_contains(features, NULL),
-    neardup_feature_set_contains(features, 'ffffffffffffffff') FROM common;
-SELECT neardup_feature_set_contains('abc', 'ffffffffffffffff');
+WHERE neardup_expert_feature_set_contains(chars, f.hash);
+SELECT neardup_expert_feature_set_contains(NULL, 'ffffffffffffffff'),
+    neardup_expert_feature_set_contains(features, NULL),
+    neardup_expert_feature_set_contains(features, 'ffffffffffffffff') FROM common;
+SELECT neardup_expert_feature_set_contains('abc', 'ffffffffffffffff');
 
 -- What is left of a text.
 SELECT neardup_text_without(body, features) FROM pages, common WHERE id = 7;
 SELECT neardup_text_without(body, chars) FROM pages, common WHERE id = 7;
 SELECT neardup_text_without(body, words) FROM pages, common WHERE id = 7;
 -- All that is compared is there: no fingerprint of single words changes.
-SELECT count(*) FILTER (WHERE minhash64(body, words, 'word', 1, true, 'remove', 'zero') IS DISTINCT
+SELECT count(*) FILTER (WHERE minhash64_without(body, words, 'word', 1, true, 'remove', 'zero') IS
+    DISTINCT
     FROM minhash64(neardup_text_without(body, words), 'word', 1, true, 'remove', 'zero')) AS wrong
 FROM pages, common;
 SELECT neardup_text_without('home news sport contact', features) IS NULL AS nothing,

@@ -41,10 +41,15 @@ SELECT repeat('a', 20000)::bytea::fingerprint;
 -- No implicit cast: an integer is no fingerprint unless the user says so, or stores it in one.
 SELECT '0123456789abcdef'::fingerprint = 5::bigint;
 \echo :SQLSTATE
-SELECT 5::fingerprint;
+SELECT '0123456789abcdef'::fingerprint = 5;
 \echo :SQLSTATE
+-- Integers of all widths, with the bits of a bigint.
+SELECT 255::fingerprint, 255::smallint::fingerprint, 3000000000::fingerprint,
+    255::fingerprint = 255::bigint::fingerprint AS same;
+SELECT (-1)::fingerprint, (-1)::smallint::fingerprint, fingerprint(-1), fingerprint(-1::smallint);
 CREATE TABLE stored (fp fingerprint, h bigint);
-INSERT INTO stored VALUES (255::bigint, '00000000000000ff'::fingerprint);
+INSERT INTO stored VALUES (255, NULL), (255::smallint, NULL), (255::bigint,
+    '00000000000000ff'::fingerprint);
 SELECT * FROM stored;
 SELECT castsource::regtype, casttarget::regtype, castcontext, castmethod
 FROM pg_cast WHERE 'fingerprint'::regtype IN (castsource, casttarget) ORDER BY 1, 2;
@@ -60,9 +65,9 @@ SELECT a < b AS lt, a <= b AS le, a = b AS eq, a <> b AS ne, a >= b AS ge, a > b
 FROM (VALUES ('7fffffffffffffff'::fingerprint, '8000000000000000'::fingerprint),
              ('8000000000000000', '8000000000000000'),
              ('8000000000000000', '7fffffffffffffff')) AS v (a, b);
-SELECT fingerprint_cmp('7fffffffffffffff', '8000000000000000') AS lt,
-    fingerprint_cmp('8000000000000000', '8000000000000000') AS eq,
-       fingerprint_cmp('8000000000000000', '7fffffffffffffff') AS gt;
+SELECT _neardup_fingerprint_cmp('7fffffffffffffff', '8000000000000000') AS lt,
+    _neardup_fingerprint_cmp('8000000000000000', '8000000000000000') AS eq,
+       _neardup_fingerprint_cmp('8000000000000000', '7fffffffffffffff') AS gt;
 -- A larger sort, which goes by the sort support function, agrees with the operators.
 CREATE TABLE many AS SELECT i, (hashint8extended(i, 0))::fingerprint AS fp
     FROM generate_series(1, 20000) i;
@@ -107,11 +112,12 @@ CREATE TABLE parted1 PARTITION OF parted FOR VALUES WITH (modulus 2, remainder 1
 INSERT INTO parted SELECT fp FROM many;
 SELECT (SELECT count(*) FROM parted) AS all_rows, (SELECT count(*) > 9000 FROM parted0) AS half,
     (SELECT count(*) > 9000 FROM parted1) AS other_half;
-SELECT count(*) FROM many WHERE fingerprint_hash(fp) <> (fingerprint_hash_extended(fp,
+SELECT count(*) FROM many WHERE _neardup_fingerprint_hash(fp) <>
+    (_neardup_fingerprint_hash_extended(fp,
     0) & 4294967295)::bit(32)::int;
 
 -- Binary form, through COPY and the send function
-SELECT fingerprint_send('0123456789abcdef');
+SELECT _neardup_fingerprint_send('0123456789abcdef');
 \copy (SELECT i, fp FROM many WHERE i <= 1000) TO 'fingerprint.bin' (FORMAT binary)
 CREATE TABLE copied (LIKE many);
 \copy copied FROM 'fingerprint.bin' (FORMAT binary)

@@ -11,7 +11,7 @@ INSERT INTO docs
     FROM generate_series(1, 1000) i;
 INSERT INTO docs SELECT i, 'site 0', NULL FROM generate_series(1001, 1010) i;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
-CREATE INDEX docs_site ON docs USING neardup (site, fp) WITH (distance = 2, blocks = 4,
+CREATE INDEX docs_site ON docs USING neardup (site, fp) WITH (radius = 2, blocks = 4,
     fillfactor = 100);
 VACUUM ANALYZE docs;
 
@@ -54,7 +54,7 @@ RESET enable_bitmapscan;
 CREATE TABLE kept (id int, fp fingerprint, CONSTRAINT kept_once EXCLUDE USING neardup (fp WITH ~=));
 INSERT INTO kept VALUES (1, '00000000000000ff');
 INSERT INTO kept VALUES (2, '00000000000000fc');
-INSERT INTO kept VALUES (3, '00000000000000fc'), (4, '000000000000000f'), (5, NULL), (6, NULL)
+INSERT INTO kept VALUES (3, '00000000000000fc'), (4, '0000000000000f0f'), (5, NULL), (6, NULL)
     ON CONFLICT DO NOTHING;
 SELECT id FROM kept ORDER BY id;
 CREATE TABLE kept_far (site int, fp fingerprint,
@@ -73,9 +73,9 @@ CREATE INDEX ON images USING neardup (hash);
 
 -- What is refused.
 CREATE INDEX ON docs USING neardup (fp, site);
-CREATE INDEX ON docs USING neardup (fp) WITH (distance = 9);
-CREATE INDEX ON docs USING neardup (fp) WITH (distance = 3, blocks = 3);
-CREATE INDEX ON docs USING neardup (fp) WITH (distance = 3, blocks = 9);
+CREATE INDEX ON docs USING neardup (fp) WITH (radius = 65);
+CREATE INDEX ON docs USING neardup (fp) WITH (distance = 3);
+CREATE INDEX ON docs USING neardup (fp) WITH (radius = 3, blocks = 9);
 CREATE INDEX ON docs USING neardup (fp) WITH (fillfactor = 101);
 CREATE UNIQUE INDEX ON docs USING neardup (fp);
 SELECT neardup_index_check('docs_pkey');

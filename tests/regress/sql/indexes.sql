@@ -13,7 +13,7 @@ INSERT INTO docs SELECT i, 'site ' || i % 3, hashint8extended(i, 1),
     decode(md5(i::text) || md5('x' || i), 'hex')::fingerprint256, minhash(ARRAY['a', i::text])
 FROM generate_series(1, 1000) i;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
-CREATE INDEX docs_few ON docs USING neardup (site, fp) WITH (distance = 4, fillfactor = 100)
+CREATE INDEX docs_few ON docs USING neardup (site, fp) WITH (radius = 4, fillfactor = 100)
     WHERE id <= 10;
 CREATE INDEX docs_hash ON docs USING neardup (hash bigint_hamming_ops);
 CREATE INDEX docs_wide ON docs USING neardup (wide);

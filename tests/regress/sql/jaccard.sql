@@ -113,11 +113,12 @@ INSERT INTO docs SELECT id + 2000, 'scheme', id % 5 = 0, minhash_from_values(min
 INSERT INTO docs VALUES (3000, 'null', false, NULL);
 ANALYZE docs;
 SELECT a.sig <%> b.sig IS NULL, minhash_similarity(a.sig, b.sig) IS NULL, a.sig ~= b.sig, a.sig =
-    b.sig, a.sig <@ ball(b.sig, 1) IS NULL, ball(b.sig, 1) @> a.sig IS NULL, _neardup_within(a.sig,
+    b.sig, a.sig <@ minhash_ball(b.sig, 1) IS NULL, minhash_ball(b.sig, 1) @> a.sig IS NULL,
+    _neardup_within(a.sig,
     b.sig, 1, 0) IS NULL,
     (a.sig <%> b.sig > 0.5) IS NULL FROM docs a, docs b WHERE a.id = 1 AND b.id = 1001;
 SELECT minhash('a') <%> minhash('a', hashes => 64) IS NULL, minhash('a') ~= minhash('a', hashes =>
-    64), minhash('a') <@ ball(minhash('a', hashes => 64), 1) IS NULL;
+    64), minhash('a') <@ minhash_ball(minhash('a', hashes => 64), 1) IS NULL;
 SELECT _neardup_within(sig, sig, 0, 9) IS NULL FROM docs WHERE id = 1;
 -- The index and the sequential scan agree on all of them, with row security and without.
 CREATE TABLE asked (id int, q minhash_signature);
@@ -145,7 +146,7 @@ BEGIN
         'sig <%> $1 <= ''Infinity''', 'sig <%> $1 > 0.2', 'NOT sig <%> $1 > 0.2', 'sig <%> $1 = 0',
             'minhash_similarity(sig, $1) >= 0.8', 'minhash_similarity(sig, $1) >= 0',
                 'minhash_similarity(sig, $1) < 0.3', 'sig ~= $1', 'NOT sig ~= $1', 'sig = $1',
-                'sig <@ ball($1, 0.3)', 'ball($1, 1) @> sig'] LOOP
+                'sig <@ minhash_ball($1, 0.3)', 'minhash_ball($1, 1) @> sig'] LOOP
         SELECT count(*), sum(cardinality(i.ids)), count(*) FILTER (WHERE i.ids <> s.ids)
             INTO answers, rows, wrong FROM answers(condition, true) i
                 JOIN answers(condition, false) s USING (query);

@@ -101,7 +101,7 @@ SELECT scans('SELECT FROM docs a JOIN docs b ON a.s128 <%> b.s128 <= 0.1'),
     scans('SELECT FROM docs a JOIN docs b ON a.s128 ~= b.s128');
 SELECT scans('SELECT FROM docs a JOIN docs b ON a.s128 <%> b.s128 <= 0.6'),
     scans('SELECT FROM docs a JOIN docs b ON minhash_similarity(a.s128, b.s128) > 0.4'),
-    scans('SELECT FROM docs a JOIN docs b ON a.s128 <@ ball(b.s128, 0.6)');
+    scans('SELECT FROM docs a JOIN docs b ON a.s128 <@ minhash_ball(b.s128, 0.6)');
 SELECT scans('SELECT FROM docs WHERE s128 <%> (SELECT s128 FROM docs WHERE id = 7) <= 0.1'),
     scans('SELECT FROM docs WHERE s128 <%> (SELECT s128 FROM docs WHERE id = 7) <= 0.6');
 -- The same question of fingerprints.

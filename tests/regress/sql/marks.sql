@@ -8,13 +8,15 @@ CREATE TABLE "Pages, all" ("the id" int PRIMARY KEY, "fp=" fingerprint, "o'mark,
 CREATE INDEX ON "Pages, all" USING neardup ("fp=") WHERE "o'mark,""" IS NULL;
 CREATE INDEX ON "Pages, all" ("o'mark,""");
 CREATE TRIGGER "Dedup" BEFORE INSERT OR UPDATE OF "fp=" ON "Pages, all" FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
+    EXECUTE FUNCTION neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""', 'radius=3');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000');
 CREATE OR REPLACE TRIGGER "Dedup" BEFORE INSERT OR UPDATE ON public."Pages, all"
-    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
+    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""',
+    'radius=3');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000');
 CREATE TRIGGER "Dedup_marks" AFTER UPDATE OR DELETE ON public."Pages, all"
-    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""');
+    FOR EACH ROW EXECUTE FUNCTION public.neardup_dedup('"fp="', 'action=mark', 'mark="o''mark,"""',
+    'radius=3');
 INSERT INTO "Pages, all" VALUES (1, '0000000000000000'), (2, '0000000000000001');
 ALTER TABLE "Pages, all" DISABLE TRIGGER "Dedup_marks";
 INSERT INTO "Pages, all" VALUES (3, '0000000000000003');
@@ -71,11 +73,13 @@ BEGIN
         EXECUTE
             format('CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
-            CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
+            CASE name WHEN 'within' THEN ', ''scope=site'', ''radius=3'''
+            WHEN 'signed' THEN ', ''similarity=0.8''' ELSE ', ''radius=3''' END);
         EXECUTE
             format('CREATE TRIGGER marks AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION
             neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id'' %s)', name,
-            CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
+            CASE name WHEN 'within' THEN ', ''scope=site'', ''radius=3'''
+            WHEN 'signed' THEN ', ''similarity=0.8''' ELSE ', ''radius=3''' END);
         EXECUTE format('INSERT INTO %I (id, fp) SELECT n, %s FROM generate_series(1, 5) n', name,
             value_of(name));
     END LOOP;
@@ -180,16 +184,18 @@ DELETE FROM narrow;
 CREATE TABLE bodies (id int PRIMARY KEY, body text, fp fingerprint, dup int);
 CREATE INDEX ON bodies USING neardup (fp) WHERE dup IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON bodies FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1',
+    'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON bodies FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1',
+    'radius=3');
 CREATE TABLE generated (id int PRIMARY KEY, body text, fp fingerprint GENERATED ALWAYS AS
     (simhash(body)) STORED, dup int);
 CREATE INDEX ON generated USING neardup (fp) WHERE dup IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON generated FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON generated FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 INSERT INTO bodies VALUES (1, 'The library reopens on Monday.'), (2,
     'the library reopens on monday'), (3, 'The LIBRARY reopens on Monday!');
 INSERT INTO generated SELECT id, body FROM bodies;
@@ -202,9 +208,9 @@ SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = minhash64(
 CREATE TABLE keyless (url text, fp fingerprint, dup text);
 CREATE INDEX ON keyless USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON keyless FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'key=url');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'key=url', 'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON keyless FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'key=url');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'key=url', 'radius=3');
 INSERT INTO keyless VALUES (NULL, '0000000000000000');
 INSERT INTO keyless VALUES ('a', '0000000000000001');
 SELECT * FROM keyless;
@@ -220,7 +226,8 @@ DELETE FROM bodies WHERE id = 2;
 DROP TRIGGER z ON bodies;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup ON bodies
     FOR EACH ROW WHEN (NEW.body IS NULL)
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'shingle=1',
+    'radius=3');
 DELETE FROM bodies WHERE id = 2;
 CREATE TRIGGER late AFTER INSERT ON bodies FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp');
 INSERT INTO bodies VALUES (9);
@@ -236,9 +243,9 @@ CREATE TABLE shared (id int PRIMARY KEY, fp fingerprint, dup int, author name DE
 CREATE INDEX ON shared USING neardup (fp) WHERE dup IS NULL;
 CREATE INDEX ON shared (dup);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON shared FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 CREATE TRIGGER marks AFTER UPDATE OR DELETE ON shared FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 INSERT INTO shared VALUES (1, '0000000000000000');
 GRANT INSERT ON shared TO regress_neardup_author;
 SET ROLE regress_neardup_author;

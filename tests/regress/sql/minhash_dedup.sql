@@ -5,7 +5,7 @@ CREATE SCHEMA minhash_dedup_test;
 SET search_path = minhash_dedup_test, public;
 CREATE TABLE pages (id bigint PRIMARY KEY, body text, sig minhash_signature);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('sig', 'body', 'distance=0.3', 'action=skip', 'shingle=1');
+    EXECUTE FUNCTION neardup_dedup('sig', 'body', 'similarity=0.7', 'action=skip', 'shingle=1');
 -- No index, and one that does not guarantee such a distance: a look would read all of it.
 INSERT INTO pages VALUES (1, 'The quick brown fox jumps over the lazy dog');
 CREATE INDEX pages_sig ON pages USING neardup (sig);
@@ -44,9 +44,9 @@ INSERT INTO pages VALUES (20, 'Nothing of the kind was ever seen in this town or
 CREATE TABLE marked (id int PRIMARY KEY, sig minhash_signature, duplicate_of int REFERENCES marked);
 CREATE INDEX ON marked USING neardup (sig) WHERE duplicate_of IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF sig, duplicate_of ON marked FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of');
+    EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of', 'similarity=0.8');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON marked FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of');
+    EXECUTE FUNCTION neardup_dedup('sig', 'action=mark', 'mark=duplicate_of', 'similarity=0.8');
 CREATE FUNCTION range(int, int) RETURNS minhash_signature LANGUAGE sql IMMUTABLE AS
     'SELECT minhash(ARRAY(SELECT n::text FROM generate_series($1, $2) n))';
 INSERT INTO marked VALUES (1, range(1, 100)), (2, range(31, 130)), (3, range(18, 117)),
@@ -98,16 +98,17 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NEXT SQLSTATE || ': ' || SQLERRM;
     RETURN NEXT '    ' || detail;
 END $$;
-SELECT try('sig', 'distance=3');
-SELECT try('sig', 'distance=-0.1');
-SELECT try('sig', 'distance=NaN');
+SELECT try('sig', 'radius=3');
+SELECT try('sig', 'distance=0.2');
+SELECT try('sig', 'similarity=-0.1');
+SELECT try('sig', 'similarity=NaN');
 SELECT try('sig', 'similarity=high');
-SELECT try('sig', 'similarity=0.8', 'distance=0.2');
+SELECT try('sig', 'similarity=0.8', 'radius=0.2');
 SELECT try('sig', 'similarity=0.5');
 SELECT try('fp', 'similarity=0.8');
 SELECT try('fp', 'similarity=1.5');
 SELECT try('fp', 'body', 'function=simhash', 'similarity=0.8');
-SELECT try('fp', 'distance=0.2');
+SELECT try('fp', 'radius=0.2');
 SELECT try('sig', 'body', 'colour=red');
 SELECT try('sig', 'body', 'hashes=64');
 SELECT try('sig', 'body', 'hashes=128', 'seed=0', 'tokens=char', 'similarity=0.8');

@@ -17,19 +17,20 @@ GRANT USAGE ON SCHEMA monitoring_test TO neardup_watcher, neardup_stranger;
 SET ROLE neardup_watcher;
 SELECT rows, tables, largest_bucket_entries FROM neardup_index_info('docs_fp');
 SELECT rows, tables FROM neardup_index_info('docs_sig');
-SELECT blocks, largest_bucket_table IS NULL AS no_table, largest_bucket_mask, largest_bucket_bits
-FROM neardup_index_statistics('docs_fp');
+SELECT largest_bucket_table IS NULL AS no_table, largest_bucket_mask, largest_bucket_bits
+FROM neardup_expert_index_statistics('docs_fp');
 SELECT rows FROM neardup_index_check('docs_fp', heap => true, concurrently => true);
 SELECT rows FROM neardup_index_check('docs_sig', heap => true, concurrently => true);
 -- A lock that keeps writers out is the owner's.
 SELECT rows FROM neardup_index_check('docs_fp');
 SELECT count(*) FROM neardup_pairs('docs', 3);
-SELECT count(*) FROM neardup_rows_in_flight();
+SELECT count(*) FROM neardup_expert_rows_in_flight();
 SET ROLE neardup_stranger;
 SELECT rows FROM neardup_index_info('docs_fp');
 SELECT rows FROM neardup_index_check('docs_fp', concurrently => true);
 RESET ROLE;
-SELECT largest_bucket_bits IS NOT NULL AS owner_sees_bits FROM neardup_index_statistics('docs_fp');
+SELECT largest_bucket_bits IS NOT NULL AS owner_sees_bits FROM
+    neardup_expert_index_statistics('docs_fp');
 
 -- Each of these is a use of the index, so that no script takes it for an unused one.
 SELECT pg_stat_force_next_flush();

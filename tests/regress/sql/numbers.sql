@@ -122,7 +122,7 @@ CREATE TEMP TABLE balls AS
 SELECT c, r, ball(c::bigint::fingerprint, r) AS b64, ball(lpad(to_hex(c), 32,
     '0')::fingerprint128, r) AS b128,
        ball(lpad(to_hex(c), 64, '0')::fingerprint256, r) AS b256, ball(c::bigint, r) AS big,
-       ball(minhash(ARRAY['a', 'b', c::text]), r / 10.0::float8) AS sig
+       minhash_ball(minhash(ARRAY['a', 'b', c::text]), r / 10.0::float8) AS sig
 FROM generate_series(0, 2) c, unnest(ARRAY[-5, -1, 0, 3, 3]) r;
 SELECT count(*) AS rows, count(DISTINCT b64) AS b64, count(DISTINCT b128) AS b128,
     count(DISTINCT b256) AS b256, count(DISTINCT big) AS big, count(DISTINCT sig) AS sig FROM balls;

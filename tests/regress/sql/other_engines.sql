@@ -22,14 +22,14 @@ CREATE TABLE docs (id int PRIMARY KEY, body text, fp fingerprint, sig minhash_si
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=mark', 'mark=dup');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON docs FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=mark', 'mark=dup');
 CREATE TABLE docs_102008 (LIKE docs INCLUDING ALL);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs_102008 FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=mark', 'mark=dup');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON docs_102008 FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=mark', 'mark=dup');
 INSERT INTO docs_102008 SELECT i, 'text', (i / 2 * 4096 - 1)::bigint::fingerprint,
     minhash(ARRAY[(i / 2)::text]) FROM generate_series(2, 7) i;
 
@@ -49,7 +49,7 @@ SELECT * FROM neardup_distance_histogram('docs', 3, sample_rows => NULL);
 SELECT * FROM neardup_distance_histogram('docs_fp', 3);
 SELECT * FROM neardup_distance_histogram('docs', similarity => 0.5);
 SELECT * FROM neardup_index_info('docs_fp');
-SELECT * FROM neardup_index_statistics('docs_sig');
+SELECT * FROM neardup_expert_index_statistics('docs_sig');
 SELECT * FROM neardup_index_check('docs_fp');
 SELECT * FROM neardup_index_check('docs_fp', heap => true, concurrently => true);
 \set VERBOSITY default
@@ -112,7 +112,7 @@ RESET ROLE;
 CREATE TABLE parts (id int, fp fingerprint, dup int) PARTITION BY RANGE (id);
 CREATE FOREIGN TABLE parts_far PARTITION OF parts FOR VALUES FROM (0) TO (9) SERVER far_away;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON parts FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'distance=3', 'action=mark', 'mark=dup', 'key=id');
+    EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=mark', 'mark=dup', 'key=id');
 SELECT * FROM neardup_pairs('parts', 3);
 SELECT * FROM neardup_pairs('parts_far', 3);
 \set VERBOSITY default

@@ -58,7 +58,8 @@ CREATE INDEX docs_passages ON docs USING gin (passages(body));
 ANALYZE docs;
 SET enable_seqscan = off;
 EXPLAIN (COSTS off) SELECT id FROM docs WHERE passages(body) && passages('a passage');
-SELECT id, passages_shared(passages(body), q.hashes) > 0 AS shares, a_start, a_end, b_start, b_end,
+SELECT id, passages_in_common(passages(body), q.hashes) > 0 AS shares, a_start, a_end, b_start,
+    b_end,
     token_count, a_share, left(passage, 20) AS begins
 FROM (SELECT body, passages(body) FROM docs WHERE id = 7) q (query, hashes), docs,
     shared_passages(query, body) s
@@ -73,7 +74,7 @@ CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (1000);
 CREATE INDEX parts_hashes ON parts USING gin (hashes);
 INSERT INTO parts SELECT id, body FROM docs;
 UPDATE parts SET body = replace(body, 'Something before', '') WHERE id = 11;
-SELECT b.id, passages_shared(a.hashes, b.hashes) > 0 AS shares
+SELECT b.id, passages_in_common(a.hashes, b.hashes) > 0 AS shares
 FROM parts a JOIN parts b ON a.hashes && b.hashes AND a.id <> b.id WHERE a.id = 7;
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SELECT count(*) AS parallel FROM docs WHERE passages(body) && (SELECT hashes FROM parts
@@ -90,11 +91,11 @@ FROM (SELECT string_agg(md5(n::text), ' ') FROM generate_series(1, 24) n) p (pas
      FROM generate_series(1, 90) n, generate_series(1, 90) at GROUP BY at) o (before, after);
 
 -- Numbers of shared hashes, of any arrays
-SELECT passages_shared('{1,2,3}', '{2,3,4}') AS two, passages_shared('{}', '{1}') AS none,
-    passages_shared('{3,1,3,-5}', '{-5,3,3}') AS unsorted,
-    passages_shared('{{1,2},{3,4}}', '[5:6]={4,9}') AS shapes,
-    passages_shared(NULL, '{1}') IS NULL AS null;
-SELECT passages_shared('{1,NULL}', '{1}');
+SELECT passages_in_common('{1,2,3}', '{2,3,4}') AS two, passages_in_common('{}', '{1}') AS none,
+    passages_in_common('{3,1,3,-5}', '{-5,3,3}') AS unsorted,
+    passages_in_common('{{1,2},{3,4}}', '[5:6]={4,9}') AS shapes,
+    passages_in_common(NULL, '{1}') IS NULL AS null;
+SELECT passages_in_common('{1,NULL}', '{1}');
 \echo :SQLSTATE
 
 -- Shared runs: the longest first, each token of a in one of them, places for substr.
@@ -126,12 +127,14 @@ FROM generate_series(1, 50) i,
     (SELECT string_agg('frame' || n, ' ') FROM generate_series(1, 40) n) f (frame);
 CREATE TABLE common AS SELECT neardup_common_features(body, 0.5, 'word', 8) AS features FROM pages;
 SELECT count(*) FILTER (WHERE passages(a.body) && passages(b.body)) AS whole,
-    count(*) FILTER (WHERE passages(a.body, features) && passages(b.body, features)) AS without
+    count(*) FILTER (WHERE passages_without(a.body, features)
+        && passages_without(b.body, features)) AS without
 FROM pages a JOIN pages b ON a.id < b.id, common;
-SELECT passages(body, without => '\x6e6446010008000000000000') = passages(body) AS empty_set,
-    cardinality(passages(substr(body, 1, 150), features)) AS frame_alone FROM pages, common
+SELECT passages_without(body, without => '\x6e6446010008000000000000') = passages(body)
+    AS empty_set,
+    cardinality(passages_without(substr(body, 1, 150), features)) AS frame_alone FROM pages, common
 WHERE id = 1;
-SELECT passages('a', NULL::bytea) IS NULL AS null;
+SELECT passages_without('a', NULL::bytea) IS NULL AS null;
 
 -- Refused
 SELECT passages('a', 0);
@@ -148,7 +151,7 @@ SELECT passages('a', tokens => 'sentence');
 \echo :SQLSTATE
 SELECT passages('a', tokens => 'jieba_tfidf');
 \echo :SQLSTATE
-SELECT passages('a', features, shingle => 9) FROM common;
+SELECT passages_without('a', features, shingle => 9) FROM common;
 \echo :SQLSTATE
 SELECT shared_passages('a', 'b', -1);
 \echo :SQLSTATE

@@ -55,7 +55,8 @@ BEGIN
             EXECUTE format('CREATE TRIGGER %s %s ON %I FOR EACH ROW EXECUTE FUNCTION '
                 'neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id''%s)',
                 split_part(timing, ' ', 1) || '_', timing, name,
-                CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
+                CASE name WHEN 'within' THEN ', ''scope=site'', ''radius=3'''
+                WHEN 'signed' THEN ', ''similarity=0.8''' ELSE ', ''radius=3''' END);
         END LOOP;
     END LOOP;
 END $$;
@@ -114,9 +115,9 @@ CREATE TABLE pages (url text PRIMARY KEY, fp fingerprint,
 CREATE INDEX ON pages USING neardup (fp) WHERE original IS NULL;
 CREATE INDEX ON pages (original);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3');
 CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON pages FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3');
 CREATE FUNCTION count_copies() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE pages p SET copies = (SELECT count(*) FROM pages c WHERE c.original = p.url)
@@ -150,9 +151,9 @@ SELECT neardup_remark('narrow', 'nothing');
 ALTER TABLE narrow ADD far int;
 CREATE INDEX ON narrow USING neardup (fp) WHERE far IS NULL;
 CREATE TRIGGER second BEFORE INSERT OR UPDATE ON narrow FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'distance=8');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'radius=8');
 CREATE TRIGGER second_after AFTER UPDATE OR DELETE ON narrow FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'distance=8');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'radius=8');
 SELECT neardup_remark('narrow');
 SELECT neardup_remark('narrow', 'second');
 SELECT id, dup, far FROM narrow WHERE id < 100 OR id = 200 ORDER BY id;
@@ -161,16 +162,16 @@ SELECT neardup_remark('narrow', 'before_');
 CREATE TABLE chosen (id int PRIMARY KEY, lang text, fp fingerprint, dup int);
 CREATE INDEX ON chosen USING neardup (fp);
 CREATE TRIGGER marks BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang = 'zh')
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 SELECT neardup_remark('chosen');
 -- Several: one that is for all rows may be named, and without one none may.
 CREATE TRIGGER others BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang <> 'zh')
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 SELECT neardup_remark('chosen');
 SELECT neardup_remark('chosen', 'others');
 ALTER TABLE chosen ADD far int;
 CREATE TRIGGER wider BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'distance=8');
+    EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=far', 'radius=8');
 SELECT neardup_remark('chosen');
 DROP TRIGGER others ON chosen;
 SELECT neardup_remark('chosen');

@@ -46,7 +46,8 @@ BEGIN
             EXECUTE format('CREATE TRIGGER %s %s ON %I FOR EACH ROW EXECUTE FUNCTION '
                 'neardup_dedup(''fp'', ''action=mark'', ''mark=dup'', ''key=id''%s)',
                 split_part(timing, ' ', 1) || '_', timing, name,
-                CASE name WHEN 'within' THEN ', ''scope=site''' ELSE '' END);
+                CASE name WHEN 'within' THEN ', ''scope=site'', ''radius=3'''
+                WHEN 'signed' THEN ', ''similarity=0.8''' ELSE ', ''radius=3''' END);
         END LOOP;
     END LOOP;
 END $$;

@@ -37,7 +37,7 @@ SELECT _neardup_le_support(NULL);
 \echo :SQLSTATE
 SELECT _neardup_sel(NULL, 0, NULL, 0);
 \echo :SQLSTATE
-SELECT fingerprint_recv('x');
+SELECT _neardup_fingerprint_recv('x');
 \echo :SQLSTATE
 DROP EXTENSION neardup;
 \echo :SQLSTATE
@@ -89,7 +89,7 @@ SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d
     ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
     WHERE extname = 'neardup')
-  AND proname !~ '^(fingerprint(128|256)?|bigint|hamming|jaccard|minhash_signature|minhash_ball)_'
+  AND proname !~ '^_neardup_(fingerprint(128|256)?|bigint|hamming|minhash_signature|minhash_ball)_'
   AND proname !~ '_(support|sel|eqsel|joinsel|handler)$' AND proname NOT IN ('_neardup_sel',
   '_neardup_joinsel')
   AND obj_description(p.oid, 'pg_proc') IS NULL;

@@ -1,4 +1,4 @@
--- neardup_segments: paragraphs, lines, sentences; places, hashes, fingerprints.
+-- neardup_segments: paragraphs, lines, sentences; positions and hashes.
 SELECT * FROM neardup_segments(E' Title\r\n\r\nThe first line\nand the second.\n \t\nThe end ');
 SELECT ordinal, start, segment FROM neardup_segments(E'one\rtwo\r\n\n three\u2028four\f', 'line');
 SELECT ordinal, start, segment FROM neardup_segments(
@@ -6,11 +6,10 @@ SELECT ordinal, start, segment FROM neardup_segments(
     'sentence');
 SELECT ordinal, start, segment FROM neardup_segments('你好，世界。再见！真的？यह एक है। दूसरा।',
     unit => 'sentence');
--- No segments; no text; nothing to make a fingerprint of.
+-- No segments; no text.
 SELECT count(*) FROM neardup_segments(E' \n\n');
 SELECT count(*) FROM neardup_segments(NULL);
 SELECT count(*) FROM neardup_segments('a', NULL);
-SELECT segment, fp IS NULL AS no_word FROM neardup_segments('... !');
 -- Places are those of substr.
 SELECT unit, bool_and(substr(body, start, length(segment)) = segment) AS places, count(*)
 FROM (VALUES (E'é ж。一 二!\n\n 三. Four\nfive')) t (body),
@@ -20,13 +19,16 @@ GROUP BY unit ORDER BY unit;
 SELECT count(DISTINCT hash) AS one FROM neardup_segments(
     E'One  line of Text\n\none line\nOF TEXT\n\nｏｎｅ line of text\n');
 SELECT count(DISTINCT hash) AS two FROM neardup_segments(E'one\n\none.');
-SELECT s.hash = f.hash::bigint AS is_feature, s.fp = minhash64(s.segment) AS is_minhash
+SELECT s.hash = f.hash::bigint AS is_feature
 FROM neardup_segments('The  Line') s, neardup_features('The  Line', 'line', 1) f;
 -- Many
 SELECT count(*), count(DISTINCT hash), max(start), max(ordinal)
 FROM neardup_segments((SELECT string_agg('line ' || n % 1000, E'\n')
     FROM generate_series(1, 20000) n), 'line');
--- What is refused
+-- A row per call, where a function is not in FROM.
+SELECT (neardup_segments(E'one\n\ntwo\n\nthree')).* LIMIT 2;
+SELECT count(*) FROM (SELECT neardup_segments(E'one\n\ntwo') OFFSET 0) s;
+-- Errors
 SELECT count(*) FROM neardup_segments('a', 'word');
 \echo :SQLSTATE
 SELECT count(*) FROM neardup_segments('a', '');

@@ -7,13 +7,13 @@ SELECT neardup_keys(81985529216486895, 3) = neardup_keys('0123456789abcdef'::fin
     AS same;
 SELECT neardup_keys(repeat('0123456789abcdef', 2)::fingerprint128, 6);
 SELECT cardinality(neardup_keys(repeat('0123456789abcdef', 4)::fingerprint256, 15));
-SELECT (neardup_keys(minhash(ARRAY['a', 'b', 'c'], hashes => 16), 0.8));
+SELECT (minhash_keys(minhash(ARRAY['a', 'b', 'c'], hashes => 16), 0.8));
 -- How many there are follows from width and distance.
 SELECT distance, cardinality(neardup_keys('0123456789abcdef'::fingerprint, distance)) AS keys
     FROM generate_series(0, 8) AS distance;
 SELECT blocks, cardinality(neardup_keys('0123456789abcdef'::fingerprint, 3, blocks)) AS keys
     FROM generate_series(4, 8) AS blocks;
-SELECT similarity, cardinality(neardup_keys(minhash('{a}'::text[]), similarity)) AS keys
+SELECT similarity, cardinality(minhash_keys(minhash('{a}'::text[]), similarity)) AS keys
     FROM unnest('{1, 0.9, 0.8, 0.7, 0.5}'::float8[]) AS similarity;
 
 -- Folded to a constant.
@@ -53,24 +53,32 @@ WITH texts AS (
     FROM generate_series(0, 40) AS n)
 SELECT minhash_similarity(a, b) >= 0.8 AS is_near, met, met_by_bands, count(*) > 5 AS many
     FROM texts,
-    LATERAL (SELECT count(*) AS met FROM unnest(neardup_keys(a, 0.8)) AS key
-        WHERE neardup_meet(key, a, b, 0.8)) m,
-    LATERAL (SELECT count(*) AS met_by_bands FROM unnest(neardup_keys(b, 0.8, 26)) AS key
-        WHERE neardup_meet(key, a, b, 0.8, 26)) s
+    LATERAL (SELECT count(*) AS met FROM unnest(minhash_keys(a, 0.8)) AS key
+        WHERE minhash_meet(key, a, b, 0.8)) m,
+    LATERAL (SELECT count(*) AS met_by_bands FROM unnest(minhash_keys(b, 0.8, 26)) AS key
+        WHERE minhash_meet(key, a, b, 0.8, 26)) s
     GROUP BY 1, 2, 3 ORDER BY 1;
 -- Those that cannot be compared share no key, and whether they meet is unknown.
-SELECT neardup_keys(minhash('{a}'::text[]), 0.8)
-        && neardup_keys(minhash('{a}'::text[], seed => 1), 0.8)
+SELECT minhash_keys(minhash('{a}'::text[]), 0.8)
+        && minhash_keys(minhash('{a}'::text[], seed => 1), 0.8)
     AS shared,
-    neardup_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[], seed => 1), 0.8) AS met;
+    minhash_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[], seed => 1), 0.8) AS met;
 
 -- Keys of other parameters are no keys of other values: that would miss pairs in silence.
 SELECT neardup_meet(k, 5::bigint, 5::bigint, 3) FROM unnest(neardup_keys(5::bigint, 3, 5)) AS k;
 SELECT neardup_meet(k, 5::bigint, 5::bigint, 2, 4) FROM unnest(neardup_keys(5::bigint, 3)) AS k;
 SELECT neardup_meet(k, wide(5), wide(5), 3, 4) FROM unnest(neardup_keys(5::bigint, 3)) AS k;
 SELECT neardup_meet(-1, 5::bigint, 5::bigint, 3);
-SELECT neardup_meet(k, s, s, 0.8) FROM minhash('{a}'::text[]) AS s,
-    unnest(neardup_keys(s, 0.8, 26)) AS k;
+SELECT minhash_meet(k, s, s, 0.8) FROM minhash('{a}'::text[]) AS s,
+    unnest(minhash_keys(s, 0.8, 26)) AS k;
+-- The same of text, as drivers send it.
+SELECT neardup_keys('0123456789abcdef', 3) = neardup_keys('0123456789abcdef'::fingerprint, 3)
+    AS keys, neardup_keys(repeat('0', 32)::varchar, 3, 5)
+    = neardup_keys(repeat('0', 32)::fingerprint128, 3, 5) AS wide,
+    neardup_keys(repeat('0', 64), 3) = neardup_keys(repeat('0', 64)::fingerprint256, 3)
+    AS widest;
+SELECT neardup_keys('7', 3);
+
 -- Impossible parameters.
 SELECT neardup_keys(1::bigint, -1);
 SELECT neardup_keys(1::bigint, 9);
@@ -80,14 +88,14 @@ SELECT neardup_keys(1::bigint, 3, -4);
 SELECT neardup_keys(1::bigint, 0, 65);
 SELECT neardup_keys(1::bigint, 3, 9);
 SELECT neardup_meet(1, 1::bigint, 1::bigint, 64);
-SELECT neardup_keys(minhash('{a}'::text[]), 0);
-SELECT neardup_keys(minhash('{a}'::text[]), 'NaN');
-SELECT neardup_keys(minhash('{a}'::text[]), 1.1);
-SELECT neardup_keys(minhash('{a}'::text[]), 0.8, 25);
-SELECT neardup_keys(minhash('{a}'::text[]), 0.8, 129);
-SELECT neardup_keys(minhash('{a}'::text[], hashes => 1024), 0.5);
-SELECT neardup_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[]), 2);
+SELECT minhash_keys(minhash('{a}'::text[]), 0);
+SELECT minhash_keys(minhash('{a}'::text[]), 'NaN');
+SELECT minhash_keys(minhash('{a}'::text[]), 1.1);
+SELECT minhash_keys(minhash('{a}'::text[]), 0.8, 25);
+SELECT minhash_keys(minhash('{a}'::text[]), 0.8, 129);
+SELECT minhash_keys(minhash('{a}'::text[], hashes => 1024), 0.5);
+SELECT minhash_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[]), 2);
 
 -- What fingerprints depend on here.
-SELECT neardup_settings_digest();
+SELECT neardup_expert_settings_digest();
 DROP SCHEMA shared_keys_test CASCADE;

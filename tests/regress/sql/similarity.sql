@@ -19,6 +19,17 @@ SELECT fingerprint_similarity(NULL::fingerprint, '0000000000000000') IS NULL AS 
 SELECT fingerprint_similarity(a, b) = minhash_similarity(a, b) AS same,
     fingerprint_similarity(a, minhash(ARRAY['x'], 16, seed => 1)) IS NULL AS other_seed
 FROM minhash(ARRAY['x', 'y', 'z'], 16) a, minhash(ARRAY['x', 'y'], 16) b;
+-- Untyped arguments, and text as some drivers send it: of any width, both of the same.
+SELECT fingerprint_similarity('0000000000000000', '00000000000000ff') AS of_64,
+    fingerprint_similarity(repeat('0', 32), repeat('0', 30) || 'ff') AS of_128,
+    fingerprint_similarity(repeat('0', 64)::varchar, repeat('0', 62) || 'ff') AS of_256,
+    fingerprint_similarity(NULL, '00000000000000ff') IS NULL AS of_null,
+    fingerprint_similarity('00000000000000ff'::fingerprint, '0000000000000000') AS of_one_type;
+SELECT fingerprint_similarity('0000000000000000', repeat('0', 32));
+\echo :SQLSTATE
+SELECT fingerprint_similarity('7', '9');
+\echo :SQLSTATE
+SELECT fingerprint_similarity('000000000000000g', '0000000000000000');
 
 -- The radius is the greatest distance of that similarity; of 0, all are.
 SELECT s, neardup_radius('minhash64', s) AS of_64, neardup_radius('minhash128', s) AS of_128

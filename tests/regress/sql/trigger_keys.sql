@@ -107,14 +107,14 @@ CREATE INDEX ON domains USING neardup (fp128);
 CREATE INDEX ON domains USING neardup (sig);
 CREATE INDEX ON domains (dup);
 CREATE TRIGGER a BEFORE INSERT OR UPDATE ON domains FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp128', 'body', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('fp128', 'body', 'radius=0');
 CREATE TRIGGER b BEFORE INSERT OR UPDATE ON domains FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'body', 'similarity=1');
 CREATE TRIGGER c BEFORE INSERT OR UPDATE ON domains FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'distance=20',
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'radius=20',
     'shingle=1');
 CREATE TRIGGER c_marks AFTER UPDATE OR DELETE ON domains FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'distance=20',
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'action=mark', 'mark=dup', 'radius=20',
     'shingle=1');
 INSERT INTO domains VALUES (1, 'The library reopens on Monday'), (2,
     'The library reopens on Monday'), (3, 'The old library reopens on Monday');
@@ -134,9 +134,9 @@ CREATE TABLE cited (id int PRIMARY KEY, body ext.citext, title loud, fp fingerpr
 CREATE INDEX ON cited USING neardup (fp);
 CREATE INDEX ON cited USING neardup (other);
 CREATE TRIGGER a BEFORE INSERT ON cited FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('fp', 'body', 'radius=0');
 CREATE TRIGGER b BEFORE INSERT ON cited FOR EACH ROW
-    EXECUTE FUNCTION neardup_dedup('other', 'title', 'distance=0');
+    EXECUTE FUNCTION neardup_dedup('other', 'title', 'radius=0');
 INSERT INTO cited VALUES (1, 'The library', 'reopens'), (2, 'THE LIBRARY', 'closes'), (3,
     'The school', 'reopens'), (4, 'The school', 'closes');
 SELECT id, fp = minhash64(body::text) AS computed, other = minhash64(title::text) AS computed

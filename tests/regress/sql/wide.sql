@@ -32,13 +32,20 @@ SELECT '80000000000000000000000000000001'::fingerprint128::bit(128), b'1'::bit(1
 SELECT b'01'::bit(256)::fingerprint256,
     ('1' || repeat('0', 254) || '1')::bit(256)::fingerprint256 = ('8' || repeat('0',
     62) || '1')::fingerprint256 AS both_ends;
+-- Integers of all widths, as unsigned numbers.
+SELECT 255::fingerprint128, 255::smallint::fingerprint128, 3000000000::fingerprint128,
+    255::fingerprint128 = 255::numeric::fingerprint128 AS same, fingerprint128(7);
+SELECT 3000000000::fingerprint256 = 3000000000::numeric::fingerprint256 AS big,
+    255::fingerprint256 = 255::smallint::fingerprint256 AS small;
+SELECT (-1)::fingerprint128;
+\echo :SQLSTATE
+SELECT (-1)::bigint::fingerprint256;
+\echo :SQLSTATE
 SELECT '\x0123456789abcdef'::bytea::fingerprint128;
 \echo :SQLSTATE
 SELECT decode(repeat('00', 33), 'hex')::fingerprint256;
 \echo :SQLSTATE
 SELECT b'101'::bit(3)::fingerprint256;
-\echo :SQLSTATE
-SELECT 5::bigint::fingerprint128;
 \echo :SQLSTATE
 -- No width is another: neither a cast nor an operator.
 SELECT '0123456789abcdef'::fingerprint::fingerprint128;
@@ -117,12 +124,13 @@ CREATE TABLE parted1 PARTITION OF parted FOR VALUES WITH (modulus 2, remainder 1
 INSERT INTO parted SELECT fp FROM many;
 SELECT (SELECT count(*) FROM parted) AS all_rows, (SELECT count(*) > 9000 FROM parted0) AS half,
     (SELECT count(*) > 9000 FROM parted1) AS other_half;
-SELECT count(*) FROM many WHERE fingerprint256_hash(fp) <> (fingerprint256_hash_extended(fp,
+SELECT count(*) FROM many WHERE _neardup_fingerprint256_hash(fp) <>
+    (_neardup_fingerprint256_hash_extended(fp,
     0) & 4294967295)::bit(32)::int;
 
 -- Binary form: the bytes in the order of the digits
-SELECT fingerprint128_send('0123456789abcdeffedcba9876543210'),
-    fingerprint128_ball_send(ball('0123456789abcdeffedcba9876543210'::fingerprint128, 6));
+SELECT _neardup_fingerprint128_send('0123456789abcdeffedcba9876543210'),
+    _neardup_fingerprint128_ball_send(ball('0123456789abcdeffedcba9876543210'::fingerprint128, 6));
 CREATE TABLE sent (i int, a fingerprint128, b fingerprint256, c fingerprint128_ball,
     d fingerprint256_ball);
 INSERT INTO sent SELECT i, decode(md5(i::text), 'hex')::fingerprint128, fp,
@@ -148,9 +156,9 @@ SELECT repeat('0', 32)::fingerprint128 <~> 'ffffffffffffffffffffffffffffffff' AS
        repeat('0', 64)::fingerprint256 <#> (repeat('0', 16) || '1' || repeat('0',
        47))::fingerprint256 AS one, pg_typeof(repeat('0', 64)::fingerprint256 <~> repeat('f',
        64)::fingerprint256) AS type;
--- The conventional threshold: 6 of 128 bits, 31 of 256
-SELECT repeat('0', 32)::fingerprint128 ~= '3000000000000000000000000000000f' AS six,
-    repeat('0', 32)::fingerprint128 ~= '7000000000000000000000000000000f' AS seven,
+-- The conventional threshold: 12 of 128 bits, 31 of 256
+SELECT repeat('0', 32)::fingerprint128 ~= 'ff00000000000000000000000000000f' AS twelve,
+    repeat('0', 32)::fingerprint128 ~= 'ff10000000000000000000000000000f' AS thirteen,
        repeat('0', 64)::fingerprint256 ~= ('7fffffff' || repeat('0', 56))::fingerprint256 AS
        thirty_one, repeat('0', 64)::fingerprint256 ~= ('ffffffff' || repeat('0',
        56))::fingerprint256 AS thirty_two;

@@ -63,30 +63,30 @@ BEGIN
             (SELECT array_agg(d.id ORDER BY d.id) FROM %1$I d WHERE d.fp <~> q.fp <= r %3$s) AS got,
                 (SELECT array_agg(t.id ORDER BY t.id) FROM %4$I t WHERE t.query = q.id
                 AND distance <= r %5$s) AS truth FROM %2$I q, generate_series(-1, 40, %7$s) r$q$, d,
-                q, extra, t, also, CASE width WHEN 128 THEN 6 ELSE 31 END, step)
+                q, extra, t, also, CASE width WHEN 128 THEN 12 ELSE 31 END, step)
             WHEN kind = 'ordered' THEN format($q$SELECT q.id AS query, r,
             (SELECT array_agg(distance) FROM (SELECT d.fp <~> q.fp AS distance FROM %1$I d
             WHERE d.fp <~> q.fp <= r %3$s ORDER BY d.fp <~> q.fp) s) AS got,
                 (SELECT array_agg(distance::hamming ORDER BY distance) FROM %4$I t
                 WHERE t.query = q.id AND distance <= r %5$s) AS truth FROM %2$I q,
                 generate_series(-1, 40, 4 + %7$s) r$q$, d, q, extra, t, also, CASE width WHEN 128
-                THEN 6 ELSE 31 END, step)
+                THEN 12 ELSE 31 END, step)
             WHEN kind = 'nearest' THEN format($q$SELECT q.id AS query, 0 AS r,
             (SELECT array_agg(distance) FROM (SELECT d.fp <~> q.fp AS distance FROM %1$I d
             WHERE true %3$s ORDER BY d.fp <~> q.fp LIMIT 12) s) AS got,
                 (SELECT (array_agg(distance::hamming ORDER BY distance))[:12] FROM %4$I t
                 WHERE t.query = q.id %5$s) AS truth FROM %2$I q$q$, d, q, extra, t, also,
-                CASE width WHEN 128 THEN 6 ELSE 31 END, step)
+                CASE width WHEN 128 THEN 12 ELSE 31 END, step)
             WHEN kind = 'near' THEN format($q$SELECT q.id AS query, 0 AS r,
             (SELECT array_agg(d.id ORDER BY d.id) FROM %1$I d WHERE d.fp ~= q.fp %3$s) AS got,
                 (SELECT array_agg(t.id ORDER BY t.id) FROM %4$I t WHERE t.query = q.id
                 AND distance <= %6$s %5$s) AS truth FROM %2$I q$q$, d, q, extra, t, also,
-                CASE width WHEN 128 THEN 6 ELSE 31 END, step)
+                CASE width WHEN 128 THEN 12 ELSE 31 END, step)
             ELSE format($q$SELECT q.id AS query, 0 AS r, (SELECT array_agg(d.id ORDER BY d.id)
             FROM %1$I d WHERE d.fp = q.fp %3$s) AS got,
                 (SELECT array_agg(t.id ORDER BY t.id) FROM %4$I t WHERE t.query = q.id
                 AND distance = 0 %5$s) AS truth FROM %2$I q$q$, d, q, extra, t, also,
-                CASE width WHEN 128 THEN 6 ELSE 31 END, step)
+                CASE width WHEN 128 THEN 12 ELSE 31 END, step)
         END;
         plans := NULL;
         FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
@@ -118,12 +118,12 @@ BEGIN
     FOR distance, blocks IN VALUES (0, 1), (1, 2), (2, 6), (3, 4), (4, 6), (6, 8), (8, 9) LOOP
         EXECUTE format('DROP INDEX IF EXISTS i%s', width);
         IF distance % 2 = 0 THEN
-            EXECUTE format('CREATE INDEX i%s ON %s USING neardup (fp) WITH (distance = %s, '
+            EXECUTE format('CREATE INDEX i%s ON %s USING neardup (fp) WITH (radius = %s, '
                 'blocks = %s)',
             width, d, distance, blocks);
         ELSE
             EXECUTE format('CREATE TABLE copy AS SELECT * FROM %1$s; TRUNCATE %1$s; CREATE INDEX '
-                'i%2$s ON %1$s USING neardup (fp) WITH (distance = %3$s, blocks = %4$s)',
+                'i%2$s ON %1$s USING neardup (fp) WITH (radius = %3$s, blocks = %4$s)',
             d, width, distance, blocks);
             EXECUTE format('INSERT INTO %1$s SELECT * FROM copy; DROP TABLE copy; ANALYZE %1$s', d);
         END IF;
@@ -159,7 +159,7 @@ RESET enable_seqscan;
 -- A scope in front
 DROP INDEX i128, i256;
 CREATE INDEX s128 ON d128 USING neardup (site, fp);
-CREATE INDEX s256 ON d256 USING neardup (site, fp) WITH (distance = 4);
+CREATE INDEX s256 ON d256 USING neardup (site, fp) WITH (radius = 4);
 SELECT * FROM compare(128, 'AND d.site = q.site', 2);
 SELECT sum(asked) AS asked, sum(hits) AS hits, sum(wrong) AS wrong
     FROM compare(256, 'AND d.site = q.site', 4);
@@ -187,9 +187,9 @@ CREATE TABLE kept128 (id int, site text, fp fingerprint128, EXCLUDE USING neardu
     WITH ~=));
 INSERT INTO kept128 VALUES (1, 'a', repeat('0', 32)::fingerprint128),
     (2, 'b', repeat('0', 32)::fingerprint128);
-INSERT INTO kept128 VALUES (3, 'a', (repeat('0', 30) || '3f')::fingerprint128);
+INSERT INTO kept128 VALUES (3, 'a', (repeat('0', 29) || 'fff')::fingerprint128);
 \echo :SQLSTATE
-INSERT INTO kept128 VALUES (4, 'a', (repeat('0', 30) || '7f')::fingerprint128),
+INSERT INTO kept128 VALUES (4, 'a', (repeat('0', 28) || '1fff')::fingerprint128),
     (5, 'c', (repeat('0', 30) || '3f')::fingerprint128);
 CREATE TABLE balls (id int, site int, fp fingerprint256, EXCLUDE USING neardup (ball(fp, 40)
     WITH ~=), EXCLUDE USING neardup (site WITH =, ball(fp, 60) WITH ~=));

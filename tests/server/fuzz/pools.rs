@@ -46,6 +46,9 @@ fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
         "'pypi'",
         "'star'",
         "'components'",
+        "'search'",
+        "'skip'",
+        "'mark'",
         "'id DESC'",
         "'id > 1'",
         "'id; DROP TABLE t'",
@@ -162,7 +165,9 @@ fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
         ),
         (
             "name",
-            vec!["'fp'", "'sig'", "'nope'", "''", "'wide'", "'bits'"],
+            vec![
+                "'fp'", "'sig'", "'nope'", "''", "'wide'", "'bits'", "'body'",
+            ],
         ),
         (
             "anyelement",
@@ -345,10 +350,10 @@ fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "minhash_ball",
             vec![
-                "ball(minhash('some words of a text'), 0.2)",
-                "ball(minhash('some words of it'), -1)",
-                "ball(minhash(ARRAY['a','b'], hashes => 17), 1)",
-                "_neardup_approximate(ball(minhash('some words of a text'), 0.9))",
+                "minhash_ball(minhash('some words of a text'), 0.2)",
+                "minhash_ball(minhash('some words of it'), -1)",
+                "minhash_ball(minhash(ARRAY['a','b'], hashes => 17), 1)",
+                "_neardup_approximate(minhash_ball(minhash('some words of a text'), 0.9))",
             ],
         ),
         (

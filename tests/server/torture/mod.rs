@@ -186,7 +186,10 @@ fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome
         finish(client, random, &index, &table).with_context(|| index)?;
     }
     round.indexes = fixtures::hold(client, &places, seed)?;
-    let rows: i64 = value(client, "SELECT count(*) FROM neardup_rows_in_flight()")?;
+    let rows: i64 = value(
+        client,
+        "SELECT count(*) FROM neardup_expert_rows_in_flight()",
+    )?;
     ensure!(rows == 0, "{rows} rows are in flight");
     for index in fixtures::spare(client)? {
         client.batch_execute(&format!("DROP INDEX {index}"))?;

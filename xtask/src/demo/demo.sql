@@ -20,7 +20,7 @@ VACUUM ANALYZE docs;
 -- Six bits are a Jaccard similarity of about 0.8.
 \set ECHO queries
 \timing on
-CREATE INDEX docs_fp ON docs USING neardup (fp) WITH (distance = 6);
+CREATE INDEX docs_fp ON docs USING neardup (fp) WITH (radius = 6);
 CREATE TABLE clusters AS
 SELECT member AS id, representative AS kept, distance
 FROM neardup_clusters_by_key(NULL::bigint, 'docs', radius => 6, keep => 'id');

@@ -43,7 +43,7 @@ enum Format {
     Tarball,
     /// The archive of the sources for PGXN, and a specification for rpmbuild
     Source,
-    /// The wheel of the package for Python; maturin comes from PyPI
+    /// The wheel of the package for Python and its sources; maturin and zig come from PyPI
     Wheel,
 }
 
@@ -76,7 +76,7 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         made.extend(source::make(&release, output)?);
     }
     if wants(Format::Wheel) {
-        made.push(wheel::make(&release, &work, output)?);
+        made.extend(wheel::make(&release, &work, output)?);
     }
     if wants(Format::Deb) || wants(Format::Tarball) {
         for server in servers(choice)? {

@@ -6,7 +6,7 @@ use crate::cargo::workspace;
 use crate::program::{make_venv, run};
 use crate::ui;
 use anyhow::{Context, Result, ensure};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -16,6 +16,10 @@ use walkdir::WalkDir;
 /// the package takes it along by `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
 const PROJECT: &str = "python/pyproject.toml";
+/// Linker and C library headers for the oldest glibc that Rust supports.
+const ZIG: &str = "ziglang==0.17.1";
+/// The platform of the wheel: glibc 2.17 and later, also in Red Hat Enterprise Linux 7 and 8.
+const PLATFORM: &str = "manylinux2014";
 /// The pins of packages for Python, that of maturin among them.
 const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 
@@ -46,11 +50,11 @@ fn ensure_current() -> Result<()> {
     Ok(())
 }
 
-/// Makes the wheel and returns its path.
+/// Makes the wheel and the archive of its sources, and returns their paths.
 ///
 /// # Errors
 /// If maturin cannot be had, the build fails, or the module names folders of this machine.
-pub fn make(release: &Release, work: &Path, output: &Path) -> Result<PathBuf> {
+pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf>> {
     ensure_current()?;
     let environment = maturin(work)?;
     let target = work.join("python");
@@ -58,14 +62,50 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<PathBuf> {
     ui::heading("Building the package for Python (the first time takes some minutes)");
     let mut variables = build::variables(None, release, &target)?;
     variables.push(("CARGO_TARGET_DIR", target.into()));
-    let wheel = build_wheel(&environment, &made, &variables)?;
+    let wheel = build_wheel(&environment, &made, &platform(), &variables)?;
     let tree = made.join("tree");
     let mut unzip = Command::new("python3");
     run(unzip.args(["-m", "zipfile", "-e"]).args([&wheel, &tree]))?;
     build::ensure_no_paths(&with_ending(&tree, "so")?)?;
-    let to = output.join(wheel.file_name().unwrap_or_default());
-    stage::copy(&wheel, &to, 0o644)?;
-    Ok(to)
+    let sources = build_sources(&environment, &work.join("stage-python-sources"), &variables)?;
+    let mut copies = Vec::new();
+    for file in [wheel, sources] {
+        let to = output.join(file.file_name().unwrap_or_default());
+        stage::copy(&file, &to, 0o644)?;
+        copies.push(to);
+    }
+    Ok(copies)
+}
+
+/// Options of maturin for a wheel that runs with old versions of glibc. Elsewhere the wheel is for
+/// the system that builds it.
+fn platform() -> Vec<String> {
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) {
+        return Vec::new();
+    }
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    ["--zig", "--target", &target, "--compatibility", PLATFORM]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Archives the sources of the package, with those of the crates in the workspace that it needs.
+/// `pip` builds the package from it.
+fn build_sources(
+    environment: &Path,
+    made: &Path,
+    variables: &[(&str, OsString)],
+) -> Result<PathBuf> {
+    stage::empty(made)?;
+    let mut maturin = Command::new(environment.join("bin/maturin"));
+    maturin
+        .args(["sdist", "--manifest-path"])
+        .arg(workspace().join("python/Cargo.toml"))
+        .arg("--out")
+        .arg(made)
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    run(&mut maturin).context("maturin cannot archive the sources")?;
+    with_ending(made, "gz")
 }
 
 /// The only file below a folder whose name has this ending.
@@ -83,11 +123,12 @@ fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     }
 }
 
-/// Builds the wheel into the folder `made` with the maturin of a virtual environment, and with this
-/// environment for cargo. Returns its path.
+/// Builds the wheel into the folder `made` with the maturin of a virtual environment, with these
+/// options of maturin and with this environment for cargo. Returns its path.
 pub fn build_wheel(
     environment: &Path,
     made: &Path,
+    options: &[String],
     variables: &[(&str, OsString)],
 ) -> Result<PathBuf> {
     stage::empty(made)?;
@@ -99,22 +140,43 @@ pub fn build_wheel(
         .arg(environment.join("bin/python"))
         .arg("--out")
         .arg(made)
+        .args(options)
+        .env("PATH", with_programs(environment)?)
         .envs(variables.iter().map(|(name, value)| (name, value)));
     run(&mut maturin).context("maturin cannot make the wheel")?;
     with_ending(made, "whl")
 }
 
-/// A virtual environment with the pinned maturin, made at the first call.
+/// The search path with the programs of a virtual environment first: maturin asks its Python for
+/// zig.
+fn with_programs(environment: &Path) -> Result<OsString> {
+    let outer = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [environment.join("bin")].into_iter();
+    Ok(std::env::join_paths(
+        folders.chain(std::env::split_paths(&outer)),
+    )?)
+}
+
+/// A virtual environment with the pinned maturin and zig, made at the first call.
 fn maturin(work: &Path) -> Result<PathBuf> {
     let pin = PINS.lines().find(|line| line.starts_with("maturin=="));
     let pin = pin.context("no version of maturin is pinned")?;
-    let folder = work.join(pin.replace("==", "-"));
+    let pins: Vec<&OsStr> = match platform().is_empty() {
+        true => vec![pin.as_ref()],
+        false => vec![pin.as_ref(), ZIG.as_ref()],
+    };
+    let folder = work.join(
+        pins.join(OsStr::new("-"))
+            .to_string_lossy()
+            .replace("==", "-"),
+    );
     if !folder.join("bin/maturin").is_file() {
-        ui::step(format!("Installing {pin}"), || {
-            make_venv(&folder, &[pin.as_ref()])
-        })
+        ui::step(
+            format!("Installing {}", pins.join(OsStr::new(" ")).display()),
+            || make_venv(&folder, &pins),
+        )
         .context(
-            "the wheel needs python3 with venv and maturin from PyPI; \
+            "the wheel needs python3 with venv, and maturin and ziglang from PyPI; \
              `--format deb,tarball,source` makes the others",
         )?;
     }

@@ -91,7 +91,7 @@ fn wheel(folder: &Path) -> Result<PathBuf> {
     let python = interpreter(folder);
     let (made, installed) = (folder.join("wheel"), folder.join("installed.whl"));
     let wheel = ui::step("Building the package for Python", || {
-        package::build_wheel(folder, &made, &[])
+        package::build_wheel(folder, &made, &[], &[])
     })?;
     let bytes = std::fs::read(&wheel)?;
     if std::fs::read(&installed).ok().as_ref() != Some(&bytes) {

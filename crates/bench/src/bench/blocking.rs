@@ -56,7 +56,7 @@ fn at(session: &mut Session, conninfo: &str, distance: u32) -> Result<Measured> 
          CREATE TABLE crossing (id bigint PRIMARY KEY, fp fingerprint); \
          CREATE INDEX ON crossing USING neardup (fp); \
          CREATE TRIGGER dedup BEFORE INSERT ON crossing \
-             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'distance={distance}'); \
+             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius={distance}'); \
          CREATE TABLE counter (rows bigint); INSERT INTO counter VALUES (0); \
          CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS \
              $$ BEGIN UPDATE counter SET rows = rows + 1; RETURN NULL; END $$; \

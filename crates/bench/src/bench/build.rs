@@ -37,7 +37,7 @@ const SUBJECTS: [Subject; 5] = [
     },
     Subject {
         what: "neardup on a column",
-        definition: "docs USING neardup (fp bigint_hamming_ops)",
+        definition: "docs USING neardup (fp bigint_hamming_ops) WITH (radius = 3)",
     },
     Subject {
         what: "btree on a column",

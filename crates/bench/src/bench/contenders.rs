@@ -280,7 +280,7 @@ impl Contender {
             Contender::Neardup => {
                 vec![on_docs(
                     "docs_neardup",
-                    "USING neardup (fp bigint_hamming_ops)",
+                    "USING neardup (fp bigint_hamming_ops) WITH (radius = 3)",
                 )]
             }
             Contender::Blocks => (0..4)

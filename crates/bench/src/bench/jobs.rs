@@ -26,7 +26,8 @@ pub struct Subject {
 pub const FINGERPRINTS: Subject = Subject {
     what: "fingerprints of 64 bits within 3 bits",
     table: "docs",
-    index: "CREATE INDEX docs_near ON docs USING neardup (fp bigint_hamming_ops)",
+    index: "CREATE INDEX docs_near ON docs USING neardup (fp bigint_hamming_ops) \
+            WITH (radius = 3)",
     limit: "3",
     load: |session, rows| corpus::load_near(session, "docs", rows),
 };

@@ -34,7 +34,7 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "indexed",
         what: "neardup, nothing kept out",
-        made_by: "CREATE INDEX ON indexed USING neardup (fp)",
+        made_by: "CREATE INDEX ON indexed USING neardup (fp) WITH (radius = 3)",
         clause: "",
         index: None,
         goal: None,
@@ -51,9 +51,9 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "triggered",
         what: "trigger neardup_dedup",
-        made_by: "CREATE INDEX triggered_near ON triggered USING neardup (fp); \
+        made_by: "CREATE INDEX triggered_near ON triggered USING neardup (fp) WITH (radius = 3); \
             CREATE TRIGGER dedup BEFORE INSERT ON triggered \
-            FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp')",
+            FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=6')",
         clause: "",
         index: Some("triggered_near"),
         goal: None,

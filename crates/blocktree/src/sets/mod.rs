@@ -6,8 +6,10 @@
 //! once for each element, under the element itself. Numbers are taken as they are, so that what the
 //! second table finds needs no second look.
 
+mod rarest;
 mod scan;
 
+pub use rarest::{MAX_COMPARED_ELEMENTS, rarest};
 pub use scan::{SetQuery, SetScan};
 
 use crate::key::{Key, SET_KEY_WORDS, mix};

@@ -53,7 +53,14 @@ impl BandIndex {
                 );
             }
         }
-        let meta = build_bands(&mut host, &bands, &mut rows, &mut nulls, Fill::default());
+        let meta = build_bands(
+            &mut host,
+            &bands,
+            0.8,
+            &mut rows,
+            &mut nulls,
+            Fill::default(),
+        );
         let bands = Rc::new(bands);
         BandIndex { store, bands, meta }
     }

@@ -246,10 +246,10 @@ fn a_table_is_read_whole_once_or_twice_for_what_is_far() {
             })
             .collect();
         assert_eq!(found, expected[..20]);
-        // The rings before cost something too.
+        // The rings before cost something too. Leaves can be fuller than a plan expects.
         let tables = f64::from(reads.get()) / plan_of(64).table_leaves;
         assert!(
-            (times..times + 1.0).contains(&tables),
+            (0.75 * times..times + 1.0).contains(&tables),
             "{tables} tables read"
         );
     }

@@ -41,7 +41,14 @@ impl<const N: usize> Index<N> {
                 None => without.push(&mut host, [0; N], tid),
             }
         }
-        let meta = build(&mut host, &layout, &mut with, &mut without, Fill::default());
+        let meta = build(
+            &mut host,
+            &layout,
+            layout.distance(),
+            &mut with,
+            &mut without,
+            Fill::default(),
+        );
         Index {
             store,
             layout: Rc::new(layout),

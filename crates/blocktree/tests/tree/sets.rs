@@ -241,3 +241,30 @@ fn the_largest_bucket_is_that_of_an_element() {
         info.candidates
     );
 }
+
+/// Rows in scope 0 have the common element 1, and every thousandth row also has 7.
+#[test]
+fn the_rarest_element_is_chosen() {
+    fn check<const N: usize>(scope: Option<u64>) {
+        let row = |n: u32| {
+            let rare = n.is_multiple_of(1000).then_some(7);
+            (0, Some(BTreeSet::from_iter([1, 2].into_iter().chain(rare))))
+        };
+        let model: SetModel = (0..5000).map(|n| (tid(n), row(n))).collect();
+        let index = SetIndex::<N>::build(&model, 1 << 22);
+        let rarest = |elements: &[u64]| sets::rarest(&index.tree(), elements, scope).unwrap();
+        assert_eq!(rarest(&[1, 2, 7]), 7);
+        assert_eq!(rarest(&[7, 1]), 7);
+        // No row has it.
+        assert_eq!(rarest(&[1, 2, 5, 7]), 5);
+        assert_eq!(rarest(&[1]), 1);
+        // No more are compared.
+        let beyond: Vec<u64> = (0..sets::MAX_COMPARED_ELEMENTS as u64)
+            .map(|_| 1)
+            .chain([7])
+            .collect();
+        assert_eq!(rarest(&beyond), 1);
+    }
+    check::<1>(None);
+    check::<2>(Some(0));
+}

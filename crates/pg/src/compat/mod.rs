@@ -19,7 +19,7 @@ pub use buffers::{buf_file_read_exact, extend_relation, read_recent_buffer};
 pub use build::{build_workers, offer_parallel_builds};
 pub use catalog::{attribute, creation_xid, file_number, has_new_file, owns_relation};
 pub use old_snapshot::OldSnapshotCheck;
-pub use planner::{estimate_array_length, is_group};
+pub use planner::{estimate_array_length, is_group, set_ascending};
 pub use scan::{
     bitmap_scans_trust_visibility_map, count_index_scan, count_index_search, index_beginscan,
     is_dirty_snapshot, is_mvcc_snapshot,

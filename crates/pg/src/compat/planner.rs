@@ -32,3 +32,13 @@ pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
         false
     }
 }
+
+/// Marks an item of a sort as ascending, which has a field since version 18.
+pub fn set_ascending(item: &mut pg_sys::SortGroupClause) {
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+    {
+        item.reverse_sort = false;
+    }
+    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+    let _ = item;
+}

@@ -61,7 +61,7 @@ pub struct Row {
     pub column: i16,
 }
 
-/// A row in flight, for `neardup_rows_in_flight`.
+/// A row in flight, for `neardup_expert_rows_in_flight`.
 pub struct Listed {
     /// Process id of the backend that writes the row.
     pub process: i32,
@@ -324,7 +324,7 @@ fn attach() -> Table {
     // SAFETY: made by `initialize`. The name lives for ever.
     unsafe {
         let tranche = i32::from((*head).lock.tranche);
-        pg_sys::LWLockRegisterTranche(tranche, c"neardup_rows_in_flight".as_ptr());
+        pg_sys::LWLockRegisterTranche(tranche, c"neardup_expert_rows_in_flight".as_ptr());
     }
     Table { head, slots }
 }

@@ -47,6 +47,15 @@ pub struct CommonFeatureCollector<S> {
     store: S,
 }
 
+/// Sample of documents that were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Number of documents in the sample.
+    pub documents: u64,
+    /// Number of documents that each document of the sample stands for.
+    pub one_of: u64,
+}
+
 impl<S: WordStore> CommonFeatureCollector<S> {
     /// Begins in empty memory, for features of texts with these options. Common is what more than
     /// `share` of the documents have, and two at least; `limit` is the number of words that
@@ -142,6 +151,16 @@ impl<S: WordStore> CommonFeatureCollector<S> {
             from += len;
         }
         words[USED] = to as u64;
+    }
+
+    /// Returns the size of the sample, if not all documents were counted.
+    #[must_use]
+    pub fn sampled(&self) -> Option<Sampled> {
+        let words = self.store.words();
+        (words[HALVINGS] > 0).then(|| Sampled {
+            documents: documents(words).count() as u64,
+            one_of: 1 << words[HALVINGS].min(63),
+        })
     }
 
     /// The stored form of the [`super::FeatureSet`] of the common features. Takes as much memory
@@ -263,6 +282,10 @@ mod tests {
             "{}",
             collector.store[HALVINGS]
         );
+        let sampled = collector.sampled().unwrap();
+        assert_eq!(sampled.one_of, 1 << collector.store[HALVINGS]);
+        let stands_for = sampled.documents * sampled.one_of;
+        assert!((10_000..40_000).contains(&stands_for), "{sampled:?}");
         assert_eq!(finished(&collector), defined(&texts, 0.15));
     }
 
@@ -273,7 +296,7 @@ mod tests {
         let mut texts: Vec<String> = (0..9).map(|n| format!("dear {n}")).collect();
         texts.push(long);
         let collector = collected(&texts, 0.5, 1000);
-        assert_eq!(collector.store[HALVINGS], 0);
+        assert_eq!(collector.sampled(), None);
         assert_eq!(finished(&collector), defined(&texts, 0.5));
     }
 }

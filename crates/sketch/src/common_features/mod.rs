@@ -9,7 +9,7 @@ mod filter;
 mod remainder;
 mod set;
 
-pub use collector::CommonFeatureCollector;
+pub use collector::{CommonFeatureCollector, Sampled};
 pub(crate) use filter::{RareFeatures, RareMinima};
 pub use remainder::REMAINDER_SEPARATOR;
 pub use set::{BadFeatureSet, FeatureSet};

@@ -12,7 +12,6 @@
 //! | `hash_family_cache` | cache of hash families |
 //! | `kernel` | vector code: minima of many features, number of equal positions |
 //! | `text` | signature of a text: [`crate::Sketcher::signature`] |
-//! | `super_shingles` | hashes of groups of positions |
 //!
 //! Signatures are stored, so like fingerprints they never change for equal input.
 
@@ -23,13 +22,11 @@ mod hash_family;
 mod hash_family_cache;
 mod kernel;
 mod linear;
-mod super_shingles;
 mod text;
 
 pub use hash_family::{HashFamily, SeedOutOfRange, SignatureBuilder};
 pub use hash_family_cache::HashFamilyCache;
 pub use linear::LinearFamily;
-pub use super_shingles::super_shingles;
 
 /// The fewest positions of a signature.
 pub const MIN_HASHES: usize = 16;

@@ -16,6 +16,7 @@ use std::ffi::{CStr, CString};
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::by_hand;
 use super::columns::{Columns, Types};
 use super::compared::Compared;
 use super::marks::Marks;
@@ -102,6 +103,8 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
     let trigger = rule::find(table, types, name);
     let arguments = Arguments::of(&trigger);
     let columns = Columns::find(table, types, &arguments);
+    let of_trigger = by_hand::condition(&arguments);
+    let manual = manual.or(of_trigger.as_ref());
     if let Some(manual) = manual {
         manual.check(table);
     }

@@ -1,11 +1,10 @@
-// Sends numbers to the functions of neardup by node-postgres.
+// Sends calls of the functions of neardup by node-postgres.
 //
-// Usage: sent_numbers.mjs DRIVER CONNINFO PACKAGES.
-// The table `cases` has queries with {} in the place of a number, and the number. The result of
-// each is stored there, and NULL for an error.
+// Usage: sent_calls.mjs CONNINFO PACKAGES. The table `cases` has queries with $1 and so on, and the
+// values: text, or numbers as text. The result of each call is stored there, and NULL for an error.
 import { createRequire } from 'node:module';
 
-const [, , , conninfo, packages] = process.argv;
+const [, , conninfo, packages] = process.argv;
 const pg = createRequire(`${packages}/`)('pg');
 const settings = Object.fromEntries(conninfo.split(' ').map((part) => {
     const end = part.indexOf('=');
@@ -22,12 +21,12 @@ const numberOf = (value) => {
     return Number.isInteger(number) && !Number.isSafeInteger(number) ? BigInt(value) : number;
 };
 await client.connect();
-const cases = await client.query('SELECT number, query, value FROM cases ORDER BY number');
-for (const { number, query, value } of cases.rows) {
+const cases = await client.query('SELECT number, query, kinds, sent FROM cases ORDER BY number');
+for (const { number, query, kinds, sent } of cases.rows) {
     let result;
     try {
-        const text = query.replaceAll('{}', '$1');
-        const found = await client.query({ text, values: [numberOf(value)], rowMode: 'array' });
+        const values = sent.map((text, i) => (kinds[i] === 'text' ? text : numberOf(text)));
+        const found = await client.query({ text: query, values, rowMode: 'array' });
         result = found.rows[0][0] ?? 'NULL';
     } catch (error) {
         if (!(error instanceof pg.DatabaseError)) {

@@ -1,18 +1,20 @@
-"""Sends numbers to the functions of neardup by drivers for Python.
+"""Sends calls of the functions of neardup by drivers for Python.
 
-Usage: sent_numbers.py DRIVER CONNINFO. The table `cases` has queries with {} in the place of a
-number, and the number. The result of each is stored there, and NULL for an error.
+Usage: sent_calls.py DRIVER CONNINFO. The table `cases` has queries with $1 and so on, and the
+values: text, or numbers as text. The result of each call is stored there, and NULL for an error.
 """
 
 import asyncio
+import re
 import sys
 
-CASES = "SELECT number, query, value FROM cases ORDER BY number"
+CASES = "SELECT number, query, kinds, sent FROM cases ORDER BY number"
 RESULT = "UPDATE cases SET result = {} WHERE number = {}"
 
 
-def number_of(value):
-    return float(value) if "." in value else int(value)
+def values_of(kinds, sent):
+    return [text if kind == "text" else float(text) if "." in text else int(text)
+            for kind, text in zip(kinds, sent)]
 
 
 def shown(result):
@@ -24,10 +26,11 @@ def with_psycopg(conninfo, binary):
 
     place = "%b" if binary else "%t"
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        for number, query, value in connection.execute(CASES).fetchall():
-            text = query.replace("%", "%%").replace("{}", place)
+        for number, query, kinds, sent in connection.execute(CASES).fetchall():
+            # The parameters of a query are in the order of their numbers.
+            text = re.sub(r"\$[0-9]", place, query.replace("%", "%%"))
             try:
-                result = shown(connection.execute(text, [number_of(value)]).fetchone()[0])
+                result = shown(connection.execute(text, values_of(kinds, sent)).fetchone()[0])
             except psycopg.Error:
                 continue
             connection.execute(RESULT.format("%s", "%s"), [result, number])
@@ -40,10 +43,9 @@ def with_asyncpg(settings):
         connection = await asyncpg.connect(
             host=settings["host"], port=int(settings["port"]), user=settings["user"],
             database=settings["dbname"])
-        for number, query, value in await connection.fetch(CASES):
+        for number, query, kinds, sent in await connection.fetch(CASES):
             try:
-                result = shown(await connection.fetchval(
-                    query.replace("{}", "$1"), number_of(value)))
+                result = shown(await connection.fetchval(query, *values_of(kinds, sent)))
             except (asyncpg.PostgresError, asyncpg.InterfaceError):
                 continue
             await connection.execute(RESULT.format("$1", "$2"), result, number)

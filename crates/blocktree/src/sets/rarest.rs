@@ -1,0 +1,53 @@
+//! Choosing the element by which rows that have all of some elements are looked up.
+
+use super::{ELEMENT_TABLE, WORDS, key};
+use crate::filter;
+use crate::key::EntryKey;
+use crate::leaf::Leaf;
+use crate::page::Result;
+use crate::store::{PrefetchPages, ReadPages};
+use crate::tree::Tree;
+
+/// Elements that are compared at most. Each takes a descent.
+pub const MAX_COMPARED_ELEMENTS: usize = 16;
+
+/// Returns one of the elements, which are not empty: the one with the fewest entries in a scope,
+/// where keys have one, as far as the first leaf of each shows. A row with all elements is among
+/// the rows of this one.
+pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
+    tree: &Tree<'_, S, N>,
+    elements: &[u64],
+    scope: Option<u64>,
+) -> Result<u64> {
+    let mut rarest = (usize::MAX, elements[0]);
+    let mut slots = Vec::new();
+    for &element in elements.iter().take(MAX_COMPARED_ELEMENTS) {
+        let count = entries_on_first_leaf(tree, element, scope, &mut slots)?;
+        rarest = rarest.min((count, element));
+        if count == 0 {
+            break;
+        }
+    }
+    Ok(rarest.1)
+}
+
+/// Entries of an element on the first leaf that may have one; `usize::MAX` if more may follow.
+fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
+    tree: &Tree<'_, S, N>,
+    element: u64,
+    scope: Option<u64>,
+    slots: &mut Vec<u16>,
+) -> Result<usize> {
+    let from = EntryKey::before_key(ELEMENT_TABLE, key(element, scope));
+    let leaf: Leaf<_, N> = tree.find(&from, 0, None, |block| tree.store.read(block))?;
+    slots.clear();
+    filter::leaf_with_prefix(&leaf.keys(), N - WORDS, element, 64, slots);
+    slots.retain(|&slot| {
+        let entry_key = leaf.entry_key(usize::from(slot));
+        entry_key.table == ELEMENT_TABLE && scope.is_none_or(|scope| entry_key.key[0] == scope)
+    });
+    let continues = (leaf.right_sibling())
+        .is_some_and(|(high, _)| high.table == ELEMENT_TABLE && high.key == from.key);
+    tree.store.unlock_keep_pin(leaf.page);
+    Ok(if continues { usize::MAX } else { slots.len() })
+}

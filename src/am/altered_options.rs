@@ -1,0 +1,42 @@
+//! Notice to the user of ALTER INDEX: options of the layout take effect at the next REINDEX.
+use pgrx::pg_sys;
+
+use super::index::{Index, is_readable, words_of};
+use super::keys::with_words;
+use super::layout_change::{Description, next_layout};
+use super::options::BuildOptions;
+use neardup_pg::altered_index;
+use neardup_pg::errors::UserNotice;
+use neardup_pg::rel::{OpenRelation, Rel};
+
+/// Installs the notice. Called once, when the library is loaded.
+pub fn register() {
+    altered_index::install(notice);
+}
+
+/// Reports what a REINDEX changes if the current command has changed options of an index. Raises
+/// an error if the new options allow no layout.
+fn notice(index: Rel) {
+    let options = BuildOptions::of_altered(index);
+    // An index that a failed build has left, or that is damaged, is rebuilt in any case.
+    if options == BuildOptions::of(index) || !is_readable(index) {
+        return;
+    }
+    let table = OpenRelation::any(index.index_form().table, pg_sys::AccessShareLock);
+    let (now, next) = with_words!(words_of(index), N => {
+        let index = Index::<N>::open(index);
+        let next = next_layout(table.rel(), &index, &options, index.rows());
+        (Description::of(&index), next)
+    });
+    if let Some(next) = next {
+        UserNotice {
+            message: format!(
+                "index \"{}\" keeps its layout until it is rebuilt",
+                index.shown()
+            ),
+            detail: format!("It has {now}. A REINDEX makes {next}."),
+            hint: format!("REINDEX INDEX CONCURRENTLY {};", index.shown_qualified()),
+        }
+        .report();
+    }
+}

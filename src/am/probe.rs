@@ -1,0 +1,58 @@
+//! Searches for the planner's estimates ([`crate::planner::index_probe`]).
+use neardup_blocktree::metric::Metric;
+use pgrx::pg_sys::{self, Oid};
+
+use super::cost::search_cost;
+use super::dirty_scan::ball_type;
+use super::index::{Index, words_of};
+use super::keys::with_words;
+use super::metric::ValueMetric;
+use super::minhash::with_signature;
+use super::scan;
+use super::strategies::WITHIN;
+use crate::planner::index_probe;
+use neardup_pg::rel::OpenRelation;
+use neardup_pg::scan_key::OwnScanKeys;
+use neardup_pg::value::Value;
+
+/// Most that a search may cost, in `cpu_operator_cost`: some hundred microseconds in memory.
+const MAX_COST: f64 = 5_000.0;
+
+/// Offers the search to the planner.
+pub fn register() {
+    index_probe::install(finds);
+}
+
+/// Returns whether an index has a row within a distance of a value: bits, or the share of positions
+/// of signatures. `None` if the search costs too much, or if the index cannot tell.
+fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
+    if distance < 0.0 {
+        return Some(false);
+    }
+    let opened = OpenRelation::index(index, pg_sys::NoLock);
+    let index = opened.rel();
+    let (metric, radius) = with_words!(words_of(index), N => {
+        let index = Index::<N>::open(index);
+        let radius = match &index.metric {
+            Metric::Hamming { .. } => distance as u32,
+            Metric::Jaccard(bands) => {
+                let hashes = bands.hashes();
+                // Statistics may have kept a part of the value.
+                if with_signature(center, |center| center.values.len()) != hashes {
+                    return None;
+                }
+                let mismatches = (distance * hashes as f64 + 1e-6) as usize;
+                (mismatches <= bands.guaranteed()).then_some(mismatches as u32)?
+            }
+            Metric::Overlap => return None,
+        };
+        (index.metric.clone(), radius)
+    });
+    if search_cost(index, radius) > MAX_COST {
+        return None;
+    }
+    let ball = metric.ball(center, radius, ball_type(index));
+    let mut keys = OwnScanKeys::new(index);
+    keys.push(1, WITHIN, ball.get());
+    Some(scan::finds_any(&keys))
+}

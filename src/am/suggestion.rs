@@ -1,0 +1,26 @@
+//! Index keys that hints suggest for columns of types that have no near-duplicates.
+use pgrx::pg_sys;
+
+use neardup_pg::catalog::{array_element, base_type, is_text};
+
+/// Key of a neardup index that finds near-duplicates by an expression of some type: the expression
+/// with an operator class, or a fingerprint of it. Returns `None` for a type that has neither.
+pub fn key_for(expression: &str, column_type: pg_sys::Oid) -> Option<String> {
+    let base = base_type(column_type);
+    let element = array_element(base);
+    let is_text_array = element != pg_sys::InvalidOid && is_text(element);
+    let has_texts = is_text(base) || is_text_array;
+    if has_texts || matches!(base, pg_sys::BPCHAROID | pg_sys::TSVECTOROID) {
+        return Some(format!("minhash64({expression})"));
+    }
+    let cast = match (base, element) {
+        (pg_sys::INT8OID, _) => return Some(format!("{expression} bigint_hamming_ops")),
+        (pg_sys::BITOID | pg_sys::VARBITOID | pg_sys::BYTEAOID | pg_sys::NUMERICOID, _) => {
+            "fingerprint"
+        }
+        (pg_sys::UUIDOID, _) => "fingerprint128",
+        (_, pg_sys::INT2OID | pg_sys::INT4OID) => "bigint[]",
+        _ => return None,
+    };
+    Some(format!("({expression}::{cast})"))
+}

@@ -1,0 +1,54 @@
+//! The widest bound whose pairs a report counts, instead of estimating their number.
+use neardup_blocktree::pairs::PairPlan;
+use neardup_report::data::Bar;
+use pgrx::pg_sys;
+
+use super::levels::distance;
+use super::subject::Subject;
+use crate::am::index::{Index, words_of};
+use crate::am::keys::with_words;
+use crate::dedup::bound::Bound;
+use crate::types::signature::similarity;
+use neardup_pg::locked_index::LockedIndex;
+
+/// Longest time of counting, in nanoseconds.
+const MAX_COUNTING: f64 = 1e9;
+/// Nanoseconds of each pair of fingerprints, and of each pair of signatures, which are read.
+const PER_PAIR: f64 = 200.0;
+const PER_SIGNATURE_PAIR: f64 = 5000.0;
+/// Nanoseconds of each row in each band.
+const PER_BAND_ENTRY: f64 = 200.0;
+
+/// Returns the widest bound whose pairs are counted in about a second. `None` if there is none.
+/// `bars` has estimates of their numbers.
+pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<Bound> {
+    let relations = LockedIndex::reopen(index);
+    with_words!(words_of(relations.index()), N => {
+        let index = Index::<N>::open(relations.index());
+        match subject.bound {
+            Bound::Radius(_) => (0..bars.len() as u32).rev().map(Bound::Radius).find(|&bound| {
+                let plan = PairPlan::new(&index.block_layout, distance(bound) as u32, index.rows());
+                plan.cost + PER_PAIR * pairs_within(bars, bound) < MAX_COUNTING
+            }),
+            Bound::Similarity(_) => [subject.bound].into_iter().find(|&bound| {
+                let Some(bands) = index.metric.bands() else {
+                    return false;
+                };
+                // Other searches compare each two rows.
+                let guaranteed = 1.0 - similarity(bands.guaranteed(), bands.hashes());
+                let entries = index.rows() * index.block_layout.tables().len() as f64;
+                distance(bound) <= guaranteed + 1e-9
+                    && PER_BAND_ENTRY * entries + PER_SIGNATURE_PAIR * pairs_within(bars, bound)
+                        < MAX_COUNTING
+            }),
+        }
+    })
+}
+
+/// Most pairs within a bound, by the estimates.
+fn pairs_within(bars: &[Bar], bound: Bound) -> f64 {
+    (bars.iter())
+        .filter(|bar| bar.distance <= distance(bound) + 1e-9)
+        .map(|bar| (bar.pairs + bar.margin) as f64)
+        .sum()
+}

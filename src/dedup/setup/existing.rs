@@ -1,0 +1,148 @@
+//! Existing objects under the names that the statements use.
+//!
+//! Statements may be run again, so objects that earlier statements made are accepted. An error
+//! keeps the statements from using, replacing or dropping any other object.
+use core::ffi::CStr;
+use std::ffi::CString;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::Goal;
+use super::subject::Subject;
+use crate::dedup::trigger::trigger_arguments::{Action, Arguments};
+use neardup_pg::catalog::{self, Named};
+use neardup_pg::errors::UserError;
+use neardup_pg::rel::{OpenRelation, Rel, Trigger};
+
+/// Raises an error if a name is in use by another object. Returns the names of indexes that an
+/// unfinished CREATE INDEX CONCURRENTLY left invalid.
+pub fn check(subject: &Subject) -> Vec<CString> {
+    let (table, names) = (subject.table, &subject.names);
+    let mut invalid = Vec::new();
+    let mut check_index = |name: &CStr, fits: &dyn Fn(Rel) -> bool| {
+        if is_invalid_index(table, name, fits) {
+            invalid.push(name.to_owned());
+        }
+    };
+    if subject.goal == Goal::Search {
+        check_index(&names.search_index, &|index| {
+            index.is_neardup_index()
+                && !index.is_partial()
+                && index.index_form().columns == [0]
+                && index.columns_of_last_expression() == [subject.text_column]
+        });
+        return invalid;
+    }
+    for trigger in table.triggers() {
+        check_trigger(subject, &trigger);
+    }
+    let fingerprint = check_column(table, &names.fingerprint, |column_type| {
+        subject.types.name(column_type).as_deref() == Some(c"fingerprint")
+    });
+    check_index(&names.fingerprint_index, &|index| {
+        index.is_neardup_index()
+            && index.is_partial() == (subject.goal == Goal::Mark)
+            && Some(index.index_form().columns) == fingerprint.map(|column| vec![column])
+    });
+    if let Some(key) = subject.key_column {
+        let key_type = catalog::base_type(table.attribute(key).atttypid);
+        let mark = check_column(table, &names.mark, |column_type| {
+            catalog::base_type(column_type) == key_type
+        });
+        check_index(&names.mark_index, &|index| {
+            !index.is_partial()
+                && Some(index.index_form().columns) == mark.map(|column| vec![column])
+        });
+    }
+    invalid
+}
+
+/// Returns whether an index of this name is invalid.
+fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool {
+    let Some(oid) = catalog::find(table.schema(), name, Named::Relation) else {
+        return false;
+    };
+    if catalog::relation_kind(oid) == pg_sys::RELKIND_INDEX {
+        let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
+        let form = index.rel().index_form();
+        if form.table == table.oid() && fits(index.rel()) {
+            return !form.is_valid;
+        }
+    }
+    refuse(
+        PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
+        &format!("relation \"{}\" exists already", name.to_string_lossy()),
+        "The statements make an index of this name, and the relation is not that index.",
+    )
+}
+
+/// Returns the number of a column, if there is one of this name.
+fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> Option<i16> {
+    let column = table.column_number(name)?;
+    if table.is_generated(column) || !fits(table.attribute(column).atttypid) {
+        refuse(
+            PgSqlErrorCode::ERRCODE_DUPLICATE_COLUMN,
+            &format!(
+                "column \"{}\" of table \"{}\" exists already",
+                name.to_string_lossy(),
+                table.shown()
+            ),
+            "The statements add a column of this name, and it has another type or is generated.",
+        );
+    }
+    Some(column)
+}
+
+/// Raises an error for a trigger that is not from these statements and has a name of theirs.
+fn check_trigger(subject: &Subject, trigger: &Trigger) {
+    let names = &subject.names;
+    if trigger.name != names.trigger && trigger.name != names.marks_trigger {
+        return;
+    }
+    let schema = subject.types.schema();
+    let is_ours =
+        catalog::find(schema, c"neardup_dedup", Named::Function(&[])) == Some(trigger.function);
+    let arguments = Arguments::read(trigger).ok().filter(|arguments| {
+        is_ours
+            && arguments.fingerprint == names.fingerprint
+            && arguments.text.as_ref() == Some(&subject.text)
+    });
+    let name = trigger.name.to_string_lossy();
+    let Some(arguments) = arguments else {
+        refuse(
+            PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
+            &format!(
+                "trigger \"{name}\" of table \"{}\" exists already",
+                subject.table.shown()
+            ),
+            "The statements make a trigger of this name, and the trigger has other arguments.",
+        );
+    };
+    let goal = match arguments.action {
+        Action::Skip => Goal::Skip,
+        Action::Error => Goal::Error,
+        Action::Mark(mark) if mark == names.mark => Goal::Mark,
+        _ => Goal::Search,
+    };
+    // One of these two replaces the other. Marks have a column and indexes of their own.
+    let is_mark = |goal: Goal| goal == Goal::Mark;
+    if goal == Goal::Search || is_mark(goal) != is_mark(subject.goal) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "trigger \"{name}\" of table \"{}\" has another action",
+                subject.table.shown()
+            ),
+        )
+        .detail("Marks take other triggers, columns and indexes than the actions skip and error.")
+        .hint("First run the statements that neardup_setup returns to remove that action.")
+        .raise();
+    }
+}
+
+fn refuse(code: PgSqlErrorCode, message: &str, detail: &str) -> ! {
+    UserError::new(code, message)
+        .detail(detail)
+        .hint("Rename it, or write the statements yourself.")
+        .raise()
+}

@@ -1,0 +1,88 @@
+//! `neardup_setup`: statements that add a search or a rule to a table in use, and statements that
+//! remove it again. The function only reads catalogs.
+mod existing;
+mod statements;
+mod subject;
+mod templates;
+
+use pgrx::pg_sys::{self, Datum};
+
+use super::bound::Bound;
+use neardup_pg::errors::{UserError, shown};
+use neardup_pg::fmgr::{Call, export};
+use neardup_pg::rel::OpenRelation;
+use neardup_pg::varlena;
+use statements::steps;
+use subject::Subject;
+
+export! {
+    guarded "neardup_setup" => setup;
+}
+
+/// What the statements make of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// An index for searches.
+    Search,
+    /// A trigger that leaves near-duplicates out.
+    Skip,
+    /// A trigger that raises an error.
+    Error,
+    /// Triggers that mark near-duplicates.
+    Mark,
+}
+
+impl Goal {
+    fn parse(name: &[u8]) -> Self {
+        match name {
+            b"search" => Goal::Search,
+            b"skip" => Goal::Skip,
+            b"error" => Goal::Error,
+            b"mark" => Goal::Mark,
+            _ => UserError::invalid_parameter(format!(
+                "unknown value for action: \"{}\"",
+                shown(name)
+            ))
+            .detail("Known are: search, skip, error, mark.")
+            .hint("For action=log, write the trigger yourself: see neardup_dedup.")
+            .raise(),
+        }
+    }
+}
+
+// Arguments of the call.
+const RELATION: usize = 0;
+const TEXT_COLUMN: usize = 1;
+const ACTION: usize = 2;
+const SIMILARITY: usize = 3;
+
+/// `neardup_setup(relation, text_column, action, similarity)`.
+fn setup(call: &mut Call) -> Datum {
+    call.return_collected(|call, give| {
+        for (n, name) in ["relation", "text_column", "action", "similarity"]
+            .into_iter()
+            .enumerate()
+        {
+            if call.is_null(n) {
+                UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+            }
+        }
+        let text_column = call.name(TEXT_COLUMN).unwrap_or_default();
+        let goal = Goal::parse(call.bytes(ACTION));
+        let similarity = call.float8(SIMILARITY);
+        Bound::from_similarity(similarity);
+        let (relation, function) = (call.oid(RELATION), call.function_oid());
+        subject::check_kind(relation);
+        let table = OpenRelation::any(relation, pg_sys::AccessShareLock);
+        let subject = Subject::new(table.rel(), function, &text_column, goal, similarity);
+        let invalid_indexes = existing::check(&subject);
+        for step in steps(&subject, &invalid_indexes) {
+            give(&[
+                Some(Datum::from(step.number)),
+                Some(varlena::build(&[step.part.as_bytes()])),
+                Some(varlena::build(&[&step.statement])),
+                Some(varlena::build(&[&step.note])),
+            ]);
+        }
+    })
+}

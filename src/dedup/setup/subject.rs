@@ -1,0 +1,213 @@
+//! The table, the columns and the names that the statements are about.
+use core::ffi::CStr;
+use std::ffi::CString;
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::Goal;
+use crate::dedup::trigger::columns::Types;
+use crate::dedup::trigger::compute::is_text;
+use crate::dedup::trigger::names;
+use neardup_pg::catalog;
+use neardup_pg::errors::UserError;
+use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::rel::Rel;
+use neardup_pg::unique_keys::primary_key_column;
+
+/// Table and column of texts, with the objects that the statements make.
+pub struct Subject<'a> {
+    pub table: Rel<'a>,
+    pub text: CString,
+    pub text_column: i16,
+    /// Column that names rows in marks, if rows are marked.
+    pub key_column: Option<i16>,
+    pub goal: Goal,
+    pub similarity: f64,
+    /// Types of the extension, with its schema.
+    pub types: Types,
+    pub names: Names,
+    /// Type of the column with marks, in SQL. Empty unless rows are marked.
+    pub key_type: Vec<u8>,
+}
+
+/// Names of the objects that the statements make.
+pub struct Names {
+    pub search_index: CString,
+    pub fingerprint: CString,
+    pub fingerprint_index: CString,
+    pub mark: CString,
+    pub mark_index: CString,
+    pub trigger: CString,
+    /// The trigger that renews marks.
+    pub marks_trigger: CString,
+}
+
+impl Names {
+    /// They depend on the names of the table and the column only: the statements that remove
+    /// objects name what the statements that add them have made.
+    fn new(table: &CStr, text: &CStr) -> Self {
+        let in_table = |label| catalog::derived_name(text, None, label);
+        let in_schema = |label| catalog::derived_name(table, Some(text), label);
+        Names {
+            search_index: in_schema(c"neardup"),
+            fingerprint: in_table(c"neardup_fp"),
+            fingerprint_index: in_schema(c"neardup_fp"),
+            mark: in_table(c"neardup_of"),
+            mark_index: in_schema(c"neardup_of"),
+            trigger: in_table(c"neardup"),
+            marks_trigger: in_table(c"neardup_marks"),
+        }
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Raises an error if the table or the column cannot have what the goal needs.
+    /// `function` is the extension's function being called.
+    pub fn new(
+        table: Rel<'a>,
+        function: pg_sys::Oid,
+        text: &CStr,
+        goal: Goal,
+        similarity: f64,
+    ) -> Self {
+        let text_column = text_column(table, text);
+        if goal != Goal::Search {
+            check_columns_may_be_added(table);
+        }
+        let key_column = (goal == Goal::Mark).then(|| key(table));
+        Subject {
+            table,
+            text: text.to_owned(),
+            text_column,
+            key_column,
+            goal,
+            similarity,
+            types: Types::beside(function),
+            names: Names::new(&table.name(), text),
+            key_type: key_column.map_or_else(Vec::new, |key| {
+                let key = table.attribute(key);
+                // A domain may refuse NULL, which the mark of an original is.
+                catalog::qualified_type(catalog::base_type(key.atttypid), key.atttypmod)
+            }),
+        }
+    }
+}
+
+/// Raises an error for a relation that is not an ordinary table.
+pub fn check_kind(relation: pg_sys::Oid) {
+    let kind = catalog::relation_kind(relation);
+    let name = catalog::relation_name(relation);
+    let what = match kind {
+        pg_sys::RELKIND_RELATION => return,
+        0 => UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            format!("relation with OID {name} does not exist"),
+        )
+        .detail("The argument relation names it.")
+        .hint("Pass the name of a table.")
+        .raise(),
+        pg_sys::RELKIND_PARTITIONED_TABLE => UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!("table \"{name}\" is partitioned"),
+        )
+        .detail("CREATE INDEX CONCURRENTLY works on its partitions only.")
+        .hint("For searches, call neardup_setup with each partition.")
+        .raise(),
+        pg_sys::RELKIND_VIEW => "a view",
+        pg_sys::RELKIND_MATVIEW => "a materialized view",
+        pg_sys::RELKIND_FOREIGN_TABLE => "a foreign table",
+        _ => "another kind of relation",
+    };
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("\"{name}\" is not a table"),
+    )
+    .detail(format!("It is {what}."))
+    .hint("Pass the name of the table that stores the texts.")
+    .raise()
+}
+
+/// The number of the column of texts.
+fn text_column(table: Rel, name: &CStr) -> i16 {
+    let Some(column) = table.column_number(name) else {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!(
+                "column \"{}\" of table \"{}\" does not exist",
+                name.to_string_lossy(),
+                table.shown()
+            ),
+        )
+        .detail("The argument text_column names it, in the letters in which it is stored.")
+        .hint(text_columns(table))
+        .raise()
+    };
+    let column_type = table.attribute(column).atttypid;
+    if !is_text(column_type) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            format!(
+                "column \"{}\" of table \"{}\" is not a text",
+                name.to_string_lossy(),
+                table.shown()
+            ),
+        )
+        .detail(format!(
+            "It is of type {}, and not text, varchar, char, citext or a domain over one of them.",
+            catalog::type_name(column_type)
+        ))
+        .hint(text_columns(table))
+        .raise();
+    }
+    column
+}
+
+/// Hint that lists the columns of texts.
+fn text_columns(table: Rel) -> String {
+    const MAX_LISTED: usize = 20;
+    let listed: Vec<String> = (table.attributes())
+        .filter(|column| is_text(column.atttypid))
+        .map(|column| names::shown(&catalog::name_of(&column.attname)))
+        .collect();
+    match listed.len() {
+        0 => "The table has no column of texts.".to_owned(),
+        count => format!(
+            "Name a column of texts: {}{}.",
+            listed[..count.min(MAX_LISTED)].join(", "),
+            if count > MAX_LISTED { ", ..." } else { "" }
+        ),
+    }
+}
+
+/// Raises an error for a table that gets no columns or triggers of its own.
+fn check_columns_may_be_added(table: Rel) {
+    local_rows::require(table.oid(), Reader::Trigger);
+    if table.is_partition() {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!("table \"{}\" is a partition", table.shown()),
+        )
+        .detail("A partition has the columns of its partitioned table.")
+        .hint("For searches, call neardup_setup with action => 'search'.")
+        .raise();
+    }
+}
+
+/// The column that names rows in marks.
+fn key(table: Rel) -> i16 {
+    primary_key_column(table).unwrap_or_else(|| {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!(
+                "table \"{}\" has no primary key of one column",
+                table.shown()
+            ),
+        )
+        .detail("A mark is the primary key of the row that a row repeats.")
+        .hint(
+            "Add one, or write the triggers yourself with 'key=...' for a column that identifies \
+             rows.",
+        )
+        .raise()
+    })
+}

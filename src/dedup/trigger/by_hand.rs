@@ -1,0 +1,124 @@
+//! Rows whose marks are set by hand, by the trigger's condition: `manual=<condition>`.
+//!
+//! A row that meets the condition has the mark that statements give it, and without a mark it is an
+//! original, whatever it is near. The row that such a mark names stays an original as well. All
+//! other marks are the trigger's, as with `manual=false`. `neardup_remark` follows the same rules.
+use std::ffi::CString;
+
+use super::columns::Columns;
+use super::marks::Marks;
+use super::trigger_arguments::{Arguments, Manual};
+use super::{Incoming, MarkDecision, action};
+use neardup_pg::caller_sql::Condition;
+use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::Rel;
+use neardup_pg::value::{OwnedValue, Value};
+
+/// The condition of a trigger's arguments, if they have one.
+pub fn condition(arguments: &Arguments) -> Option<Condition> {
+    match &arguments.manual {
+        Manual::Where(text) => Some(Condition::parse("manual", text.to_bytes())),
+        Manual::All | Manual::None => None,
+    }
+}
+
+/// Condition on rows of one table.
+pub struct ByHand {
+    condition: Condition,
+    statement: CString,
+    fingerprint: i16,
+    /// The generated columns but for the fingerprint, which the trigger computes anyway.
+    generated: GeneratedColumns,
+    fingerprint_is_generated: bool,
+}
+
+impl ByHand {
+    /// Prepares the condition of a trigger of a table.
+    pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Option<Self> {
+        let condition = condition(arguments)?;
+        let fingerprint = columns.fingerprint;
+        let generated: Vec<i16> = (1..=table.column_count())
+            .filter(|&column| column != fingerprint && table.is_generated(column))
+            .collect();
+        Some(ByHand {
+            statement: condition.statement_for_row(table),
+            condition,
+            fingerprint,
+            generated: GeneratedColumns::new(table, &generated),
+            fingerprint_is_generated: table.is_generated(fingerprint),
+        })
+    }
+
+    /// Returns whether a row with this fingerprint meets the condition.
+    pub fn holds(&self, table: Rel, row: &NewRow, fingerprint: Option<Value>) -> bool {
+        let complete = self.generated.complete(table, row);
+        let row = complete.as_ref().unwrap_or(row);
+        let with_fingerprint =
+            (self.fingerprint_is_generated).then(|| row.with(&[self.fingerprint], &[fingerprint]));
+        let row = with_fingerprint.as_ref().unwrap_or(row);
+        self.condition.holds(&self.statement, row.as_record())
+    }
+
+    /// Returns whether the mark of a row that meets the condition names a key.
+    fn names(&self, table: Rel, marks: &Marks, key: Value) -> bool {
+        let holds = |row: Value| self.condition.holds(&self.statement, row);
+        marks.any_dependent(table, key, holds)
+    }
+
+    /// Decides about the mark of a row, whose fingerprint and scope stay or not. `None`: nothing
+    /// about the row is set by hand.
+    pub fn decide(
+        &self,
+        marks: &Marks,
+        key: i16,
+        incoming: &mut Incoming,
+        stays: bool,
+    ) -> Option<MarkDecision> {
+        if incoming.by_hand {
+            return Some(obey(marks, key, incoming, stays));
+        }
+        let (table, old) = (incoming.table, incoming.old?);
+        if stays && !incoming.released {
+            return None;
+        }
+        let own = old.get(key).filter(|_| old.get(marks.mark).is_none())?;
+        self.names(table, marks, own).then(|| {
+            incoming.row.clear(Some(marks.mark));
+            MarkDecision::Publish
+        })
+    }
+}
+
+/// Gives a row that meets the condition the mark that the statement sets.
+fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
+    let table = incoming.table;
+    let own = incoming.completed().get(key).map(Value::to_owned);
+    let own = own.as_ref().map(OwnedValue::get);
+    let visible = |value: Value| action::may_know(marks, table, key, value);
+    let before = incoming.old.and_then(|old| old.get(marks.mark));
+    if incoming.recheck {
+        // The original of this mark has changed, has become marked itself, or is gone.
+        return match before.map(|before| marks.follow(table, before, own)) {
+            Some(Ok(original)) => {
+                incoming.row.set(marks.mark, Some(original.get()));
+                MarkDecision::Write
+            }
+            _ => MarkDecision::Compare { again: true },
+        };
+    }
+    match (incoming.old, incoming.row.get(marks.mark)) {
+        (Some(old), _) => {
+            if marks.settle(table, old, &mut incoming.row, own, visible) {
+                return MarkDecision::Compare { again: true };
+            }
+        }
+        (None, Some(now)) => marks.set(table, &mut incoming.row, now, own, visible),
+        (None, None) => {}
+    }
+    let was_original = incoming.old.is_some() && before.is_none();
+    match incoming.row.get(marks.mark) {
+        None if !(stays && was_original) => MarkDecision::Publish,
+        _ => MarkDecision::Write,
+    }
+}

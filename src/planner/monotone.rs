@@ -1,0 +1,342 @@
+//! Monotone functions of an estimate, such as `1 - s`, `100 * s` or `round(s::numeric, 2)`, and the
+//! bound of the estimate that a bound of the function stands for.
+//!
+//! The bound is exact, whatever the function rounds. Steps on float8 are inverted by
+//! `_neardup_inverse`, which also takes bounds that are not known yet. For others the server itself
+//! compares: the bound is the last estimate for which it answers yes, found by bisection.
+use pgrx::pg_sys::{self, Oid};
+
+use super::catalog::Catalog;
+use super::comparison::Comparison;
+use super::radius::as_float8;
+use crate::types::inverse::{FloatStep, bisect};
+use neardup_pg::catalog::operator;
+use neardup_pg::expr::{Expr, Form};
+use neardup_pg::planner::Planner;
+use neardup_pg::value::Value;
+
+/// Most steps that are looked at.
+const MAX_STEPS: usize = 4;
+/// Largest constant of a step, and largest divisor. No step on an estimate leaves the range of
+/// int4 or float4, where the server would raise an error.
+const MAX_CONSTANT: f64 = 10_000.0;
+/// Below every estimate that is not 0. Arithmetic on numbers next to 0 raises an error, which the
+/// query would not raise.
+const SMALLEST: f64 = 1e-9;
+
+/// One step: an operator with a constant, a cast, or a rounding.
+struct Step<'a> {
+    function: Applied,
+    /// Arguments, with the value that the step is applied to at `position`.
+    arguments: Vec<Expr<'a>>,
+    position: usize,
+    /// The step as arithmetic on float8, and its constant.
+    float: Option<(FloatStep, f64)>,
+}
+
+enum Applied {
+    Operator(Oid),
+    Function(Oid),
+    /// COALESCE with a constant.
+    Coalesce,
+}
+
+/// A monotone function, as steps from the innermost to the outermost.
+pub struct Monotone<'a> {
+    steps: Vec<Step<'a>>,
+}
+
+/// The estimates that a bound of a monotone function admits.
+pub enum Admitted<'a> {
+    AtMost(Expr<'a>),
+    AtLeast(Expr<'a>),
+}
+
+impl<'a> Monotone<'a> {
+    /// Reads a function of an expression that `leaf` recognizes; `None` if there is none, or if the
+    /// function may not be monotone.
+    pub fn read<T>(
+        mut expression: Expr<'a>,
+        leaf: impl Fn(Expr<'a>) -> Option<T>,
+    ) -> Option<(T, Self)> {
+        let mut steps = Vec::new();
+        loop {
+            expression = expression.strip_relabel();
+            if let Some(found) = leaf(expression) {
+                steps.reverse();
+                let function = Monotone { steps };
+                return function.fits_integers().then_some((found, function));
+            }
+            if steps.len() == MAX_STEPS {
+                return None;
+            }
+            let step = Step::read(expression)?;
+            expression = step.arguments[step.position];
+            steps.push(step);
+        }
+    }
+
+    /// Returns whether no cast to an integer can be out of range.
+    fn fits_integers(&self) -> bool {
+        let is_cast =
+            |step: &Step| matches!(step.function, Applied::Function(oid) if to_integer(oid));
+        let cast = self.steps.iter().position(is_cast);
+        let is_arithmetic = |step: &&Step| matches!(step.function, Applied::Operator(_));
+        // MAX_CONSTANT twice.
+        cast.is_none_or(|cast| self.steps[..cast].iter().filter(is_arithmetic).count() <= 2)
+    }
+
+    /// Returns whether it is the expression itself.
+    pub fn is_identity(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Returns whether the function grows with the estimate; `None` if its two ends are equal.
+    pub fn grows(&self, planner: Planner<'a>) -> Option<bool> {
+        let at = |estimate| {
+            let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
+            number(planner.simplified(value))
+        };
+        let (first, last) = (at(0.0)?, at(1.0)?);
+        (first != last).then_some(first < last)
+    }
+
+    /// True if a COALESCE stands for a NULL estimate.
+    pub fn replaces_null(&self) -> bool {
+        (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
+    }
+
+    /// Returns whether `holds` is true for no value that a COALESCE gives a NULL estimate. `holds`
+    /// gets the function's value.
+    pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
+        let after = (1..).zip(&self.steps);
+        let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
+        replaced.all(|(next, step)| {
+            let value = self.applied(planner, next, step.arguments[1]);
+            match planner.simplified(holds(value)).form() {
+                Form::Constant(answer) => !answer.is_some_and(Value::as_bool),
+                _ => false,
+            }
+        })
+    }
+
+    /// The estimates for which `function comparison bound`; `None` if that cannot be told.
+    /// `holds(value, bound)` is the comparison as the server makes it.
+    pub fn solved(
+        &self,
+        catalog: &Catalog,
+        planner: Planner<'a>,
+        comparison: Comparison,
+        bound: Expr<'a>,
+        holds: impl Fn(Expr<'a>) -> Expr<'a>,
+    ) -> Option<Admitted<'a>> {
+        self.inverted(catalog, planner, comparison, bound)
+            .or_else(|| bound.is_constant().then(|| self.searched(planner, holds))?)
+    }
+
+    /// Inverts the steps one by one, if all are arithmetic on float8.
+    fn inverted(
+        &self,
+        catalog: &Catalog,
+        planner: Planner<'a>,
+        mut comparison: Comparison,
+        bound: Expr<'a>,
+    ) -> Option<Admitted<'a>> {
+        let mut bound = as_float8(planner, bound)?;
+        for step in self.steps.iter().rev() {
+            if matches!(step.function, Applied::Coalesce) {
+                continue;
+            }
+            let (float, number) = step.float?;
+            let code = [
+                Comparison::Less,
+                Comparison::LessOrEqual,
+                Comparison::GreaterOrEqual,
+                Comparison::Greater,
+            ]
+            .into_iter()
+            .position(|known| known == comparison)?;
+            let (step, code) = (planner.int4(float as i32), planner.int4(code as i32));
+            let constant = planner.constant(Value::float8(number));
+            let call = planner.call(catalog.inverse, &[step, constant, code, bound]);
+            bound = if bound.is_constant() {
+                planner.simplified(call)
+            } else {
+                call
+            };
+            let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+            comparison = match upper == float.grows(number) {
+                true => Comparison::LessOrEqual,
+                false => Comparison::GreaterOrEqual,
+            };
+        }
+        match comparison {
+            Comparison::LessOrEqual => Some(Admitted::AtMost(bound)),
+            Comparison::GreaterOrEqual => Some(Admitted::AtLeast(bound)),
+            _ => None,
+        }
+    }
+
+    /// Asks the server for the estimates from 0 to 1 that are admitted.
+    fn searched(
+        &self,
+        planner: Planner<'a>,
+        holds: impl Fn(Expr<'a>) -> Expr<'a>,
+    ) -> Option<Admitted<'a>> {
+        let admits = |estimate: f64| {
+            let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
+            match planner.simplified(holds(value)).form() {
+                Form::Constant(Some(answer)) => Some(answer.as_bool()),
+                _ => None,
+            }
+        };
+        let constant = |bound| planner.constant(Value::float8(bound));
+        let least = admits(0.0)?;
+        Some(match (least, admits(SMALLEST)?, admits(1.0)?) {
+            (true, true, true) => Admitted::AtLeast(constant(f64::NEG_INFINITY)),
+            (false, false, false) => Admitted::AtLeast(constant(f64::INFINITY)),
+            (true, false, _) => Admitted::AtMost(constant(0.0)),
+            (false, true, _) => Admitted::AtLeast(constant(SMALLEST)),
+            _ => {
+                let (last, next) = bisect([SMALLEST, 1.0], |at| admits(at) == Some(least));
+                match least {
+                    true => Admitted::AtMost(constant(last)),
+                    false => Admitted::AtLeast(constant(next)),
+                }
+            }
+        })
+    }
+
+    /// The steps from `first` on, applied to a value.
+    fn applied(&self, planner: Planner<'a>, first: usize, value: Expr<'a>) -> Expr<'a> {
+        self.steps[first..].iter().fold(value, |value, step| {
+            let mut arguments = step.arguments.clone();
+            arguments[step.position] = value;
+            match step.function {
+                Applied::Operator(operator) if arguments.len() == 1 => {
+                    planner.prefix_operator(operator, value)
+                }
+                Applied::Operator(operator) => {
+                    planner.operator(operator, arguments[0], arguments[1])
+                }
+                Applied::Function(function) => planner.call(function, &arguments),
+                // Of a value that is not NULL.
+                Applied::Coalesce => value,
+            }
+        })
+    }
+}
+
+impl<'a> Step<'a> {
+    /// Reads the outermost step of an expression.
+    fn read(expression: Expr<'a>) -> Option<Self> {
+        match expression.form() {
+            Form::Coalesce(list) => {
+                let arguments: Vec<Expr> = list.iter().collect();
+                let of_null = arguments.get(1)?.value();
+                (arguments.len() == 2 && of_null.is_some()).then_some(Step {
+                    function: Applied::Coalesce,
+                    arguments,
+                    position: 0,
+                    float: None,
+                })
+            }
+            Form::Operator(oid, list) => {
+                Self::of_operator(oid, list.iter().collect(), operator(oid)?.oprcode.to_u32())
+            }
+            Form::Call(oid, list) => {
+                let arguments: Vec<Expr> = list.iter().collect();
+                let (_, others) = arguments.split_first()?;
+                let is_known = ROUNDINGS.contains(&oid.to_u32()) || to_integer(oid);
+                (is_known && others.iter().all(|it| it.value().is_some())).then_some(Step {
+                    function: Applied::Function(oid),
+                    float: None,
+                    arguments,
+                    position: 0,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn of_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
+        use pg_sys as pg;
+        let negates = matches!(function, pg::F_FLOAT8UM | pg::F_NUMERIC_UMINUS);
+        if arguments.len() == 1 {
+            return negates.then_some(Step {
+                function: Applied::Operator(oid),
+                arguments,
+                position: 0,
+                float: (function == pg::F_FLOAT8UM).then_some((FloatStep::From, 0.0)),
+            });
+        }
+        let position = match (arguments[0].is_constant(), arguments[1].is_constant()) {
+            (false, true) => 0,
+            (true, false) => 1,
+            _ => return None,
+        };
+        let constant = number(arguments[1 - position])?;
+        let (step, is_float) = match (function, position) {
+            (pg::F_FLOAT8PL, _) => (FloatStep::Add, true),
+            (pg::F_NUMERIC_ADD, _) => (FloatStep::Add, false),
+            (pg::F_FLOAT8MI, 0) => (FloatStep::Subtract, true),
+            (pg::F_NUMERIC_SUB, 0) => (FloatStep::Subtract, false),
+            (pg::F_FLOAT8MI, _) => (FloatStep::From, true),
+            (pg::F_NUMERIC_SUB, _) => (FloatStep::From, false),
+            (pg::F_FLOAT8MUL, _) => (FloatStep::Multiply, true),
+            (pg::F_NUMERIC_MUL, _) => (FloatStep::Multiply, false),
+            (pg::F_FLOAT8DIV, 0) => (FloatStep::Divide, true),
+            (pg::F_NUMERIC_DIV, 0) => (FloatStep::Divide, false),
+            _ => return None,
+        };
+        let scales = matches!(step, FloatStep::Multiply | FloatStep::Divide);
+        let smallest = if scales { 1.0 / MAX_CONSTANT } else { 0.0 };
+        (smallest..=MAX_CONSTANT)
+            .contains(&constant.abs())
+            .then(|| Step {
+                function: Applied::Operator(oid),
+                arguments,
+                position,
+                float: is_float.then_some((step, constant)),
+            })
+    }
+}
+
+/// Casts and roundings that are monotone, and raise no error for small numbers.
+const ROUNDINGS: [u32; 16] = [
+    pg_sys::F_FLOAT4_FLOAT8,
+    pg_sys::F_FLOAT8_FLOAT4,
+    pg_sys::F_NUMERIC_FLOAT8,
+    pg_sys::F_NUMERIC_FLOAT4,
+    pg_sys::F_FLOAT8_NUMERIC,
+    pg_sys::F_FLOAT4_NUMERIC,
+    pg_sys::F_ROUND_NUMERIC,
+    pg_sys::F_ROUND_NUMERIC_INT4,
+    pg_sys::F_TRUNC_NUMERIC_INT4,
+    pg_sys::F_ROUND_FLOAT8,
+    pg_sys::F_FLOOR_FLOAT8,
+    pg_sys::F_CEIL_FLOAT8,
+    pg_sys::F_FLOOR_NUMERIC,
+    pg_sys::F_CEIL_NUMERIC,
+    pg_sys::F_TRUNC_FLOAT8,
+    pg_sys::F_TRUNC_NUMERIC,
+];
+
+/// Returns whether a function is a cast to int4.
+fn to_integer(function: Oid) -> bool {
+    matches!(
+        function.to_u32(),
+        pg_sys::F_INT4_FLOAT8 | pg_sys::F_INT4_FLOAT4 | pg_sys::F_INT4_NUMERIC
+    )
+}
+
+/// The value of a constant of a numeric type, about.
+fn number(expression: Expr) -> Option<f64> {
+    let value = expression.value()?;
+    let integer = || value.integer().map(|integer| integer as f64);
+    let numeric = || {
+        let is_numeric = expression.base_type() == pg_sys::NUMERICOID;
+        is_numeric.then(|| value.output().parse().ok())?
+    };
+    value.float().or_else(integer).or_else(numeric)
+}

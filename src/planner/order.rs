@@ -1,0 +1,50 @@
+//! Orders by a similarity, planned as orders by the distance, which an index has.
+//!
+//! | written | planned |
+//! |---|---|
+//! | `ORDER BY fingerprint_similarity(fp, q) DESC NULLS LAST` | `ORDER BY fp <#> q` |
+//! | `ORDER BY fingerprint_similarity(fp, q) DESC` | `ORDER BY fp <#|> q` |
+//! | the same of `1 - s` without DESC, `100 * s`, `round(s::numeric, 2)` | the same |
+//!
+//! DESC puts NULL first unless the query says otherwise, and `<#|>` is -1 for NULL. Rows that are
+//! equal for the similarity may come in any order, so that the distance orders them as well. That
+//! is no longer so if the query has a second item to order by: such a query stays as it is.
+use super::catalog::Catalog;
+use super::comparison::{Comparison, comparison_of};
+use super::jaccard::Side;
+use neardup_pg::expr::Expr;
+use neardup_pg::planned_order::Order;
+use neardup_pg::planner::Planner;
+
+/// The distance whose ascending order is the given one; `None` if there is none.
+pub fn rewritten<'a>(
+    catalog: &Catalog,
+    planner: Planner<'a>,
+    order: &Order<'a>,
+) -> Option<Expr<'a>> {
+    let Side { estimate, function } = Side::read(catalog, order.expression)?;
+    let searched = estimate.searched;
+    let nulls_first = searched.nulls_first_operator?;
+    if function.replaces_null() || order.expression.is_volatile() {
+        return None;
+    }
+    let number = order.expression.base_type();
+    let ascending = match comparison_of(order.operator, number)? {
+        Comparison::Less => true,
+        Comparison::Greater => false,
+        _ => return None,
+    };
+    let grows = function.is_identity() || function.grows(planner)?;
+    // The similarity falls as the distance grows.
+    if ascending == grows {
+        return None;
+    }
+    let operator = match order.nulls_first {
+        true => nulls_first,
+        false => searched.distance_operator,
+    };
+    let [left, right] = estimate
+        .values
+        .map(|value| value.relabelled(searched.value));
+    Some(planner.operator(operator, left, right))
+}

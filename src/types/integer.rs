@@ -1,0 +1,48 @@
+//! Casts from integers to fingerprints.
+//!
+//! A `fingerprint` has the bits of a `bigint`, so a negative integer is extended by its sign.
+//! Wider fingerprints are unsigned numbers.
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::{Call, export};
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Datum;
+
+use super::{Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
+
+fn narrow(value: i64) -> Datum {
+    Fingerprint64(value as u64).into_datum()
+}
+
+/// Raises 22003 for a negative number.
+fn wide<T: Fingerprint>(value: i64) -> Datum {
+    let Ok(value) = u64::try_from(value) else {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("{value} is out of range for type {}", T::TYPE_NAME),
+        )
+        .detail(format!(
+            "A {} is an unsigned number from 0 to 2^{} - 1.",
+            T::TYPE_NAME,
+            T::BITS
+        ))
+        .raise()
+    };
+    let mut words = vec![0; T::WORDS];
+    words[T::WORDS - 1] = value;
+    T::from_words(&words).into_datum()
+}
+
+export! {
+    guarded "fingerprint_from_int2" => |call: &mut Call| narrow(call.int2(0).into());
+    guarded "fingerprint_from_int4" => |call: &mut Call| narrow(call.int4(0).into());
+    guarded "fingerprint128_from_int2" =>
+        |call: &mut Call| wide::<Fingerprint128>(call.int2(0).into());
+    guarded "fingerprint128_from_int4" =>
+        |call: &mut Call| wide::<Fingerprint128>(call.int4(0).into());
+    guarded "fingerprint128_from_int8" => |call: &mut Call| wide::<Fingerprint128>(call.int8(0));
+    guarded "fingerprint256_from_int2" =>
+        |call: &mut Call| wide::<Fingerprint256>(call.int2(0).into());
+    guarded "fingerprint256_from_int4" =>
+        |call: &mut Call| wide::<Fingerprint256>(call.int4(0).into());
+    guarded "fingerprint256_from_int8" => |call: &mut Call| wide::<Fingerprint256>(call.int8(0));
+}

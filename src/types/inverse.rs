@@ -1,0 +1,112 @@
+//! Exact inverses of arithmetic on float8, for comparisons such as `1 - s <= 0.2`: the last number
+//! `s` for which the server's arithmetic still answers yes, whatever it rounds.
+use neardup_pg::fmgr::{Call, export};
+
+/// A step of arithmetic with a constant `c`, with its number in SQL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FloatStep {
+    /// `y + c`.
+    Add = 0,
+    /// `y - c`.
+    Subtract = 1,
+    /// `c - y`.
+    From = 2,
+    /// `y * c`.
+    Multiply = 3,
+    /// `y / c`.
+    Divide = 4,
+}
+
+impl FloatStep {
+    const ALL: [FloatStep; 5] = [
+        FloatStep::Add,
+        FloatStep::Subtract,
+        FloatStep::From,
+        FloatStep::Multiply,
+        FloatStep::Divide,
+    ];
+
+    fn apply(self, constant: f64, y: f64) -> f64 {
+        match self {
+            FloatStep::Add => y + constant,
+            FloatStep::Subtract => y - constant,
+            FloatStep::From => constant - y,
+            FloatStep::Multiply => y * constant,
+            FloatStep::Divide => y / constant,
+        }
+    }
+
+    /// Returns whether the result grows with the number.
+    pub fn grows(self, constant: f64) -> bool {
+        match self {
+            FloatStep::Add | FloatStep::Subtract => true,
+            FloatStep::From => false,
+            FloatStep::Multiply | FloatStep::Divide => constant > 0.0,
+        }
+    }
+}
+
+/// The last number of a range, from its first end on, for which `holds` is true, and the next one.
+/// `holds` is true at the first end and false at the second, and changes once.
+pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
+    let (mut last, mut next) = (rank(from), rank(to));
+    while last.abs_diff(next) > 1 {
+        let middle = (i128::from(last) + i128::from(next)).div_euclid(2) as i64;
+        if holds(of_rank(middle)) {
+            last = middle;
+        } else {
+            next = middle;
+        }
+    }
+    (of_rank(last), of_rank(next))
+}
+
+/// The rank of a number among all numbers. -0 comes right before 0.
+fn rank(number: f64) -> i64 {
+    let bits = number.to_bits() as i64;
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+fn of_rank(rank: i64) -> f64 {
+    f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
+}
+
+/// The number `t` for which `step(y) comparison bound` is the same as `y <= t`, or as `y >= t`.
+/// Comparisons are `<`, `<=`, `>=` and `>`, by number. Infinite if all numbers or none will do. NaN
+/// is above all other numbers, as in the server's order of float8.
+fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
+    let holds = |y: f64| {
+        let result = step.apply(constant, y);
+        match comparison {
+            0 => bound.is_nan() || result < bound,
+            1 => bound.is_nan() || result <= bound,
+            2 => result >= bound,
+            _ => result > bound,
+        }
+    };
+    let is_upper = (comparison < 2) == step.grows(constant);
+    let (first, last) = match is_upper {
+        true => (f64::MIN, f64::MAX),
+        false => (f64::MAX, f64::MIN),
+    };
+    // Beyond the ends, on the side where all numbers fulfil it, or none.
+    if holds(last) {
+        return last.signum() * f64::INFINITY;
+    }
+    if !holds(first) {
+        return first.signum() * f64::INFINITY;
+    }
+    bisect([first, last], holds).0
+}
+
+/// `_neardup_inverse(step, constant, comparison, bound)`; NaN for a step that is not known.
+fn inverse_of_call(call: &mut Call) -> pgrx::pg_sys::Datum {
+    let step = (FloatStep::ALL.into_iter()).find(|step| *step as i32 == call.int4(0));
+    let (constant, comparison, bound) = (call.float8(1), call.int4(2), call.float8(3));
+    let solved = step.map_or(f64::NAN, |step| inverse(step, constant, comparison, bound));
+    pgrx::pg_sys::Datum::from(solved.to_bits())
+}
+
+export! {
+    plain "_neardup_inverse" => inverse_of_call;
+}
