@@ -12,16 +12,8 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::{Database, connect, own_server};
 use postgres::Client;
 use postgres::error::SqlState;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const ROWS: i64 = 4_000;
-
-/// One test at a time: a server has eight workers in all.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A column of each kind, one row in 16 NULL, and functions that know in which process they run.
 const SETUP: &str = "
@@ -100,7 +92,6 @@ fn workers_of(leader: i32, comparison: &str) -> String {
 
 #[test]
 fn workers_make_the_same_index() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, ROWS)?;
@@ -149,7 +140,6 @@ fn workers_make_the_same_index() -> Outcome {
 
 #[test]
 fn workers_help_every_command_that_builds() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, ROWS)?;
@@ -216,7 +206,6 @@ fn workers_help_every_command_that_builds() -> Outcome {
 
 #[test]
 fn workers_read_partitions() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, ROWS)?;
@@ -243,7 +232,6 @@ fn workers_read_partitions() -> Outcome {
 
 #[test]
 fn the_error_of_a_worker_is_the_error_of_the_build() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, ROWS)?;
@@ -290,7 +278,6 @@ fn the_error_of_a_worker_is_the_error_of_the_build() -> Outcome {
 
 #[test]
 fn without_workers_the_leader_builds_alone() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, 2_000)?;
@@ -326,7 +313,6 @@ fn without_workers_the_leader_builds_alone() -> Outcome {
 
 #[test]
 fn a_chain_of_updates_that_a_worker_finds_broken_is_noted() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let mut older = database.connect()?;
@@ -355,7 +341,6 @@ fn a_chain_of_updates_that_a_worker_finds_broken_is_noted() -> Outcome {
 
 #[test]
 fn a_build_with_workers_can_be_cancelled() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     fill(&mut client, ROWS)?;
@@ -400,7 +385,6 @@ fn a_build_with_workers_can_be_cancelled() -> Outcome {
 
 #[test]
 fn a_killed_worker_leaves_a_server_that_recovers() -> Outcome {
-    let _turn = turn();
     with(
         own_server("build-workers", &[("fsync", "off")])?,
         |server| {

@@ -12,14 +12,6 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::error::SqlState;
 use postgres::{Client, GenericClient, NoTls};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// One test at a time: a server has eight workers in all.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Processes that search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +93,6 @@ fn workers_of(leader: i32, comparison: &str) -> String {
 
 #[test]
 fn workers_find_the_pairs_of_every_type_and_shape() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let (mut seed, mut all) = (40, 0);
@@ -141,7 +132,6 @@ fn chains(rows: usize, random: &mut Random) -> Vec<Option<u64>> {
 
 #[test]
 fn workers_draw_many_parts_of_each_table() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let (mut client, notices) = with_notices(&database)?;
     let table = Table::new(FINGERPRINT);
@@ -176,7 +166,6 @@ fn workers_draw_many_parts_of_each_table() -> Outcome {
 
 #[test]
 fn workers_see_what_their_leader_sees() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(BIGINT);
@@ -231,7 +220,6 @@ fn workers_see_what_their_leader_sees() -> Outcome {
 
 #[test]
 fn workers_compare_scopes() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     for (columns, what) in [
@@ -258,7 +246,6 @@ fn workers_compare_scopes() -> Outcome {
 
 #[test]
 fn functions_over_pairs_have_workers_too() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
@@ -336,7 +323,6 @@ const COUNT: &str = "SELECT count(*) FROM neardup_pairs('docs_fp', 1)";
 
 #[test]
 fn the_error_of_a_worker_is_the_error_of_the_call() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let leader = with_telling_scope(&mut client, "not_by_workers")?;
@@ -364,7 +350,6 @@ fn the_error_of_a_worker_is_the_error_of_the_call() -> Outcome {
 
 #[test]
 fn a_search_with_workers_can_be_ended() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let leader = with_telling_scope(&mut client, "slowly")?;
@@ -400,7 +385,6 @@ fn a_search_with_workers_can_be_ended() -> Outcome {
 
 #[test]
 fn one_process_searches_where_workers_cannot() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     with_telling_scope(&mut client, "not_by_workers")?;
@@ -461,7 +445,6 @@ fn one_process_searches_where_workers_cannot() -> Outcome {
 
 #[test]
 fn a_filter_may_do_anything() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
@@ -497,7 +480,6 @@ fn a_filter_may_do_anything() -> Outcome {
 
 #[test]
 fn a_filter_of_a_large_table_stays_with_one_process() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let (mut client, notices) = with_notices(&database)?;
     // A page of many lines, and so many pages that a bit for each line of each is over 64 kB.
@@ -530,7 +512,6 @@ fn a_filter_of_a_large_table_stays_with_one_process() -> Outcome {
 
 #[test]
 fn workers_do_not_see_more_than_the_caller_may() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
@@ -564,7 +545,6 @@ fn workers_do_not_see_more_than_the_caller_may() -> Outcome {
 
 #[test]
 fn a_cursor_that_is_closed_early_leaves_nothing() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
@@ -594,7 +574,6 @@ fn a_cursor_that_is_closed_early_leaves_nothing() -> Outcome {
 
 #[test]
 fn pairs_wait_within_the_memory_of_the_caller() -> Outcome {
-    let _turn = turn();
     let database = Database::create()?;
     let mut client = database.connect()?;
     // Two million pairs, which take 100 MB.
