@@ -1,4 +1,4 @@
-//! docs/clients.md, run with the drivers that it is about. Its Rust is in `rust_clients.rs`.
+//! docs/clients.md, run with the drivers that it is about. Its Rust is in `rust.rs`.
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
