@@ -86,7 +86,7 @@ fn measure<const N: usize>(
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
     let guaranteed = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
-    let [radius, similarity] = usual_bound(index);
+    let [radius, similarity] = bound_columns(index);
     Measured {
         info: [
             radius,
@@ -126,10 +126,6 @@ fn measure<const N: usize>(
     }
 }
 
-fn float8(value: f64) -> pg_sys::Datum {
-    pg_sys::Datum::from(value.to_bits())
-}
-
 /// Column `probed_radius`: NULL behind scope columns, because the rows of its scope plan a search.
 fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
     let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
@@ -138,7 +134,7 @@ fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnVa
 }
 
 /// Columns `radius` and `similarity`. At most one of them is not NULL.
-fn usual_bound<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
+fn bound_columns<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
     match bound_of(index.relation()) {
         Some(UsualBound::Radius(radius)) => [integer(radius), None],
         Some(UsualBound::Similarity(similarity)) => [None, Some(float8(similarity))],
@@ -188,7 +184,12 @@ fn bigint(value: u64) -> ColumnValue {
     Some(pg_sys::Datum::from(value as i64))
 }
 
-/// A double precision number, to the hundredth.
+/// A double precision number, not rounded.
+fn float8(value: f64) -> pg_sys::Datum {
+    pg_sys::Datum::from(value.to_bits())
+}
+
+/// A double precision number, rounded to the hundredth.
 fn double(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
 }

@@ -209,7 +209,7 @@ impl SearchedType {
         let mut nulls_first_operator = None;
         let mut approximate_function = None;
         if is_jaccard {
-            // The extension has no function of this name on fingerprints.
+            // `minhash_similarity` exists for signatures only.
             similarity_functions.push(function(c"minhash_similarity", &[value, value])?);
             bound_function = Some(function(c"_neardup_ball", &[&[value], bound].concat())?);
             approximate_function = Some(function(c"_neardup_approximate", &[ball])?);

@@ -203,8 +203,8 @@ unsafe fn visit_join_tree<'a>(
     }
 }
 
-/// Puts the arguments of each AND in a list of conditions into the list. The planner has flattened
-/// the list before, and matches no index with an argument of an AND below it.
+/// Moves the arguments of nested ANDs into the list of conditions. A replacement can be an AND, and
+/// the planner does not match an index with the arguments of a nested one.
 ///
 /// # Safety
 /// `conditions` is null or belongs to a query that is being planned.
@@ -215,9 +215,17 @@ unsafe fn flattened(conditions: *mut Node) -> *mut Node {
             return conditions;
         }
         let list: *mut pg_sys::List = conditions.cast();
+        let positions = 0..pg_sys::list_length(list) as usize;
+        let condition = |position| (*(*list).elements.add(position)).ptr_value.cast::<Node>();
+        let is_and = |node: *mut Node| {
+            (*node).type_ == NodeTag::T_BoolExpr
+                && (*node.cast::<pg_sys::BoolExpr>()).boolop == BoolExprType::AND_EXPR
+        };
+        if !positions.clone().map(condition).any(is_and) {
+            return conditions;
+        }
         let mut flat: *mut pg_sys::List = core::ptr::null_mut();
-        for position in 0..pg_sys::list_length(list) as usize {
-            let condition = (*(*list).elements.add(position)).ptr_value;
+        for condition in positions.map(condition) {
             // A condition that is not an AND makes a list of itself.
             flat = pg_sys::list_concat(flat, pg_sys::make_ands_implicit(condition.cast()));
         }
