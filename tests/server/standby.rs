@@ -43,6 +43,8 @@ fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
         ("fsync", "off"),
         CHECKING,
         ("wal_keep_size", "8GB"),
+        // Every record carries its pages: gigabytes in a minute.
+        ("wal_compression", "on"),
         // Files are compared while nobody changes them.
         ("autovacuum", "off"),
     ];

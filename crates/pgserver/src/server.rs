@@ -21,6 +21,9 @@ const SETTINGS_FILE: &str = "settings.conf";
 /// Recovery after a crash may have some WAL to read.
 const START_LIMIT: Duration = Duration::from_secs(180);
 
+/// Lines of the server's log that an error message and a failed test show.
+const LOG_TAIL: usize = 20;
+
 /// Settings of a server, as in `postgresql.conf`: name and value.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
@@ -368,7 +371,7 @@ impl Server {
         let text = fs::read(self.log()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(12)..].join("\n")
+        lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
     }
 
     /// One of the private copy's programs, run as the server's user.
@@ -385,6 +388,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // A test failed: the machine that ran it may not be at hand later.
+            eprintln!("{} ends with:\n{}", self.log().display(), self.log_tail());
+        }
         if let Err(error) = self.stop() {
             eprintln!("{error:#}");
         }
