@@ -42,9 +42,6 @@ fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
     let settings = [
         ("fsync", "off"),
         CHECKING,
-        ("wal_keep_size", "8GB"),
-        // Every record carries its pages: gigabytes in a minute.
-        ("wal_compression", "on"),
         // Files are compared while nobody changes them.
         ("autovacuum", "off"),
     ];
@@ -73,15 +70,14 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     with(standby, |standby| {
         let mut reader = connect(&standby.conninfo("postgres"))?;
 
+        // Each record carries its pages. Clients that do not wait for the standby write gigabytes
+        // that it has yet to replay.
+        wait_at_commit(&mut writer, true)?;
         workload::run(&conninfo, &WORKLOAD, 1, false, |clients| {
-            let mut searches = 0;
-            while searches <= 10 || !workload::each_has_done(clients, STATEMENTS) {
-                for place in LOGGED {
-                    search_on_standby(&mut reader, place, searches)?;
-                }
-                searches += 1;
-            }
-            Ok(())
+            let searched = search_meanwhile(&mut reader, clients);
+            // Nobody waits for a standby that has failed.
+            wait_at_commit(&mut writer, false)?;
+            searched
         })?;
 
         wait_for_replay(&mut writer, &mut reader)?;
@@ -112,6 +108,33 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
         fixtures::hold(&mut reader, &LOGGED, 3)?;
         Ok(())
     })
+}
+
+/// Has the primary's clients wait at each commit until the standby has replayed it, or not.
+fn wait_at_commit(writer: &mut Client, wait: bool) -> Outcome {
+    let (standbys, commit) = if wait {
+        ("*", "remote_apply")
+    } else {
+        ("", "on")
+    };
+    writer.batch_execute(&format!(
+        "ALTER SYSTEM SET synchronous_standby_names = '{standbys}'"
+    ))?;
+    writer.batch_execute(&format!("ALTER SYSTEM SET synchronous_commit = {commit}"))?;
+    writer.batch_execute("SELECT pg_reload_conf()")?;
+    Ok(())
+}
+
+/// Searches on the standby until the primary's clients have done enough.
+fn search_meanwhile(reader: &mut Client, clients: &[workload::Busy]) -> Outcome {
+    let mut searches = 0;
+    while searches <= 10 || !workload::each_has_done(clients, STATEMENTS) {
+        for place in LOGGED {
+            search_on_standby(reader, place, searches)?;
+        }
+        searches += 1;
+    }
+    Ok(())
 }
 
 /// A search, and a check of the index, that replay may cancel all the same, if each waits for what

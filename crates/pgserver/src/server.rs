@@ -117,7 +117,8 @@ impl Server {
     }
 
     /// Makes a streaming standby of this server, called `name`, and starts it. It lives under its
-    /// own settings, of which some must not be lower than the primary's (`max_connections`).
+    /// own settings, of which some must not be lower than the primary's (`max_connections`). A
+    /// server has one standby.
     ///
     /// # Errors
     /// When `pg_basebackup` fails or the standby does not start.
@@ -126,7 +127,9 @@ impl Server {
         server.temporary = self.temporary;
         let mut backup = self.command("pg_basebackup");
         backup
-            .args(["--checkpoint=fast", "--write-recovery-conf", "--pgdata"])
+            .args(["--checkpoint=fast", "--write-recovery-conf"])
+            // The primary keeps what the standby has not received, and no more.
+            .args(["--create-slot", "--slot", "standby", "--pgdata"])
             .arg(&server.data)
             .arg("--dbname")
             .arg(self.conninfo("postgres"));
