@@ -7,6 +7,7 @@ pub mod demo;
 pub mod extension;
 pub mod install;
 pub mod measure;
+pub mod messages;
 pub mod package;
 pub mod private;
 mod program;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::{
-    book, check, cross, demo, install, measure, package, psql, setup, signals, sql, test, torture,
+    book, check, cross, demo, install, measure, messages, package, psql, setup, signals, sql, test,
+    torture,
 };
 
 /// Development commands of neardup
@@ -71,6 +72,8 @@ enum Command {
     Licences,
     /// Put the extension's SQL script together from the files in sql/sections
     Sql,
+    /// Write docs/dev/messages.md: the errors, warnings and notices of the extension
+    Messages,
     /// Kill a server in the midst of its work, let it recover and check it, again and again
     ///
     /// Of a round that fails the server's data is kept, in a folder that is named in the end. The
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
             Command::Book => book::command(),
             Command::Licences => package::write_licences(),
             Command::Sql => sql::command(),
+            Command::Messages => messages::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),
             Command::Package(options) => package::command(choice, &options),

@@ -80,6 +80,12 @@ impl<'a> ScanPath<'a> {
         self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
     }
 
+    /// Returns whether the table has conditions that the index does not serve, so that fewer than
+    /// the `rows` rows of the scan remain.
+    pub fn filters_further(&self, rows: f64) -> bool {
+        self.path.path.rows < 0.99 * rows
+    }
+
     /// Share of the table's rows that fulfil all conditions and the index's predicate.
     pub fn selectivity(&self) -> f64 {
         // SAFETY: an index of the planner's and conditions.

@@ -13,7 +13,7 @@ mod paths;
 mod sources;
 
 use crate::cargo::workspace;
-use crate::{sql, ui};
+use crate::{messages, sql, ui};
 use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ impl std::fmt::Display for Violation {
 /// Runs every check, prints the violations and returns whether there are none.
 ///
 /// # Errors
-/// If a source cannot be read, or the SQL script is not the one that its sections give.
+/// If a source cannot be read, or the SQL script or the list of messages is outdated.
 pub fn command() -> Result<ExitCode> {
     let sources = sources::read(workspace())?;
     let violations = violations(&sources);
@@ -56,6 +56,7 @@ pub fn command() -> Result<ExitCode> {
         println!("{violation}");
     }
     sql::ensure_current(workspace())?;
+    messages::ensure_current(workspace())?;
     if violations.is_empty() {
         ui::note(format!("{} files keep the rules", sources.len()));
     }
