@@ -1,7 +1,7 @@
 //! Building the extension, and the files that it consists of.
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::{sql, ui};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{Artifacts, PgConfig};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -28,22 +28,26 @@ pub fn build_for(
     variables: &[(impl AsRef<OsStr>, OsString)],
 ) -> Result<Artifacts> {
     let feature = pg.feature()?;
-    ui::heading(format!(
+    let text = format!(
         "Building the extension for {} (the first time takes some minutes)",
         pg.version
-    ));
-    let status = cargo()
-        .args(["build", "--release", "--package", "neardup"])
-        .args(["--no-default-features", "--features", &feature])
-        .arg("--target-dir")
-        .arg(target)
-        .envs(variables.iter().map(|(name, value)| (name, value)))
-        .env("PGRX_PG_CONFIG_PATH", &pg.program)
-        .status()
-        .context("cannot run cargo")?;
-    if !status.success() {
-        bail!("the extension could not be built; cargo says why above");
-    }
+    );
+    ui::step(text, || {
+        let status = cargo()
+            .args(["build", "--release", "--quiet", "--package", "neardup"])
+            .args(["--no-default-features", "--features", &feature])
+            .arg("--target-dir")
+            .arg(target)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
+            .env("PGRX_PG_CONFIG_PATH", &pg.program)
+            .status()
+            .context("cannot run cargo")?;
+        ensure!(
+            status.success(),
+            "the extension could not be built; cargo says why above"
+        );
+        Ok(())
+    })?;
     sql::ensure_current(workspace())?;
     artifacts(&target.join(machine.unwrap_or_default()), workspace())
 }

@@ -30,7 +30,7 @@ enum Command {
         /// A folder of text files, a .tsv (identifier, tab, text), or a .jsonl (an object with
         /// "text" or "body", and perhaps "id", per line); the last two also as .gz
         path: Option<PathBuf>,
-        /// Write a report of it as well, an HTML page
+        /// File of the report, an HTML page; target/demo-report.html by default
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
     },

@@ -6,9 +6,6 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Without a terminal, steps that take longer than this report their time.
-const LONG_STEP: Duration = Duration::from_secs(2);
-
 /// Returns whether standard error is a terminal that can show moving progress.
 fn lively() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -36,12 +33,10 @@ pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<
     let text = text.into();
     let start = Instant::now();
     if !lively() {
-        heading(text);
-        let result = run()?;
-        if start.elapsed() > LONG_STEP {
-            note(format!("took {:.1?}", start.elapsed()));
-        }
-        return Ok(result);
+        eprint!("==> {text} ... ");
+        let result = run();
+        eprintln!("{:.1?}", start.elapsed());
+        return result;
     }
     let bar = ProgressBar::new_spinner().with_message(text.clone());
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {

@@ -15,8 +15,8 @@ use std::process::{ExitCode, Stdio};
 const SCRIPT: &str = "xtask/src/demo/demo.sql";
 const SIGPIPE: i32 = 13;
 
-/// Loads the documents at `path`, or documents of this machine, and shows near-duplicates. With
-/// `report`, writes a report into that file.
+/// Loads the documents at `path`, or documents of this machine, and shows near-duplicates. Writes a
+/// report into `report`, or into the target folder.
 ///
 /// # Errors
 /// If the documents cannot be read, the set-up or a statement fails, or the report cannot be
@@ -24,28 +24,28 @@ const SIGPIPE: i32 = 13;
 pub fn command(choice: &PgChoice, path: Option<&Path>, report: Option<&Path>) -> Result<ExitCode> {
     // Both before the build: a mistake in a path should not cost minutes.
     let source = Source::new(path)?;
-    if let Some(file) = report {
-        let opened = OpenOptions::new().append(true).create(true).open(file);
-        opened.with_context(|| format!("cannot write {}", file.display()))?;
-    }
+    let report = match report {
+        Some(file) => file.to_owned(),
+        None => cargo::target_dir()?.join("demo-report.html"),
+    };
+    let opened = OpenOptions::new().append(true).create(true).open(&report);
+    opened.with_context(|| format!("cannot write {}", report.display()))?;
     let private = private::prepare(choice)?;
     let lock = psql::take_lock(&private)?;
     let server = psql::start(&private, true)?;
     psql::create_database(&server)?;
     psql::remember_scripts(&private, &server)?;
-    run(&server, &source, report)?;
+    run(&server, &source, &report)?;
     drop(server);
     drop(lock);
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(server: &Server, source: &Source, report: Option<&Path>) -> Result<()> {
+fn run(server: &Server, source: &Source, report: &Path) -> Result<()> {
     let mut psql = server.psql(psql::DATABASE);
     psql.arg("-f").arg(cargo::workspace().join(SCRIPT));
     psql.arg(format!("--set=source={}", source.describe()));
-    if let Some(file) = report {
-        psql.arg(format!("--set=report={}", file.display()));
-    }
+    psql.arg(format!("--set=report={}", report.display()));
     let mut child = psql
         .stdin(Stdio::piped())
         .spawn()
