@@ -20,8 +20,8 @@ use path_quals::{Order, PathQuals, Radius, Scope};
 mod path_quals;
 
 // Measured with joins, in which a unit of the server's costs takes about a microsecond: a search in
-// a table of 1,000 rows takes 1 to 3 us. 40 and 20 instead of 100 and 50 made a join choose searches
-// that took 6 times as long as the best plan.
+// a table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and 50, the planner chose
+// searches that took 6 times as long as the best plan.
 /// Cost of a descent from the root to a leaf, in `cpu_operator_cost`.
 const DESCENT: f64 = 100.0;
 /// Cost of measuring the distances of a leaf, in `cpu_operator_cost`.
@@ -33,10 +33,10 @@ const IN_ORDER: f64 = 80.0;
 /// Cost of making sure that a row returned in order is still in the index, where the table is not
 /// read: a descent and a pass through a leaf, in `cpu_operator_cost`.
 const STILL_THERE: f64 = 150.0;
-/// Factor on the cost of an ordered scan whose rows the table filters further. LIMIT prorates the
-/// cost by the rows that it expects to pass. If none passes, the scan returns the whole index, which
-/// takes eight times as long as a sequential scan. With this factor the planner prefers the index
-/// only where it expects to save two thirds.
+/// Factor on the cost of an ordered scan with a further filter. LIMIT prorates the cost by the
+/// number of rows that are expected to pass the filter. If none passes, the scan returns the whole
+/// index, which takes eight times as long as a sequential scan. With this factor, the planner
+/// prefers the index only if it expects to save two thirds.
 const FILTERED_ORDER: f64 = 3.0;
 /// Cost of fetching a row that sketches let through and comparing its signature, beyond the
 /// server's own cost of a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:

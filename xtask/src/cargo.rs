@@ -3,11 +3,19 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-/// Folder of the workspace: the parent of this package's.
+/// Folder of the workspace, by the package that cargo runs. A program in a copied checkout may have
+/// been compiled in the original folder.
 pub fn workspace() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
+    static WORKSPACE: OnceLock<PathBuf> = OnceLock::new();
+    WORKSPACE.get_or_init(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let mut folders = package.ancestors();
+        let workspace = folders.find(|folder| folder.join("neardup.control").is_file());
+        workspace.unwrap_or(&package).to_owned()
+    })
 }
 
 /// A call of the same cargo that runs this program.

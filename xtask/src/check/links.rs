@@ -73,13 +73,14 @@ fn unlisted(documents: &[&Source]) -> Vec<Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cargo::workspace;
 
     fn found(pages: &[(&str, &str)]) -> Vec<String> {
         let sources: Vec<Source> = (pages.iter())
             .map(|(path, text)| Source::new(path, text))
             .collect();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let found = check(&root, &sources);
+        let root = workspace();
+        let found = check(root, &sources);
         found.into_iter().map(|found| found.message).collect()
     }
 

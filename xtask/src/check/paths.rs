@@ -60,11 +60,12 @@ fn expanded(path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cargo::workspace;
 
     fn missing(text: &str) -> Vec<String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = workspace();
         let source = Source::new("docs/a.md", text);
-        let found = check(&root, &source);
+        let found = check(root, &source);
         found.into_iter().map(|found| found.message).collect()
     }
 
