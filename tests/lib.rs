@@ -1,5 +1,5 @@
-//! Helpers of the integration tests: databases of their own on the server that `cargo xtask test`
-//! has started, and servers of their own for tests that crash or restart one.
+//! Helpers of the integration tests: a database per test on the server that `cargo xtask test` has
+//! started, and private servers for tests that crash or restart one.
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::{Instance, OsUser, Server, Settings};
 use postgres::{Client, NoTls};
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A database with the extension, for one test. It is dropped with the value.
+/// A database with the extension, for one test. Dropping the value drops the database.
 pub struct Database {
     name: String,
     conninfo: String,
-    /// On which statements that make and drop databases run.
+    /// Connection string for the statements that create and drop the database.
     server: String,
 }
 
@@ -27,17 +27,16 @@ impl Database {
     /// Makes a database of this encoding on the shared server.
     ///
     /// # Errors
-    /// As [`Database::create`].
+    /// Same as [`Database::create`].
     pub fn create_encoded(encoding: &str) -> Result<Self> {
         let clause = format!(" ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
         Self::create_as(&variable("CONNINFO")?, &clause, "neardup")
     }
 
-    /// Makes a database on the server that `conninfo` leads to, without any extension for an empty
-    /// `extension`.
+    /// Makes a database on the server at `conninfo`. An empty `extension` means no extension.
     ///
     /// # Errors
-    /// As [`Database::create`].
+    /// Same as [`Database::create`].
     pub fn create_on(conninfo: &str, extension: &str) -> Result<Self> {
         Self::create_as(conninfo, "", extension)
     }
@@ -75,7 +74,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Best effort: the server may be gone, and the whole of it is thrown away in the end.
+        // Best effort: the server may be gone, and is thrown away in the end.
         if let Ok(mut client) = connect(&self.server) {
             let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
             client.batch_execute(&statement).ok();
@@ -83,14 +82,14 @@ impl Drop for Database {
     }
 }
 
-/// Starts a server for one test, which may kill and restart it. `name` must differ from those of
-/// other tests. The server and its data go with the value; a failed test leaves the data.
+/// Starts a server for one test, which may kill and restart it. Each test needs its own `name`.
+/// Dropping the value removes the server and its data; a failed test keeps the data.
 ///
 /// # Errors
 /// When the server does not start.
 pub fn own_server(name: &str, settings: Settings) -> Result<Server> {
     let instance = instance()?;
-    // `cargo xtask test` stops whatever is left running under this beginning.
+    // `cargo xtask test` stops every server whose name has this prefix.
     let name = format!("{}-{name}", variable("SERVERS")?);
     Server::temporary(&instance, &name, settings)
 }
@@ -111,7 +110,7 @@ fn instance() -> Result<Instance> {
     })
 }
 
-/// Opens a connection with these connection settings.
+/// Opens a connection with this connection string.
 ///
 /// # Errors
 /// When the server refuses.
@@ -119,15 +118,15 @@ pub fn connect(conninfo: &str) -> Result<Client> {
     Client::connect(conninfo, NoTls).with_context(|| format!("cannot connect to {conninfo}"))
 }
 
-/// The same settings with another database: the last of several `dbname`s counts.
+/// Appends another `dbname` to the connection string; the last one counts.
 fn in_database(conninfo: &str, name: &str) -> String {
     format!("{conninfo} dbname={name}")
 }
 
-/// A number that `cargo xtask torture` has set, or this one.
+/// Setting of `cargo xtask torture`, or the default.
 ///
 /// # Errors
-/// When what is set is no number.
+/// When the setting is not a number.
 pub fn setting(name: &str, default: u64) -> Result<u64> {
     let name = format!("NEARDUP_TEST_{name}");
     match std::env::var(&name) {

@@ -1,4 +1,4 @@
-//! docs/applications.md, run with the ORMs that it is about.
+//! docs/applications.md, run with its ORMs.
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, ensure};

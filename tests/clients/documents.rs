@@ -1,5 +1,4 @@
-//! Examples of the documents: their SQL is run, and its output compared with the one that
-//! stands below it.
+//! Runs the SQL examples of the documents, and compares the output with the documents.
 use crate::support::Outcome;
 use crate::support::skip::skip_case;
 use anyhow::{Context, Result, ensure};
@@ -9,14 +8,14 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Table of the documents that presuppose one.
+/// Table for documents that require one.
 const DOCS: &str = "CREATE TABLE docs (id int, body text, \
         fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED); \
     INSERT INTO docs (id, body) SELECT i, 'page ' || i / 3 || ' of a site with ' || i \
         FROM generate_series(1, 500) i;";
 
-/// Documents whose SQL is one session from top to bottom, the heading at which it begins, and what
-/// it presupposes.
+/// Documents whose SQL is one session from top to bottom, the heading at which it begins, and the
+/// setup that it requires.
 const DOCUMENTS: &[(&str, &str, &[&str])] = &[
     ("README.md", "## A worked example", &[]),
     ("docs/minhash.md", "# MinHash", &[]),
@@ -85,7 +84,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Extensions of PostgreSQL's contrib that a document needs, which not every server has.
+/// Contrib extensions that a document needs. Some servers do not have them.
 const CONTRIB: &[(&str, &str)] = &[("docs/coming-from/pg_trgm.md", "pg_trgm")];
 
 /// Returns whether the server has the extensions that the document needs.
@@ -101,7 +100,7 @@ fn can_run(name: &str, client: &mut Client) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// A piece of a document that is run.
+/// A piece of a document that this test runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Example {
     /// The line on which it begins.
@@ -111,15 +110,14 @@ pub struct Example {
     output: Option<String>,
 }
 
-/// The fenced blocks marked `sql`. What is marked otherwise, as by `sql not-run`, since it changes
-/// the whole server, is left out.
+/// Returns the fenced blocks marked `sql`. Skips blocks with another mark, such as `sql not-run`
+/// for statements that change the whole server.
 pub fn examples(document: &str, heading: &str) -> Vec<Example> {
     examples_marked(document, heading, "sql")
 }
 
-/// The fenced blocks with this mark, each with the block marked `text`, or not marked, that follows
-/// at once. The session ends with the next heading of the first level that begins it, if it is one
-/// of a section.
+/// Returns the fenced blocks with this mark. Each has the output block that follows directly,
+/// marked `text` or not marked. For a section, the session ends at the next first-level heading.
 pub fn examples_marked(document: &str, heading: &str, mark: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut lines = (1..).zip(document.lines());
@@ -155,7 +153,7 @@ pub fn examples_marked(document: &str, heading: &str, mark: &str) -> Vec<Example
 }
 
 /// Returns the output of psql for all statements, in one session. An error is printed where the
-/// document shows it, and elsewhere ends the session.
+/// document shows an error, and otherwise ends the session.
 fn run(conninfo: &str, examples: &[Example]) -> Result<Vec<String>> {
     const END: &str = "== end of example ==";
     let script: String = (examples.iter())
@@ -166,7 +164,7 @@ fn run(conninfo: &str, examples: &[Example]) -> Result<Vec<String>> {
             format!("\\set ON_ERROR_STOP {stop}\n{sql}\n\\pset expanded off\n\\echo {END}\n")
         })
         .collect();
-    // One pipe for both, into which psql writes in the right order.
+    // psql writes into one pipe, so that output and errors are in order.
     let (mut output, input) = std::io::pipe()?;
     let mut psql = client_program("psql")?
         .args(["--no-psqlrc", "--quiet"])
@@ -187,8 +185,8 @@ fn run(conninfo: &str, examples: &[Example]) -> Result<Vec<String>> {
     Ok(text.split(END).map(str::to_owned).collect())
 }
 
-/// Runs the examples of a document in one session, and returns each output that is not the one
-/// that the document shows, where names of this machine have others.
+/// Runs the examples of a document in one session. Returns each output that differs from the
+/// document, after replacing names of this machine.
 pub fn differences(
     name: &str,
     conninfo: &str,
@@ -207,7 +205,7 @@ pub fn differences(
     Ok(wrong)
 }
 
-/// The lines of an output, of which documents may leave out how many rows there are.
+/// Returns the lines of an output. Documents may omit the line with the number of rows.
 fn lines(text: &str) -> Vec<&str> {
     let is_number = |line: &str| {
         let number = (line.strip_prefix('(')).and_then(|line| line.split_once(' '));
@@ -243,7 +241,7 @@ fn examples_print_what_the_documents_show() -> Outcome {
     Ok(())
 }
 
-/// The block that readers see first, on a table that has copies.
+/// The block that readers see first, on a table with copies.
 #[test]
 fn the_first_block_of_the_readme_runs_in_order() -> Outcome {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");

@@ -1,4 +1,4 @@
-//! Distances and estimates in clients: what drivers hand out, and which parameters they can send.
+//! Distances and estimates in clients: types that drivers return, and parameters that they send.
 mod numbers;
 mod overloads;
 mod programs;
@@ -12,7 +12,7 @@ use postgres::{Client, SimpleQueryMessage};
 use std::path::Path;
 use std::process::Command;
 
-/// Rows of which 1 and 2 differ in 2 bits and in 2 of 16 values, and 3 is far from both.
+/// Rows 1 and 2 differ in 2 bits and in 2 of 16 values. Row 3 is far from both.
 fn rows() -> Result<(Database, Client)> {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -67,7 +67,7 @@ fn pg8000_sees_numbers() -> Outcome {
     in_python("pg8000")
 }
 
-/// Comparisons with an untyped parameter, which has the type of the number that is compared.
+/// Comparisons with an untyped parameter, which gets the type of the compared number.
 const UNTYPED: [(&str, Type); 10] = [
     ("a.fp <~> b.fp <= $1", Type::INT4),
     ("a.fp <~> b.fp < $1", Type::INT4),

@@ -1,4 +1,4 @@
-//! docs/clients.md, run with the drivers that it is about. Its Rust is in `rust.rs`.
+//! docs/clients.md, run with its drivers. Its Rust code is in `rust.rs`.
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ pub fn document() -> Result<String> {
     std::fs::read_to_string(path).context("docs/clients.md")
 }
 
-/// The code of a section in a language, one block below the other.
+/// Returns the code blocks of a section in a language, in order.
 pub fn code(document: &str, heading: &str, language: &str) -> Vec<String> {
     let heading = format!("## {heading}");
     let mut lines = document.lines().skip_while(|line| *line != heading).skip(1);
@@ -29,7 +29,7 @@ pub fn code(document: &str, heading: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-/// Runs a section's code as a script, with the environment that leads clients to a database.
+/// Runs a section's code as a script, with the connection settings in the environment.
 fn run(program: &Path, script: &Path, heading: &str, language: &str) -> Outcome {
     let code = code(&document()?, heading, language).concat();
     ensure!(!code.is_empty(), "no {language} under {heading}");
@@ -69,7 +69,7 @@ fn javascript(heading: &str) -> Outcome {
     let Ok(folder) = std::env::var("NEARDUP_TEST_NODE") else {
         return skip_without("Node.js with the packages");
     };
-    // Packages are found from the script's folder on.
+    // Node.js finds packages from the script's folder upwards.
     let script = PathBuf::from(folder).join(format!("{heading}.mjs"));
     run(Path::new("node"), &script, heading, "js")
 }

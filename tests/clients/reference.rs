@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The public functions, each with the names of its arguments, or '' where it has none. Functions
-/// behind operators and indexes, casts, and functions named as those of the server are left out.
+/// The public functions, each with its argument names; '' for an unnamed one. Excludes casts,
+/// functions behind operators and indexes, and functions with the name of a server's function.
 const FUNCTIONS: &str = "SELECT p.proname::text, \
         ARRAY(SELECT coalesce(p.proargnames[i], '') FROM generate_series(1, p.pronargs) AS i) \
     FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid \

@@ -1,4 +1,4 @@
-//! The page of `neardup_report` in a real browser, with texts that would do harm if they could.
+//! The page of `neardup_report` in a real browser, with malicious texts.
 use crate::support::Outcome;
 use crate::support::skip::skip_optional;
 use anyhow::{Context, Result, ensure};
@@ -60,7 +60,7 @@ fn fill(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Document whose copies differ in a number, and documents of other parts in all words.
+/// Returns a document whose copies differ in a number. Documents of other parts share no word.
 fn part_of(number: i32, part: &str) -> String {
     let hash = part
         .bytes()
@@ -113,7 +113,7 @@ fn a_browser_shows_the_page_and_runs_nothing() -> Outcome {
     Ok(())
 }
 
-/// Runs the script beside its packages.
+/// Runs the script in the folder of its packages.
 fn look(packages: &Path, program: &Path, page: &Path, folder: &Path) -> Result<()> {
     let output = Command::new("node")
         .arg(packages.join("report.mjs"))

@@ -1,4 +1,4 @@
-//! The Rust of docs/clients.md: what stands there stands here, and runs.
+//! The Rust code of docs/clients.md. This file has a copy of it and runs it.
 use crate::clients::examples::{code, document};
 use crate::support::Outcome;
 use anyhow::ensure;

@@ -1,5 +1,5 @@
-//! docs/without-the-extension.md: what it finds in plain SQL, in a database without the extension,
-//! is what neardup finds.
+//! docs/without-the-extension.md: its plain SQL, in a database without the extension, returns the
+//! same results as neardup.
 use crate::clients::documents::examples;
 use crate::support::Outcome;
 use crate::support::table::value;
@@ -11,8 +11,8 @@ use std::thread;
 
 const PAGE: &str = "docs/without-the-extension.md";
 
-/// Fingerprints of 400 texts of 60 words in up to six versions, in which ever more words differ,
-/// some extremes, and values with one block in common.
+/// Fingerprints of 400 texts of 60 words in up to six versions with increasingly many different
+/// words, some extremes, and values with one block in common.
 const FINGERPRINTS: &str = "CREATE TABLE docs (id bigint PRIMARY KEY, fp bigint); \
     INSERT INTO docs SELECT i, minhash64((SELECT string_agg(md5(CASE WHEN hashint8extended(w, i) \
             % 60 BETWEEN 0 AND i % 6 THEN 'new ' || i ELSE i / 6 || '' END || ' ' || w), ' ' \
@@ -23,7 +23,7 @@ const FINGERPRINTS: &str = "CREATE TABLE docs (id bigint PRIMARY KEY, fp bigint)
         FROM generate_series(1, 300) i; \
     CREATE INDEX docs_fp ON docs USING neardup (fp bigint_hamming_ops);";
 
-/// Makes the table and the functions of the page, in a database that has lost the extension.
+/// Makes the table and the functions of the page, in a database without the extension.
 fn prepare(database: &Database) -> Result<Client> {
     let mut client = database.connect()?;
     client.batch_execute("DROP EXTENSION neardup")?;
@@ -31,7 +31,7 @@ fn prepare(database: &Database) -> Result<Client> {
     Ok(client)
 }
 
-/// The block of the page with this statement in it.
+/// Returns the block of the page that contains this statement.
 fn statements(statement: &str) -> Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
     let page = std::fs::read_to_string(path).context(PAGE)?;
@@ -75,7 +75,7 @@ fn the_page_finds_what_neardup_finds() -> Outcome {
         assert_eq!(pairs(&mut plain, &near)?, expected, "within {radius} bits");
         found.push(expected);
     }
-    // Otherwise nothing was compared.
+    // Otherwise the comparison would be empty.
     assert!(found.windows(2).all(|next| next[0].len() < next[1].len()));
     plain.batch_execute(&statements("CREATE VIEW near_pairs")?)?;
     assert_eq!(pairs(&mut plain, "SELECT a, b FROM near_pairs")?, found[3]);
@@ -86,7 +86,7 @@ fn the_page_finds_what_neardup_finds() -> Outcome {
     Ok(())
 }
 
-/// Sessions that write the same values, each changed in one bit, at the same time.
+/// Concurrent sessions write the same values, each changed in one bit.
 #[test]
 fn the_trigger_of_the_page_keeps_near_duplicates_out() -> Outcome {
     let database = Database::create()?;

@@ -1,5 +1,5 @@
-//! Marks by hand (`manual=<condition>`) under many clients: editors, a crawler that writes all
-//! columns back, and deletions.
+//! Marks by hand (`manual=<condition>`) under many clients: editors, a crawler that writes back
+//! all columns, and deletions.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::data::Random;
@@ -13,7 +13,7 @@ const CLIENTS: u64 = 6;
 const TRANSACTIONS: u32 = 200;
 /// Centres around which all clients write.
 const CENTERS: u64 = 12;
-/// Keys that clients have in common.
+/// Keys that clients share.
 const KEYS: u64 = 150;
 
 const SCHEMA: &str = "CREATE TABLE pages (id bigint PRIMARY KEY, fp fingerprint, \
@@ -28,8 +28,8 @@ const SCHEMA: &str = "CREATE TABLE pages (id bigint PRIMARY KEY, fp fingerprint,
         EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=6', \
             'manual=checked');";
 
-/// Statement of a client. Rows with marks by hand are neither deleted nor released, so that the
-/// rows that they name stay originals.
+/// Returns a statement of a client. No statement deletes or releases rows with marks by hand, so
+/// that the rows named by these marks stay originals.
 fn statement(random: &mut Random) -> String {
     let center = Random::new(random.below(CENTERS)).bits();
     let fp = format!("'{:016x}'", random.near(center, 4));
@@ -40,7 +40,7 @@ fn statement(random: &mut Random) -> String {
              ON CONFLICT DO NOTHING"
         ),
         4 => format!("UPDATE pages SET fp = {fp} WHERE id = {key}"),
-        // A client that has read the row some time ago.
+        // The client has read the row some time ago.
         5 => format!("UPDATE pages SET fp = {fp}, dup = NULL WHERE id = {key} AND NOT checked"),
         6 => {
             format!("UPDATE pages SET dup = NULL, checked = true WHERE id = {key} AND NOT checked")
@@ -66,7 +66,7 @@ fn client(conninfo: &str, seed: u64) -> Result<u32> {
             .collect();
         let result = client.batch_execute(&format!("BEGIN; {}; COMMIT", statements.join("; ")));
         match code(&result) {
-            // Rows that cross, and editors who mark a row with itself or with a row that is gone.
+            // Deadlocks, and editors who mark a row with itself or with a deleted row.
             Some(state)
                 if [
                     SqlState::T_R_DEADLOCK_DETECTED,
@@ -113,9 +113,9 @@ fn marks_by_hand_last_under_many_clients() -> Outcome {
         }
         Ok(())
     })?;
-    // The checks must not find by the index what it holds.
+    // The checks must not use the index that they check.
     admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
-    // Every mark names an original. Marks that are not by hand are within the distance.
+    // Every mark names an original. Other marks than those by hand are within the radius.
     let all: i64 = value(&mut admin, "SELECT count(dup) FROM pages")?;
     assert!(all > 0, "nothing is marked");
     let marks = "a.dup = b.id AND b.dup IS NULL";
@@ -123,7 +123,7 @@ fn marks_by_hand_last_under_many_clients() -> Outcome {
     let far = format!("{marks} AND a.fp <#> b.fp > 6");
     assert_eq!(count(&mut admin, &format!("{far} AND NOT a.checked"))?, 0);
     assert!(count(&mut admin, &far)? > 0, "no mark by hand is left");
-    // Two near originals are the work of editors.
+    // Editors may make two near originals.
     let near = "a.id < b.id AND a.fp <#> b.fp <= 6 AND a.dup IS NULL AND b.dup IS NULL";
     let by_hand = |row: &str| {
         format!(

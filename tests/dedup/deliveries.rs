@@ -1,6 +1,6 @@
-//! The procedures of docs/corpus.md and docs/dedup.md that take in deliveries. Whatever is
-//! delivered, in however many sessions and beside whatever other transaction, each text is in the
-//! table or in the archive, and the archive says where its near-duplicate is.
+//! The delivery procedures of docs/corpus.md and docs/dedup.md. With any number of sessions and
+//! any concurrent transaction, each delivered text must be in the table or in the archive, and the
+//! archive must name its near-duplicate.
 use crate::dedup::recipes::{begin, blocks, until_it_waits};
 use crate::support::Outcome;
 use crate::support::data::Random;
@@ -9,11 +9,11 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 
-/// Names that a document has for the same things.
+/// Names in a document for the parts of a recipe.
 struct Recipe {
-    /// The table, its index, and functions over its values: `value_of(chain, place)` makes one that
-    /// is near those of the same chain with the places before and after, and no others; chain 0 has
-    /// none. `near(a, b)` and `measure(a, b)`.
+    /// The table, its index, and functions over its values. `value_of(chain, place)` makes a value
+    /// near its neighbours in the chain, and near no other value; values of chain 0 have no
+    /// neighbours. `near(a, b)` and `measure(a, b)` compare two values.
     setup: &'static str,
     /// Document, heading, and the end of the part of the section that makes tables and procedures.
     made_by: &'static [(&'static str, &'static str, &'static str)],
@@ -21,12 +21,12 @@ struct Recipe {
     staging: &'static str,
     /// Columns of the table other than `id` and `body`, and the same for a delivered row.
     columns: (&'static str, &'static str),
-    /// The value, the key of the kept document, and how near it is.
+    /// The value, the key of the kept document, and the distance or similarity.
     archived: [&'static str; 3],
     take: &'static str,
-    /// Order by which the best document stays, new or old.
+    /// Order in which documents are kept, the best one first.
     best: &'static str,
-    /// Rules that refuse near-duplicates while the procedure runs.
+    /// Triggers and constraints against near-duplicates while the procedure runs.
     rules: &'static [&'static str],
 }
 
@@ -106,8 +106,8 @@ const FINGERPRINTS: Recipe = Recipe {
 
 const RECIPES: [&Recipe; 2] = [&SIGNATURES, &FINGERPRINTS];
 
-/// A version of a document: its key, its value, the length of its text, and a number that makes
-/// different texts with one value.
+/// A version of a document: its key, its value, the length of its text, and a number that
+/// distinguishes texts with the same value.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     id: u64,
@@ -118,7 +118,8 @@ struct Version {
 }
 
 impl Version {
-    /// Chains of up to six documents, few keys, and some texts without a value.
+    /// Returns a version from chains of up to six documents, with few keys and some without a
+    /// value.
     fn random(random: &mut Random) -> Self {
         Self {
             id: random.below(40),
@@ -129,7 +130,7 @@ impl Version {
         }
     }
 
-    /// Texts begin and end with white space, which must not change.
+    /// Returns a text with white space at both ends, which must not change.
     fn body(self) -> String {
         let Self {
             chain,
@@ -144,20 +145,20 @@ impl Version {
 }
 
 impl Recipe {
-    /// The part of the documents that makes the archive and the procedures.
+    /// Returns the part of the documents that makes the archive and the procedures.
     fn statements(&self) -> Result<String> {
         let mut all = self.setup.to_owned();
         for (document, heading, end) in self.made_by {
             let section = blocks(document, heading)?.concat();
             let at = section.find("CREATE").context("a statement")?;
-            // A staging table may come before queries that only look.
+            // A staging table may precede queries that only read.
             let length = section[at..].find(end).context(*end)? + end.len();
             all += &section[at..at + length];
         }
         Ok(all)
     }
 
-    /// A database with the recipe, and a log of what is delivered.
+    /// Makes a database with the recipe, and a log of the deliveries.
     fn database(&self, rule: &str) -> Result<Database> {
         let database = Database::create()?;
         let [archived, kept, measure] = self.archived;
@@ -194,7 +195,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// The call that keeps old documents, or the best ones.
+    /// Returns the call that keeps old documents, or the best ones.
     fn call(&self, best: bool) -> String {
         let order = if best {
             format!("'{}'", self.best)
@@ -235,7 +236,7 @@ const INVARIANTS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Documents of which another text than the last one delivered is the current one.
+/// Counts documents whose current text is not the last one delivered.
 const NOT_THE_LAST: &str = "SELECT count(*) FROM (SELECT DISTINCT ON (id) id, body FROM delivered \
         ORDER BY id, arrived DESC) last \
     WHERE NOT EXISTS (SELECT FROM now WHERE (now.id, now.body) = (last.id, last.body)) \
@@ -260,7 +261,7 @@ fn contents(client: &mut Client) -> Result<String> {
     )
 }
 
-/// Random deliveries, each of them twice.
+/// Random deliveries, each repeated once.
 #[test]
 fn no_text_is_lost() -> Outcome {
     let mut came_back = 0;
@@ -288,7 +289,7 @@ fn no_text_is_lost() -> Outcome {
                     "SELECT count(*) FROM now JOIN before USING (id, body)",
                 )?;
                 client.batch_execute("DROP TABLE before")?;
-                // The same again, and nothing.
+                // Repeats the delivery, and then delivers nothing.
                 let before = contents(&mut client)?;
                 for again in [&delivery[..], &[]] {
                     let mut last = again.to_vec();
@@ -306,7 +307,7 @@ fn no_text_is_lost() -> Outcome {
     Ok(())
 }
 
-/// Sessions that deliver and call at once, each with rows of the same documents.
+/// Concurrent sessions deliver rows of the same documents and call the procedure.
 #[test]
 fn sessions_deliver_at_once() -> Outcome {
     for recipe in RECIPES {
@@ -334,8 +335,8 @@ fn sessions_deliver_at_once() -> Outcome {
     Ok(())
 }
 
-/// Statements of another transaction while the procedure waits for it. What it deletes is taken
-/// from the log of what was delivered.
+/// Statements of another transaction while the procedure waits for it. They also remove the
+/// deleted texts from the log of deliveries.
 fn meanwhile(recipe: &Recipe) -> [String; 5] {
     let Recipe {
         table,
@@ -358,9 +359,9 @@ fn meanwhile(recipe: &Recipe) -> [String; 5] {
         format!("LOCK TABLE {table} IN ROW EXCLUSIVE MODE"),
         deleted(table),
         deleted("archive"),
-        // Documents that others are archived for are other documents from now on.
+        // The originals of archived documents become different documents.
         format!("UPDATE {table} SET {value} = value_of(1000 + id, 0) WHERE id % 2 = 0"),
-        // The procedure takes a late row of the delivery in with the others.
+        // The procedure processes a late row of the delivery with the others.
         format!("INSERT INTO {staging} (id, body, {names}) SELECT 77, 'late', {values}"),
     ]
 }
@@ -383,7 +384,7 @@ fn deliveries_beside_other_transactions() -> Outcome {
                 client.batch_execute("COMMIT")?;
                 call.join().expect("no panic").context(what.clone())?;
                 holds(&mut client, recipe, &what)?;
-                // By hand, and looked after by the second procedure alone.
+                // Changes after the call, which only the second procedure processes.
                 client.batch_execute(&format!("BEGIN; {other}; COMMIT"))?;
                 if other.contains(recipe.staging) {
                     client.batch_execute(&recipe.call(true))?;
@@ -396,7 +397,7 @@ fn deliveries_beside_other_transactions() -> Outcome {
     Ok(())
 }
 
-/// A snapshot that is older than the lock would not show what the lock has waited for.
+/// A snapshot older than the lock would not show the changes that the lock waited for.
 #[test]
 fn older_snapshots_are_refused() -> Outcome {
     for recipe in RECIPES {
@@ -409,8 +410,8 @@ fn older_snapshots_are_refused() -> Outcome {
     Ok(())
 }
 
-/// Documents leave for the archive in batches, in two sessions at once, while another transaction
-/// deletes some that stay; later with others and by another order.
+/// Two sessions move documents to the archive in batches, while another transaction deletes some
+/// kept ones; later with other documents and another order.
 #[test]
 fn batches_go_to_the_archive() -> Outcome {
     let section = blocks("corpus.md", "Take them out, in batches")?.concat();
@@ -419,7 +420,7 @@ fn batches_go_to_the_archive() -> Outcome {
     let database = SIGNATURES.database(&section[at..at + length])?;
     let (mut client, mut watcher) = (database.connect()?, database.connect()?);
     for (round, order) in [(0, "text_length, id"), (2, "text_length DESC, id DESC")] {
-        // Of each chain two neighbours, and then two that are near these.
+        // Two neighbours of each chain, and then two documents near these.
         let versions: Vec<Version> = (0..72)
             .map(|i| Version {
                 id: i,
@@ -456,7 +457,7 @@ fn batches_go_to_the_archive() -> Outcome {
         ))?;
         let archived: i64 = value(&mut client, "SELECT count(*) FROM archive")?;
         ensure!(archived > 10, "{order}: {archived}");
-        // Those whose kept document has gone stay in the corpus, near each other.
+        // Near documents stay in the corpus when their kept document was deleted.
         for (wrong, query) in INVARIANTS {
             let found: i64 = value(&mut client, query)?;
             ensure!(

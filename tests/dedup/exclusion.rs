@@ -1,4 +1,4 @@
-//! EXCLUDE USING neardup (fp WITH ~=): no near-duplicate gets in, by any user at any time.
+//! EXCLUDE USING neardup (fp WITH ~=) refuses near-duplicates of every user at any time.
 use crate::support::Outcome;
 use crate::support::data::Random;
 use crate::support::oracle::Way;
@@ -8,7 +8,7 @@ use neardup_tests::Database;
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Pairs within the radius of `~=`, by a join that uses no index.
+/// Counts pairs within the radius of `~=`, by a join without an index.
 fn pairs(client: &mut Client) -> Result<i64> {
     Way::Sequential.set(client)?;
     value(
@@ -44,7 +44,7 @@ fn a_near_duplicate_is_refused_and_what_is_far_gets_in() -> Outcome {
         };
         assert!(!insert(0) && !insert(1) && !insert(0x3f) && !insert(0x3f << 58));
         assert!(insert(0x7f));
-        // Now within 6 bits of the new one, though not of the first.
+        // This value is within 6 bits of the new one, though not of the first.
         assert!(!insert(0x1fff) && insert(u64::MAX));
 
         for (allowed, update) in [
@@ -91,7 +91,7 @@ fn a_constraint_is_refused_on_a_table_with_near_duplicates() -> Outcome {
     client.batch_execute(constraint)?;
     let conflict = "INSERT INTO docs VALUES (5, '0000000000000001')";
     assert!(client.batch_execute(conflict).is_err());
-    // `<@` is not commutative, so that the server cannot take it.
+    // The server rejects `<@`, which is not commutative.
     let error = client
         .batch_execute("ALTER TABLE docs ADD EXCLUDE USING neardup (fp WITH <@)")
         .unwrap_err();
@@ -144,7 +144,7 @@ fn concurrent_inserters_leave_no_pair() -> Outcome {
             match client.execute(&format!("INSERT INTO docs VALUES ({id}, {fp}) {end}"), &[]) {
                 Ok(1) => inserted += 1,
                 Ok(_) => refused += 1,
-                // Each of two inserters waits for the other: the server lets one of them go.
+                // Each of two inserters waits for the other: the server cancels one.
                 Err(error)
                     if error.code() == Some(&SqlState::EXCLUSION_VIOLATION)
                         || error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) =>

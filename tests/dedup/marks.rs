@@ -13,7 +13,7 @@ use std::thread::ScopedJoinHandle;
 
 /// Centres around which all clients write.
 const CENTERS: u64 = 12;
-/// Keys and URLs that clients have in common.
+/// Keys and URLs that clients share.
 const KEYS: u64 = 150;
 const TRANSACTIONS: u32 = 150;
 
@@ -66,7 +66,7 @@ const TABLES: [Marked; 5] = [
     },
 ];
 
-/// The bound of a trigger on values of a type.
+/// Returns the radius or similarity of a trigger on values of a type.
 fn bound(kind: &str) -> &'static str {
     match kind {
         "minhash_signature" => "similarity=0.8",
@@ -99,7 +99,7 @@ impl Marked {
         Ok(())
     }
 
-    /// A value near one of the centres, as an SQL expression.
+    /// Returns a value near one of the centres, as an SQL expression.
     fn value(self, random: &mut Random) -> String {
         let center = random.below(CENTERS);
         match self.kind {
@@ -121,7 +121,7 @@ impl Marked {
         }
     }
 
-    /// The distance of two rows, as an SQL expression.
+    /// Returns the distance of two rows, as an SQL expression.
     fn distance(self, a: &str, b: &str) -> String {
         let operator = match self.kind {
             "minhash_signature" => "<%>",
@@ -155,7 +155,7 @@ impl Marked {
         }
     }
 
-    /// Asserts that all marks are true, and that no original is near another one.
+    /// Asserts that all marks are valid, and that no original is near another one.
     fn check(self, client: &mut Client) -> Outcome {
         let Marked { name, near, .. } = self;
         let count = |client: &mut Client, query: String| value::<i64>(client, &query);
@@ -205,7 +205,7 @@ fn client(conninfo: &str, seed: u64, table: Marked) -> Result<u32> {
             statements.join("; ")
         ));
         match code(&result) {
-            // Rows that cross, a snapshot that has grown old, or a key that is taken.
+            // Deadlocks, a snapshot that is too old, or a duplicate key.
             Some(state)
                 if [
                     SqlState::T_R_DEADLOCK_DETECTED,
@@ -226,7 +226,7 @@ fn client(conninfo: &str, seed: u64, table: Marked) -> Result<u32> {
     Ok(committed)
 }
 
-/// Runs two clients for each table, and a function beside them until they have come to their end.
+/// Runs two clients for each table, and concurrently a function until the clients have finished.
 fn beside_clients(
     database: &Database,
     beside: impl FnMut(&dyn Fn() -> bool) -> Outcome + Send,
@@ -258,11 +258,11 @@ fn beside_clients(
     })
 }
 
-/// Clients that insert copies of one original, and statements of each.
+/// Clients that insert copies of one original, and the number of statements of each.
 const COUNTING_CLIENTS: u32 = 8;
 const COUNTED: u32 = 50;
 
-/// An ordinary trigger counts the copies of an original. Of single-row inserts, none fails.
+/// An ordinary trigger counts the copies of an original. No single-row insert fails.
 #[test]
 fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
     let database = Database::create()?;
@@ -274,7 +274,7 @@ fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
              RETURN NEW; \
          END $$",
     )?;
-    // The counter fires before the row is written, or after it; the mark is a foreign key, or none.
+    // The counter fires before or after the row is written, with and without a foreign key.
     let timings = ["AFTER", "BEFORE"];
     let references = ["", "REFERENCES {} ON DELETE SET NULL"];
     for (table, at) in TABLES.into_iter().zip(0..) {
@@ -331,7 +331,7 @@ fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
 }
 
 fn check_all(admin: &mut Client) -> Outcome {
-    // The checks must not find by the index what it holds.
+    // The checks must not use the index that they check.
     admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
     TABLES.iter().try_for_each(|table| table.check(admin))
 }
@@ -347,8 +347,8 @@ fn marks_stay_true_under_many_clients() -> Outcome {
     check_all(&mut admin)
 }
 
-/// `neardup_remark` beside the clients, with a foreign key on the marks. At no time does anybody
-/// see a mark that names a marked row, or none at all.
+/// Runs `neardup_remark` concurrently with the clients, with a foreign key on the marks. No client
+/// may ever see a mark that names a marked row or no row.
 #[test]
 fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
     let database = Database::create()?;
@@ -394,7 +394,7 @@ fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
     check_all(&mut admin)
 }
 
-/// The marks are those that the trigger sets if rows come in the order of their keys.
+/// The marks equal the trigger's marks for rows inserted in key order.
 #[test]
 fn remarking_is_what_the_trigger_does_in_the_order_of_keys() -> Outcome {
     let database = Database::create()?;
@@ -418,7 +418,7 @@ fn remarking_is_what_the_trigger_does_in_the_order_of_keys() -> Outcome {
             "CREATE TABLE remarked AS SELECT * FROM {name} ORDER BY id; TRUNCATE {name}; \
              INSERT INTO {name} SELECT id, url, site, fp FROM remarked ORDER BY id"
         ))?;
-        // Of equally near originals the trigger takes any.
+        // The trigger takes any of several equally near originals.
         let originals: i64 = value(
             &mut admin,
             &format!(

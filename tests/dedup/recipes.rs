@@ -1,5 +1,5 @@
-//! The recipes of docs/dedup.md beside transactions that delete and change what they keep: nothing
-//! is lost. The statements are those of the document.
+//! The recipes of docs/dedup.md, concurrently with transactions that delete and change the rows
+//! that the recipes keep. Nothing may be lost. The statements are copied from the document.
 use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::poll;
@@ -30,9 +30,9 @@ pub fn blocks(name: &str, heading: &str) -> Result<Vec<String>> {
 /// The radius of the recipes.
 const NEAR: i32 = 6;
 
-/// Documents by number: length of the text, and fingerprint. Three chains of which each member is
-/// near the next and the ends are far apart, with the best document at one end, in the middle, and
-/// with equal ones; a pair; one alone; and 60 rows of a long chain.
+/// Documents by number: length of the text, and fingerprint. Each member of three chains is near
+/// the next, and the ends are far apart. The best document is at one end, in the middle, or one of
+/// several equal ones. There are also a pair, a single document, and 60 rows of a long chain.
 fn documents() -> Vec<(i32, usize, i64)> {
     let mut documents = vec![
         (1, 30, 0),
@@ -78,7 +78,7 @@ fn kept(client: &mut Client) -> Result<BTreeMap<i32, i64>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Each of these documents is kept, or near one that is.
+/// Asserts that each of these documents is kept, or near a kept one.
 fn nothing_is_lost(client: &mut Client, start: &[(i32, i64)], what: &str) -> Result<()> {
     let kept = kept(client)?;
     for &(id, fp) in start {
@@ -92,7 +92,7 @@ fn nothing_is_lost(client: &mut Client, start: &[(i32, i64)], what: &str) -> Res
     Ok(())
 }
 
-/// No two of the kept documents are near each other.
+/// Asserts that no two of the kept documents are near each other.
 fn none_is_left(client: &mut Client, what: &str) -> Result<()> {
     let kept: Vec<(i32, i64)> = kept(client)?.into_iter().collect();
     for (i, (id, fp)) in kept.iter().enumerate() {
@@ -106,7 +106,7 @@ fn none_is_left(client: &mut Client, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a recipe in a session of its own, statement by statement as psql would.
+/// Runs a recipe in a new session, statement by statement as psql would.
 pub fn begin(database: &Database, sql: &str) -> Result<JoinHandle<Result<()>>> {
     let mut client = database.connect()?;
     let statements = statements(sql);
@@ -119,7 +119,7 @@ pub fn begin(database: &Database, sql: &str) -> Result<JoinHandle<Result<()>>> {
     }))
 }
 
-/// The statements of a script; the bodies of its DO blocks stay whole.
+/// Returns the statements of a script; the bodies of its DO blocks stay whole.
 fn statements(sql: &str) -> Vec<String> {
     let mut statements = vec![String::new()];
     let mut quoted = false;
@@ -146,16 +146,16 @@ pub fn until_it_waits(client: &mut Client, recipe: &JoinHandle<Result<()>>) -> R
     })
 }
 
-/// Statements of another transaction meanwhile, and the documents that it takes away itself.
+/// Statements of a concurrent transaction, and the documents that it deletes itself.
 const MEANWHILE: [(&str, &[i32]); 5] = [
     ("SELECT", &[]),
     ("DELETE FROM docs WHERE id IN (1, 12, 22)", &[1, 12, 22]),
-    // The kept one is another document from now on.
+    // Turns a kept document into a different one.
     (
         "UPDATE docs SET fp = (~fp::bigint)::fingerprint WHERE id IN (1, 12, 22)",
         &[1, 12, 22],
     ),
-    // The order of preference is another.
+    // Changes the order of preference.
     (
         "UPDATE docs SET body = repeat('y', 100 - length(body)) WHERE id < 100",
         &[],
@@ -168,12 +168,12 @@ const MEANWHILE: [(&str, &[i32]); 5] = [
     ),
 ];
 
-/// Runs a recipe while another transaction is open that has done something, and once more later.
+/// Runs a recipe while another transaction with changes is open, and once more later.
 fn beside_others(heading: &str, complete: bool, again: &str) -> Outcome {
     beside_others_with("", &recipe(heading)?, heading, complete, again)
 }
 
-/// The same with what the recipe makes once before.
+/// The same, after the statements that the recipe runs once in advance.
 fn beside_others_with(
     setup: &str,
     sql: &str,
@@ -197,11 +197,11 @@ fn beside_others_with(
         client.batch_execute("COMMIT")?;
         recipe.join().expect("no panic").context(what.clone())?;
         nothing_is_lost(&mut client, &start, &what)?;
-        // A batch leaves alone what had to be looked at again.
+        // A batch may skip documents that it would have to compare again.
         if complete {
             none_is_left(&mut client, &what)?;
         }
-        // Once more, after another change of the order of preference, with what there is now.
+        // Repeats the recipe on the current rows, after another change of the order of preference.
         client.batch_execute("UPDATE docs SET body = repeat('z', 200 - length(body))")?;
         let start: Vec<(i32, i64)> = (client.query("SELECT id, fp::bigint FROM docs", &[])?.iter())
             .map(|row| (row.get(0), row.get(1)))
@@ -217,7 +217,7 @@ fn beside_others_with(
     Ok(())
 }
 
-/// Each archived document is near the one of the table that it names.
+/// Asserts that each archived document is near the kept document that it names.
 fn archived_are_near(client: &mut Client, what: &str) -> Result<()> {
     if value::<bool>(client, "SELECT to_regclass('archive') IS NULL")? {
         return Ok(());
@@ -240,7 +240,7 @@ fn deleting_all_but_the_kept() -> Outcome {
 #[test]
 fn marking() -> Outcome {
     beside_others("Mark them", true, "{}")?;
-    // What is marked may be deleted at once.
+    // Marked documents may be deleted at once.
     beside_others(
         "Mark them",
         true,
@@ -253,7 +253,7 @@ fn moving_to_an_archive() -> Outcome {
     let heading = "Move them to an archive";
     let all = recipe(heading)?;
     let at = all.find("BEGIN;").context("a transaction")?;
-    // Better documents, near those that were kept and not near what these were kept for.
+    // Inserts better documents, near the kept ones and not near the rows represented by them.
     let better = "INSERT INTO docs SELECT 1000 + id, repeat('x', 500), \
         (fp::bigint # (7::bigint << 60))::fingerprint FROM docs WHERE id < 100;\n{}";
     beside_others_with(&all[..at], &all[at..], heading, true, better)
@@ -264,7 +264,7 @@ fn deleting_in_batches() -> Outcome {
     beside_others("In batches", false, "{}")
 }
 
-/// The kept document goes, or changes, when the keys are written down already.
+/// The kept document is deleted or changed after the keys have been stored.
 #[test]
 fn a_batch_looks_at_what_it_keeps() -> Outcome {
     let sql = recipe("In batches")?;

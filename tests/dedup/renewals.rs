@@ -1,4 +1,4 @@
-//! Marks that are renewed when an original goes: how much work that is, and by which index.
+//! Renewal of marks when an original is deleted or changed: the work and the index used.
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::{Result, ensure};
@@ -11,7 +11,7 @@ struct Copies {
     /// The column's type, with its operator class.
     kind: &'static str,
     opclass: &'static str,
-    /// The value of row `i`, the original being row 1.
+    /// The value of row `i`. Row 1 is the original.
     value: &'static str,
     /// The condition of near-duplicates `a` and `b`, without the index.
     near: &'static str,
@@ -24,7 +24,7 @@ const COPIES: [Copies; 5] = [
         value: "0::bigint::fingerprint",
         near: "a.fp <#> b.fp <= 3",
     },
-    // At most 2 bits from the original, and up to 4 from each other.
+    // Copies are at most 2 bits from the original, and up to 4 from each other.
     Copies {
         kind: "fingerprint",
         opclass: "fingerprint_ops",
@@ -53,14 +53,14 @@ const COPIES: [Copies; 5] = [
     },
 ];
 
-/// Statements after which row 1 is not an original any more.
+/// Statements after which row 1 is no longer an original.
 const ENDS: [&str; 2] = [
     "DELETE FROM docs WHERE id = 1",
     "UPDATE docs SET fp = NULL WHERE id = 1",
 ];
 
 impl Copies {
-    /// Makes the table of an original and its copies, marked already.
+    /// Makes the table of an original and its copies, with marks.
     fn create(self, client: &mut Client, count: u32, predicate: &str, reference: &str) -> Outcome {
         let Copies {
             kind,
@@ -89,8 +89,8 @@ impl Copies {
         Ok(())
     }
 
-    /// Runs a statement after which the original is none any more, and returns how many entries of
-    /// indexes, rows and pages this session has read for it.
+    /// Runs a statement after which row 1 is no longer an original. Returns the number of index
+    /// entries, rows and pages that this session has read for it.
     fn work(self, client: &mut Client, end: &str) -> Result<i64> {
         const WORK: &str = "SELECT sum(pg_stat_get_xact_tuples_returned(c.oid) \
                  + pg_stat_get_xact_tuples_fetched(c.oid) \
@@ -141,7 +141,8 @@ fn work_for_an_original_that_goes_grows_in_proportion_to_its_copies() -> Outcome
                     };
                     let (few, many) = (work(200)?, work(800)?);
                     println!("{few} and {many}: {copies:?} '{predicate}' '{reference}' {end}");
-                    // Four times the copies; descents in a larger index read some pages more.
+                    // At most four times the work for four times the copies, plus pages for
+                    // descents.
                     assert!(
                         many < 5 * few,
                         "{few} and {many}: {copies:?} '{predicate}' '{reference}' {end}"
@@ -153,13 +154,13 @@ fn work_for_an_original_that_goes_grows_in_proportion_to_its_copies() -> Outcome
     Ok(())
 }
 
-/// The searches of an index so far that this session has counted.
+/// Returns the number of searches of an index by this session so far.
 fn searches(client: &mut Client, index: &str) -> Result<i64> {
     let query = format!("SELECT pg_stat_get_xact_numscans('{index}'::regclass)");
     value(client, &query)
 }
 
-/// The one of the indexes that is searched when a copy of row 1 is inserted.
+/// Returns the indexes that the trigger searches when a copy of row 1 is inserted.
 fn searched<'a>(client: &mut Client, indexes: &[&'a str]) -> Result<Vec<&'a str>> {
     client.batch_execute("BEGIN")?;
     let before: Vec<i64> = (indexes.iter())
@@ -178,8 +179,8 @@ fn searched<'a>(client: &mut Client, indexes: &[&'a str]) -> Result<Vec<&'a str>
 
 #[test]
 fn index_that_is_searched_does_not_depend_on_which_was_made_first() -> Outcome {
-    // In the order of preference, for a trigger with a radius of 3: without marked rows; by the
-    // cost of a search; by name.
+    // In order of preference for a trigger with a radius of 3: indexes without marked rows, then
+    // by the cost of a search, then by name.
     let indexes = [
         ("c_partial", "WITH (radius = 3) WHERE dup IS NULL"),
         ("d_partial", "WITH (radius = 3) WHERE dup IS NULL"),

@@ -1,5 +1,5 @@
-//! Two triggers on one table, of which one leaves near-duplicates out within a site and the other
-//! marks them across sites, under many clients.
+//! Two triggers on one table, under many clients. One skips near-duplicates within a site, and the
+//! other marks them across sites.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::data::Random;
@@ -13,10 +13,10 @@ const CLIENTS: u64 = 6;
 const TRANSACTIONS: u32 = 150;
 /// Centres around which all clients write.
 const CENTERS: u64 = 12;
-/// Keys that clients have in common.
+/// Keys that clients share.
 const KEYS: u64 = 200;
 
-/// The site is a generated column: part of the address.
+/// The site is a generated column: a part of the URL.
 const SCHEMA: &str = "CREATE TABLE stories (id bigint PRIMARY KEY, url text, \
         site text GENERATED ALWAYS AS (split_part(url, '/', 1)) STORED, fp fingerprint, \
         dup bigint REFERENCES stories DEFERRABLE INITIALLY DEFERRED); \
@@ -60,7 +60,7 @@ fn client(conninfo: &str, seed: u64) -> Result<u32> {
             .collect();
         let result = client.batch_execute(&format!("BEGIN; {}; COMMIT", statements.join("; ")));
         match code(&result) {
-            // Rows that cross.
+            // Deadlocks.
             Some(state) if state == SqlState::T_R_DEADLOCK_DETECTED => {
                 client.batch_execute("ROLLBACK")?;
             }
@@ -100,7 +100,7 @@ fn two_rules_compose_under_many_clients() -> Outcome {
         }
         Ok(())
     })?;
-    // The checks must not find by the index what it holds.
+    // The checks must not use the index that they check.
     admin.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
     let near = "a.id < b.id AND a.fp <#> b.fp <= 3";
     assert_eq!(

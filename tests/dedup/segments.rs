@@ -1,5 +1,5 @@
-//! The recipes of docs/segments.md beside other transactions: no paragraph is lost, and none stays
-//! twice. The statements are those of the document.
+//! The recipes of docs/segments.md, concurrently with other transactions: no paragraph is lost,
+//! and none remains twice. The statements are copied from the document.
 use crate::dedup::recipes::{begin, blocks, until_it_waits};
 use crate::support::Outcome;
 use crate::support::data::Random;
@@ -10,7 +10,7 @@ use postgres::Client;
 
 const DOCUMENT: &str = "segments.md";
 
-/// The part of a section from these words to the end of a statement.
+/// Returns the part of a section from these words to the end of a statement.
 fn statement(section: &str, start: &str, end: &str) -> Result<String> {
     let at = section.find(start).with_context(|| format!("no {start}"))?;
     let length = section[at..]
@@ -20,7 +20,7 @@ fn statement(section: &str, start: &str, end: &str) -> Result<String> {
     Ok(section[at..at + length].to_owned())
 }
 
-/// The tables, and the transaction that decides which paragraphs go.
+/// Returns the tables, and the transaction that chooses the paragraphs to remove.
 fn removal() -> Result<[String; 2]> {
     let section = blocks(DOCUMENT, "Keep one copy of each")?.concat();
     Ok([
@@ -29,7 +29,7 @@ fn removal() -> Result<[String; 2]> {
     ])
 }
 
-/// The trigger, and the statement that restores paragraphs that no document keeps.
+/// Returns the trigger, and the statement that restores paragraphs that no document keeps.
 fn trigger() -> Result<[String; 2]> {
     let section = blocks(DOCUMENT, "Keep it so: a trigger")?.concat();
     Ok([
@@ -48,7 +48,7 @@ const SETUP: &str = r"CREATE TABLE docs (id int PRIMARY KEY, body text);
     (3, E'shared by  all\n\nthree'), (4, E'shared by all\n\nshared by all'),
     (5, E'five'), (6, NULL);";
 
-/// Statements of another transaction meanwhile: it takes away or changes a document that keeps a
+/// Statements of a concurrent transaction: it deletes or changes a document that keeps a
 /// paragraph, or one that loses some.
 const MEANWHILE: [&str; 6] = [
     "SELECT",
@@ -63,15 +63,15 @@ const MEANWHILE: [&str; 6] = [
 const PARAGRAPHS: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
     FROM docs, neardup_segments(body)";
 
-/// Segments that are left.
+/// Remaining segments of all documents.
 const LEFT: &str = "SELECT coalesce(array_agg(DISTINCT hash ORDER BY hash), '{}') \
     FROM docs, neardup_segments(coalesce(rest, body))";
 
-/// Number of paragraphs that more than one document is left with.
+/// Number of paragraphs that remain in more than one document.
 const REPEATED: &str = "SELECT count(*) FROM (SELECT FROM docs, \
     neardup_segments(coalesce(rest, body)) GROUP BY hash HAVING count(DISTINCT id) > 1) r";
 
-/// Number of removed paragraphs that the document which keeps them does not have.
+/// Number of removed paragraphs that are missing in the document that keeps them.
 const MISSING: &str = "SELECT count(*) FROM removed r WHERE NOT EXISTS ( \
     SELECT FROM paragraphs p JOIN docs d ON d.id = p.kept, \
         neardup_segments(coalesce(d.rest, d.body)) s \
@@ -100,7 +100,7 @@ fn nothing_is_lost_beside_others() -> Outcome {
         };
         let removed = check(&mut client)?;
         ensure!(removed > 0, "{other}");
-        // Twice: nothing more.
+        // A second run removes nothing.
         begin(&database, &sql)?.join().expect("no panic")?;
         ensure!(check(&mut client)? == removed, "{other}");
     }
@@ -113,8 +113,8 @@ enum Unit {
     Line,
 }
 
-/// A text without some of its lines or paragraphs, as the document says what is cut: by lines that
-/// end with a line feed.
+/// Returns a text without some of its lines or paragraphs, cut as the document defines it: by
+/// lines that end with a line feed.
 fn cut(body: &str, unit: Unit, ordinals: &[i32]) -> String {
     let mut left = String::new();
     let (mut ordinal, mut after_blank) = (0, true);
@@ -134,7 +134,7 @@ fn cut(body: &str, unit: Unit, ordinals: &[i32]) -> String {
     left
 }
 
-/// Checks that each `rest` is all of the text but the paragraphs that were removed.
+/// Checks that each `rest` is the text without the removed paragraphs.
 fn bytes_are_as_cut(client: &mut Client, unit: Unit) -> Outcome {
     let query = "SELECT id, body, rest, ARRAY(SELECT ordinal FROM removed r WHERE r.id = d.id) \
         FROM docs d WHERE body IS NOT NULL";
@@ -151,8 +151,8 @@ fn bytes_are_as_cut(client: &mut Client, unit: Unit) -> Outcome {
     Ok(())
 }
 
-/// Paragraphs of code, Markdown and other scripts, some of them with spaces that must stay, and
-/// some that are equal but for spaces and case.
+/// Paragraphs of code, Markdown and other scripts. Some have spaces that must stay, and some are
+/// equal except for spaces and case.
 const PIECES: [&str; 12] = [
     "def area(self):\n        return self.width * self.height",
     "    def area(self):\n        return self.width * self.height",
@@ -176,7 +176,7 @@ const SEPARATORS: [&str; 5] = [
 ];
 const ENDS: [&str; 5] = ["", "\n", "\r\n", " \n\n", "\n\n  \t"];
 
-/// A text of some of the pieces, with one of its own.
+/// Returns a text of some of the pieces, and one unique piece.
 fn any_text(random: &mut Random, id: i32) -> String {
     let mut text = random.pick(&["", "\n", "  \r\n", "\t"]).to_owned();
     for _ in 0..random.below(7) {
@@ -231,7 +231,7 @@ fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
                 "{unit:?}: texts changed"
             );
         }
-        // When each text is the only one, it is whole again.
+        // A text that remains alone is whole again.
         client.batch_execute("DELETE FROM docs WHERE id <> 80")?;
         client.batch_execute(&sql)?;
         let rest = "SELECT count(rest) FROM docs";
@@ -243,7 +243,7 @@ fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
     Ok(())
 }
 
-/// Runs the trigger and the statement that restores. In the end, the last document is left.
+/// Runs the trigger and the statement that restores paragraphs, until one document remains.
 #[test]
 fn the_trigger_changes_nothing_else() -> Outcome {
     let ([tables, _], [setup, restore]) = (removal()?, trigger()?);
@@ -308,15 +308,15 @@ fn two_sessions_insert_the_same_paragraph() -> Outcome {
     Ok(())
 }
 
-/// Paragraphs of a few texts in another order each time.
+/// Returns paragraphs of a few texts, in a different order for each document.
 fn body(document: i32) -> String {
     let number = |i: i32| (document * 7 + i * (document % 5 + 1)) % 13;
     let shared = (0..6).map(|i| format!("Paragraph number {} of thirteen.", number(i)));
     shared.collect::<Vec<_>>().join("\n\n") + &format!("\n\nOf {document} alone.")
 }
 
-/// Sessions that insert at once, of which each document is a transaction: none fails, each
-/// paragraph stays once, and after documents have gone and come back none is lost.
+/// Concurrent sessions insert documents, one per transaction. No transaction fails, each paragraph
+/// remains once, and none is lost after documents are deleted and inserted again.
 #[test]
 fn many_sessions_insert_and_delete() -> Outcome {
     let ([table, _], [setup, give_back]) = (removal()?, trigger()?);
@@ -352,7 +352,7 @@ fn many_sessions_insert_and_delete() -> Outcome {
     );
     let paragraphs: Vec<i64> = value(&mut client, LEFT)?;
     ensure!(paragraphs.len() == 113, "{}", paragraphs.len());
-    // Half of them go, and others get another text; then all that keep something for others go.
+    // Deletes half of the documents and changes others. Then deletes all that keep paragraphs.
     each(|client, id| match id % 4 {
         0 | 1 => Ok(client.execute("DELETE FROM docs WHERE id = $1", &[&id])?),
         2 => {
@@ -368,7 +368,7 @@ fn many_sessions_insert_and_delete() -> Outcome {
     client.batch_execute(
         "DELETE FROM docs WHERE id IN (SELECT kept FROM paragraphs GROUP BY 1 HAVING count(*) > 1)",
     )?;
-    // Of the documents that are left, no paragraph that they came with is lost.
+    // The remaining documents have lost no paragraph.
     let lost = "SELECT count(*) FROM arrived a JOIN docs USING (id), neardup_segments(a.body) s \
         WHERE s.hash NOT IN (SELECT hash FROM docs, neardup_segments(coalesce(rest, body)))";
     ensure!(
@@ -385,7 +385,7 @@ fn many_sessions_insert_and_delete() -> Outcome {
         value::<i64>(&mut client, REPEATED)? == 0,
         "a paragraph is given back twice"
     );
-    // Once more: there is nothing left to give back.
+    // A second run restores nothing.
     ensure!(client.execute(&give_back, &[])? == 0, "given back again");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Subtransactions: what a transaction keeps from one statement to the next neither grows with the
+//! Subtransactions: the memory that a transaction keeps between statements neither grows with the
 //! number of savepoints, nor outlives the lock that protects it.
 use crate::support::Outcome;
 use crate::support::clients::code;
@@ -9,7 +9,7 @@ use neardup_tests::Database;
 use postgres::error::SqlState;
 use postgres::{Client, Transaction};
 
-/// Values of rows by a number, far from each other, and tables for them with an index of each kind.
+/// Values of rows by a number, far from each other, and tables for them with each kind of index.
 const TABLES: &str = "\
     CREATE FUNCTION word(n int, seed int) RETURNS text IMMUTABLE \
         RETURN lpad(to_hex(hashint8extended(n, seed)), 16, '0'); \
@@ -92,7 +92,7 @@ fn has_value(table: &str, value: &str) -> String {
     }
 }
 
-/// Runs a statement for the numbers from `first` on: each time by itself, in a subtransaction that
+/// Runs a statement for the numbers from `first` on: each one alone, in a subtransaction that
 /// commits, or in one that is rolled back.
 const LOOPS: &str = "\
     CREATE FUNCTION run(statement text, way text, first int, count int) RETURNS void \
@@ -109,13 +109,13 @@ const LOOPS: &str = "\
             END LOOP; \
         END $$";
 
-/// Bytes in the server's memory contexts of this session.
+/// Returns the bytes in the memory contexts of this session.
 fn allocated(client: &mut Transaction) -> Result<i64> {
     let sum = "SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts";
     value(client, sum)
 }
 
-/// Statements with a parameter `$1`, each with the number of times that it is run.
+/// Statements with a parameter `$1`, each with its number of runs.
 fn statements() -> Vec<(String, i32)> {
     const MANY: i32 = 100;
     const FEW: i32 = 15;
@@ -159,9 +159,9 @@ fn statements() -> Vec<(String, i32)> {
 
 #[test]
 fn memory_does_not_grow_with_the_number_of_subtransactions_or_statements() -> Outcome {
-    /// A context that grows by doubling may do so in between.
+    /// A context that grows by doubling may double in between.
     const SLACK: i64 = 65_536;
-    /// For each run: what the server keeps of a change until the transaction ends.
+    /// Bytes per run that the server keeps for a change until the transaction ends.
     const EACH: i64 = 600;
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -203,7 +203,7 @@ fn memory_does_not_grow_with_the_number_of_subtransactions_or_statements() -> Ou
     Ok(())
 }
 
-/// Opens a cursor, reads a row from it, and lets it fail in a savepoint that is rolled back.
+/// Opens a cursor, reads a row, and makes the cursor fail in a savepoint that is rolled back.
 fn fail_in_savepoint(transaction: &mut Transaction, query: &postgres::Statement) -> Result<()> {
     let portal = transaction.bind(query, &[])?;
     let first = transaction.query_portal(&portal, 1)?;
@@ -222,8 +222,8 @@ const FAILING: &str = "\
         RETURN id; \
     END $$;";
 
-/// Queries of a table that use its index, and go on to fail at a later row: by a scan, and by rows
-/// that a function adds.
+/// Returns queries that use the index of a table and fail at a later row: by a scan, and by rows
+/// that a function inserts.
 fn failing_queries(client: &mut Client, table: &str, value: &str) -> Result<[String; 2]> {
     client.batch_execute(&format!(
         "CREATE FUNCTION add_to_{table}(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \
@@ -255,7 +255,7 @@ fn a_cursor_that_fails_in_a_savepoint_leaves_the_lock_of_what_is_remembered() ->
         ))?;
         for text in failing_queries(&mut client, table, value_of)? {
             let query = client.prepare(&text)?;
-            // Plans are made here: planning locks indexes until the transaction ends.
+            // Plans the queries here: planning locks indexes until the transaction ends.
             let mut transaction = client.transaction()?;
             transaction.query(&query, &[])?;
             transaction.rollback()?;
@@ -283,8 +283,8 @@ fn a_cursor_that_fails_in_a_savepoint_leaves_the_lock_of_what_is_remembered() ->
     Ok(())
 }
 
-/// A table most of whose index VACUUM can give back. VACUUM then waits, before it is over, for an
-/// advisory lock: the second index is on a function that takes it.
+/// A table whose index VACUUM can mostly truncate. VACUUM then waits for an advisory lock before
+/// it ends: the second index is on a function that takes the lock.
 const SHRINKING: &str = "\
     CREATE FUNCTION waits(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN \
         PERFORM pg_advisory_xact_lock_shared(42); RETURN id; \
@@ -328,7 +328,7 @@ fn what_a_failed_cursor_remembered_is_not_used_on_a_truncated_index() -> Outcome
                  WHERE pid = {backend} AND wait_event = 'advisory'"
             ),
         )?;
-        // The cursor has searched for the second row when it failed.
+        // The cursor was searching for the second row when it failed.
         transaction.batch_execute("INSERT INTO docs SELECT 30000, fp_of(2)")?;
         let found: i64 = value(
             &mut transaction,

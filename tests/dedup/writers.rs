@@ -1,4 +1,4 @@
-//! Near-duplicates that many clients write at once, against the trigger and against the constraint.
+//! Concurrent near-duplicates from many clients, against the trigger and the constraint.
 use crate::support::clients::code;
 use crate::support::data::Random;
 use crate::support::table::value;
@@ -11,8 +11,8 @@ use postgres::{Client, Error};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Tables that keep near-duplicates out in the two ways that there are, by fingerprints and by
-/// signatures. Between the look of the trigger and the write of the row some time passes.
+/// Tables that refuse near-duplicates by a trigger or by a constraint, of fingerprints and of
+/// signatures. A delay separates the trigger's search from the write of the row.
 const SCHEMA: &str = "CREATE TABLE triggered (id bigint PRIMARY KEY, fp fingerprint); \
     CREATE INDEX ON triggered USING neardup (fp); \
     CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON triggered \
@@ -42,13 +42,13 @@ const TABLES: [(&str, &str, &str); 4] = [
 /// Way in which a client writes its rows.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// A statement and a transaction for each.
+    /// One row per statement, and one statement per transaction.
     Single,
-    /// Some statements in a transaction.
+    /// Several statements per transaction.
     Several,
-    /// Some rows in a statement.
+    /// Several rows per statement.
     Many,
-    /// COPY, which knows no ON CONFLICT.
+    /// COPY, which has no ON CONFLICT.
     Copy,
 }
 
@@ -69,7 +69,7 @@ const WAYS: [(&str, Way); 11] = [
 /// Centres around which all clients write.
 const CENTERS: u64 = 40;
 
-/// Content of a row: a value near one of the centres, or a text near one of them.
+/// Returns the content of a row: a value or a text near one of the centres.
 fn content(random: &mut Random, table: &str) -> String {
     let number = random.below(CENTERS);
     if table.starts_with("signed") {
@@ -107,7 +107,7 @@ fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, String)]) -> 
             };
             let mut writer = client.copy_in(&format!("COPY {table} ({columns}) FROM stdin"))?;
             for (id, content) in rows {
-                // An error of the server's comes with `finish`.
+                // `finish` returns an error of the server.
                 writeln!(writer, "{id}\t{content}").ok();
             }
             writer.finish().map(drop)
@@ -115,7 +115,7 @@ fn write(client: &mut Client, table: &str, way: Way, rows: &[(u64, String)]) -> 
     }
 }
 
-/// Writes batches of rows until `go_on` says no. Returns how many came through.
+/// Writes batches of rows while `go_on` returns true. Returns the number of stored batches.
 fn client(
     conninfo: &str,
     seed: u64,
@@ -136,7 +136,7 @@ fn client(
         loop {
             let result = write(&mut client, table, way, &rows);
             match code(&result) {
-                // Each waits for a row of the other's, as with a unique index.
+                // Two clients wait for each other's rows, as with a unique index.
                 Some(state) if state == SqlState::T_R_DEADLOCK_DETECTED => {
                     client.batch_execute("ROLLBACK")?;
                     if matches!(way, Way::Single) {
@@ -155,7 +155,7 @@ fn client(
 
 /// Asserts that no two rows are near-duplicates, and that the constraint's own index agrees.
 fn holds(client: &mut Client) -> Outcome {
-    // By the index nothing would be found that it does not hold.
+    // A search by the index would miss rows that the index has lost.
     client.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
     for (table, near, index) in TABLES {
         let pairs: i64 = value(
@@ -213,7 +213,7 @@ fn a_crash_amid_such_clients_leaves_none() -> Outcome {
         workload(&conninfo, 1, |batches| batches < 15)?;
         let (dead, batches) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| -> Outcome {
-            // Until the connection is gone, whenever that is.
+            // Writes until the connection is lost.
             let clients = scope.spawn(|| {
                 workload(&conninfo, 100, |_| {
                     batches.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! All pairs in other engines, by the statements of docs/distributed.md: those of the index.
+//! All pairs in other engines, by the statements of docs/distributed.md, equal the index's.
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::skip::{skip_optional, skip_without};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// Interpreter of the environment with DuckDB.
 pub const PYTHON: &str = "NEARDUP_TEST_PYTHON";
 
-/// Interpreter with Spark, which is too large for every run, beside the packages of the drivers.
+/// Interpreter with Spark and the packages of the drivers. Spark is too large for every run.
 pub const SPARK: &str = "NEARDUP_TEST_SPARK";
 
 /// Count of pairs, and sums of their ids and distances.
@@ -66,7 +66,7 @@ fn numbers<T: FromStr, const N: usize>(printed: &str, name: &str) -> Option<[T; 
     numbers?.try_into().ok()
 }
 
-/// Compares the pairs of an engine with those of the index, on rows of these types.
+/// Compares the pairs of an engine and of the index, on rows of these types.
 fn compare(variable: &str, engine: &str, types: &[Type]) -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -110,7 +110,7 @@ fn pairs_of_spark() -> Outcome {
     compare(SPARK, "spark", &[FINGERPRINT, BIGINT])
 }
 
-/// Compares the pairs of signatures of an engine with those of the index.
+/// Compares the pairs of signatures of an engine and of the index.
 fn compare_signatures(variable: &str, engine: &str) -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -143,7 +143,7 @@ fn pairs_of_signatures_of_spark() -> Outcome {
     compare_signatures(SPARK, "spark-signatures")
 }
 
-/// Compares the fingerprints that an engine makes with those of the server.
+/// Compares the fingerprints of an engine and of the server.
 fn compare_functions(variable: &str, engine: &str) -> Outcome {
     let database = Database::create()?;
     if let Some(found) = in_python(variable, engine, database.conninfo(), FINGERPRINT.name)? {

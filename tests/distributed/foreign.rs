@@ -7,7 +7,7 @@ use neardup_pgserver::Server;
 use neardup_tests::{connect, own_server};
 use postgres::Client;
 
-/// Rows of the shard of this number: near-duplicates in threes, of one shard and of both.
+/// Rows of the shard SHARD: near-duplicates in threes, within one shard and across both.
 const ROWS: &str = "SELECT 2 * n + SHARD AS id, \
     (hashint8extended(n / 3, 1) # (n % 3 + 8 * SHARD))::bigint::fingerprint AS fp \
     FROM generate_series(1, 600) AS n";
@@ -63,7 +63,7 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
             options(shard)
         ))?;
     }
-    // Once here, so that the planner takes the condition for one that the servers can evaluate.
+    // Evaluated once, on this server, so that the planner considers the condition shippable.
     let q = "hashint8extended(5, 1)::fingerprint";
     let search = format!("SELECT array_agg(id ORDER BY id) FROM TABLE WHERE fp <~> {q} <= 3");
     let [found, expected] = ["docs", "local"]
@@ -74,11 +74,11 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
         "{found:?} {expected:?}"
     );
     let shown = plan(&mut client, &search.replace("TABLE", "docs"))?;
-    // The condition is sent, in the form that an index answers.
+    // The planner sends the condition in a form that an index serves.
     let sent = shown.matches("Remote SQL").count() == 2 && shown.matches("WHERE ((fp").count() == 2;
     ensure!(sent && !shown.contains("Filter"), "{shown}");
 
-    // The nearest: by a sort here of what each server sends in order.
+    // Nearest rows: each server sends its rows in order, and this server sorts them.
     let nearest = format!(
         "SELECT array_agg(d) FROM (SELECT fp <~> {q} AS d FROM TABLE ORDER BY 1 LIMIT 10) AS rows"
     );
@@ -94,7 +94,7 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
         "{shown}"
     );
 
-    // All pairs of both servers and across them, by keys that stand in a table here.
+    // Computes all pairs within and across both servers, by keys in a local table.
     client.batch_execute(
         "CREATE TABLE keys AS SELECT unnest(neardup_keys(fp, 3)) AS key, id, fp FROM docs; \
          CREATE INDEX local_fp ON local USING neardup (fp); ANALYZE keys",
@@ -117,8 +117,8 @@ fn conditions_and_orders_are_sent_to_foreign_servers() -> Outcome {
     words_of_one_server_alone(&front, &shards[0])
 }
 
-/// User words that one server has and another has not: the digests differ, and a session that cuts
-/// Chinese texts is warned until the database says which words it expects.
+/// One server has user words that the other has not. The digests differ, and a session that
+/// segments Chinese texts gets a warning until the database sets the words that it expects.
 fn words_of_one_server_alone(front: &Server, shard: &Server) -> Outcome {
     let digest = "SELECT neardup_expert_settings_digest()";
     let mut client = connect(&front.conninfo("postgres"))?;

@@ -1,4 +1,4 @@
-//! The jobs over keys on two foreign servers: joins are done there, and a gate holds across them.
+//! The jobs over keys on two foreign servers: joins run there, and a gate works across them.
 use crate::distributed::foreign::options;
 use crate::distributed::statements::sums;
 use crate::support::Outcome;
@@ -11,15 +11,15 @@ use neardup_tests::{connect, own_server};
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// The server that clients ask, and before it two servers that have the rows.
+/// The front server, which clients query, and the two servers that have the rows.
 pub struct Front {
     pub front: Server,
     pub shards: Vec<Server>,
 }
 
 impl Front {
-    /// Starts the servers of the test `name` with these settings. `None` where the server comes
-    /// without postgres_fdw, which is said.
+    /// Starts the servers of the test `name` with these settings. Without postgres_fdw, reports a
+    /// skip and returns `None`.
     ///
     /// # Errors
     /// When a server does not start.
@@ -70,7 +70,7 @@ impl Front {
         Ok(())
     }
 
-    /// Makes a table on both shards, and on the front one whose partitions by hash they are.
+    /// Makes a table on both shards, and a table on the front with the shards as hash partitions.
     ///
     /// # Errors
     /// When a server refuses.
@@ -169,7 +169,7 @@ fn searches(client: &mut Client, fp: Type, values: &[Option<u64>]) -> Outcome {
         );
         one_server += usize::from(asked == 1);
     }
-    // Of four keys all lie on one of two servers one time in eight.
+    // With probability 1/8, one of the two servers has all four keys.
     println!("{}: {one_server} searches asked one server", fp.name);
     Ok(())
 }
@@ -249,7 +249,7 @@ fn import_generated(client: &mut Client) -> Outcome {
         .err()
         .and_then(|error| error.code().cloned());
     ensure!(refused == Some(SqlState::GENERATED_ALWAYS), "{refused:?}");
-    // A search needs the column alone, not how it is made.
+    // A search needs the column only, not its expression.
     let found: i64 = value(
         client,
         "SELECT count(*) FROM pages WHERE fp <~> simhash('a page of some words') <= 3",

@@ -1,5 +1,5 @@
-//! Nodes that die in the middle of a load and of a job: what was noted stays, what was not is done
-//! again, as docs/distributed.md describes it.
+//! Nodes that die during a load and during a job. Recorded work stays, and the rest is repeated,
+//! as docs/distributed.md describes.
 use crate::distributed::citus::{self, Cluster};
 use crate::distributed::foreign_jobs::Front;
 use crate::distributed::statements::sums;
@@ -20,10 +20,10 @@ use std::thread;
 const STEPS: i64 = 32;
 const ROWS_OF_STEP: i64 = 400;
 
-/// A job in steps, each a transaction with a note.
+/// A job in steps. Each step is a transaction that inserts a note.
 #[derive(Clone, Copy)]
 struct Job {
-    /// The table of the notes, a table of the server that clients ask.
+    /// Table of the notes, on the server that clients query.
     notes: &'static str,
     /// The work of step STEP.
     step: &'static str,
@@ -39,8 +39,8 @@ const JOIN: Job = Job {
     step: "INSERT INTO pairs SELECT a.id, b.id, a.fp <#> b.fp FROM keys a JOIN keys b USING (key) \
         WHERE a.id < b.id AND neardup_meet(key, a.fp, b.fp, 3, 5) AND key & 31 = STEP",
 };
-/// Where servers commit one after the other: a step begins by deleting what of an earlier attempt
-/// one server has and another has not.
+/// Servers commit one after the other, so a step first deletes the rows of an earlier attempt that
+/// only one server has committed.
 const LOAD_AGAIN: Job = Job {
     notes: "loaded",
     step: "DELETE FROM keys WHERE id / 400 = STEP; \
@@ -49,7 +49,7 @@ const LOAD_AGAIN: Job = Job {
 };
 
 impl Job {
-    /// Does the steps without a note. The last one waits until a node is dead.
+    /// Runs the steps without a note. The last one waits until a node is dead.
     fn run(self, conninfo: &str, is_killed: &AtomicBool) -> Result<()> {
         let mut client = connect(conninfo)?;
         let Job { notes, step } = self;
@@ -71,8 +71,7 @@ impl Job {
         Ok(())
     }
 
-    /// Runs it, while each node is killed once and started again; the first of the nodes is the one
-    /// that clients ask.
+    /// Runs the job, and kills and restarts each node once. Clients query the first node.
     fn run_through_deaths(
         self,
         nodes: &mut [&mut Server],
@@ -101,7 +100,7 @@ impl Job {
             let result = worker.join().expect("no panic");
             ensure!(result.is_err(), "the job went on without node {victim}");
             if victim > 0 {
-                // Nothing is answered with a part of the rows.
+                // No query returns a part of the rows.
                 let rest = connect(&conninfo)?.query("SELECT count(*) FROM keys", &[]);
                 ensure!(rest.is_err(), "rows were counted without node {victim}");
             }
@@ -112,7 +111,7 @@ impl Job {
     }
 }
 
-/// Makes the rows, and the tables of the notes; returns the sums of their pairs.
+/// Makes the rows, and the tables of the notes. Returns the sums of their pairs.
 fn prepare(client: &mut Client) -> Result<(i64, i64, i64, i64)> {
     client.batch_execute(&format!(
         "CREATE TABLE single AS SELECT n AS id, \
@@ -127,7 +126,7 @@ fn prepare(client: &mut Client) -> Result<(i64, i64, i64, i64)> {
     )
 }
 
-/// Asserts that all keys are there once, and all pairs.
+/// Asserts that each key exists once, and that all pairs are found.
 fn check(client: &mut Client, expected: (i64, i64, i64, i64)) -> Outcome {
     let rows = STEPS * ROWS_OF_STEP;
     let keys: i64 = value(client, "SELECT count(*) FROM keys")?;
@@ -160,7 +159,7 @@ fn a_node_of_citus_that_dies_in_the_middle_changes_no_result() -> Outcome {
             "a bigint, b bigint, distance int",
             "a",
         )?;
-        // What was in doubt when a node died is decided, which Citus does by itself every minute.
+        // Resolves transactions that were in doubt when a node died. Citus does this every minute.
         let recover = |client: &mut Client| {
             client.batch_execute("SELECT recover_prepared_transactions()")?;
             citus::holds_on_all(client, "count(*) = 0 FROM pg_prepared_xacts")
@@ -186,7 +185,7 @@ fn a_foreign_server_that_dies_in_the_middle_changes_no_result() -> Outcome {
             "key bigint, id bigint, fp fingerprint",
             "key",
         )?;
-        // The pairs, like the notes, are the front's own.
+        // The front stores the pairs, like the notes.
         client.batch_execute("CREATE TABLE pairs (a bigint, b bigint, distance int)")?;
         let [first, second] = &mut front.shards[..] else {
             anyhow::bail!("two servers");

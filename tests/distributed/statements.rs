@@ -1,5 +1,5 @@
-//! The jobs over keys of near-duplicates as single statements, on partitions in place of machines:
-//! their results are those of the index on one table.
+//! The jobs over keys of near-duplicates as single statements, on partitions instead of machines,
+//! return the same results as the index on one table.
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::table::{TYPES, Table, value};
@@ -14,7 +14,7 @@ const PARTITIONS: u32 = 8;
 /// Count of pairs, and sums of their ids and distances.
 pub type Sums = (i64, i64, i64, i64);
 
-/// The sums of the pairs that a query brings: two ids, and the distance.
+/// Returns the count and the sums of the pairs of a query: two ids, and the distance.
 pub fn sums(client: &mut Client, pairs: &str) -> Result<Sums> {
     let row = client.query_one(
         &format!(
@@ -167,7 +167,7 @@ fn a_search_by_keys_reads_the_partitions_of_the_keys_alone() -> Outcome {
                 anyhow::Ok((row.get::<_, i64>(0), row.get::<_, Option<i64>>(1)))
             });
             ensure!(found? == expected?, "{query}");
-            // The array of keys is a constant to the planner.
+            // The planner sees the array of keys as a constant.
             let keys: Vec<String> = (client.query(
                 &format!(
                     "SELECT DISTINCT tableoid::regclass::text FROM routed \
@@ -187,7 +187,7 @@ fn a_search_by_keys_reads_the_partitions_of_the_keys_alone() -> Outcome {
     Ok(())
 }
 
-/// A table of keys beside the rows, with a constraint on each partition.
+/// A table of keys in addition to the rows, with a constraint on each partition.
 #[test]
 fn a_gate_by_keys_keeps_near_duplicates_out_of_all_partitions() -> Outcome {
     let database = Database::create()?;
@@ -213,7 +213,7 @@ fn a_gate_by_keys_keeps_near_duplicates_out_of_all_partitions() -> Outcome {
                 &mut client,
                 &format!("SELECT EXISTS (SELECT FROM kept WHERE fp ~= {q})"),
             )?;
-            // The row and its keys, in one statement.
+            // Inserts the row and its keys in one statement.
             let inserted = client.batch_execute(&format!(
                 "WITH row AS (INSERT INTO kept VALUES ({id}, {q}) RETURNING *) \
                  INSERT INTO gate SELECT unnest(neardup_keys(fp, {})), id, fp FROM row",
@@ -237,7 +237,7 @@ fn a_gate_by_keys_keeps_near_duplicates_out_of_all_partitions() -> Outcome {
             "SELECT count(*) FROM kept a JOIN kept b ON a.fp ~= b.fp AND a.id < b.id",
         )?;
         ensure!(pairs == 0);
-        // A row that goes gives its place back.
+        // Deleting a row frees its keys.
         client.batch_execute("DELETE FROM gate; DELETE FROM kept")?;
         let again = format!(
             "INSERT INTO gate SELECT unnest(neardup_keys({0}, {1})), 1, {0}",
@@ -249,8 +249,8 @@ fn a_gate_by_keys_keeps_near_duplicates_out_of_all_partitions() -> Outcome {
     Ok(())
 }
 
-/// Each pair comes from the partition of its first shared key, so that partitions, or machines, can
-/// be worked through one by one, and a job taken up where it was left.
+/// The partition of its first shared key returns each pair. So partitions, or machines, can be
+/// processed one by one, and an interrupted job can continue.
 #[test]
 fn pairs_of_all_partitions_by_themselves_are_all_pairs() -> Outcome {
     let database = Database::create()?;

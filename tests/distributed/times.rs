@@ -1,7 +1,6 @@
-//! All pairs of the same rows by each way of docs/distributed.md: equal results, and how long they
-//! take.
+//! All pairs of the same rows by each way of docs/distributed.md: equal results, and run times.
 //!
-//! A few rows belong to the tests. The table of the document is what this prints with
+//! The tests use a few rows. The table of the document is the output with
 //! `NEARDUP_TEST_DISTRIBUTED_ROWS=2000000`, with Citus, and with Spark (see
 //! tests/distributed/engines.rs).
 use crate::distributed::citus::{self, Cluster};
@@ -25,7 +24,7 @@ const SETTINGS: [(&str, &str); 5] = [
     ("maintenance_work_mem", "512MB"),
 ];
 
-/// Rows of which every 53rd is 2 bits from the one before it.
+/// Returns rows; every 53rd is 2 bits from the one before it.
 fn rows(count: u64) -> String {
     format!(
         "SELECT n AS id, (hashint8extended(n - CASE n % 53 WHEN 0 THEN 1 ELSE 0 END, 1) \
@@ -171,7 +170,7 @@ fn by_table(client: &mut Client) -> Result<Way> {
     })
 }
 
-/// Rows with odd ids are on one server, those with even ones on the other, and keys by their hash.
+/// One server has the rows with odd ids, the other the even ones. The hash of a key places it.
 fn by_foreign_servers(file: &[u8]) -> Result<Option<Way>> {
     let Some(front) = Front::create("times", &SETTINGS)? else {
         return Ok(None);
@@ -234,8 +233,8 @@ fn by_citus(file: &[u8]) -> Result<Option<Way>> {
     }))
 }
 
-/// Searches a second by one client: of all shards, with the setting that the document names, and of
-/// the shards of the query's keys.
+/// Searches per second of one client: of all shards, with the setting named in the document, and
+/// of the shards of the query's keys.
 #[test]
 fn searches_of_citus_by_every_way_find_the_same() -> Outcome {
     let count = setting("DISTRIBUTED_ROWS", 20_000)?;

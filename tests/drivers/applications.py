@@ -85,13 +85,13 @@ def with_django(settings, pool=None):
         DATABASES={"default": {
             "ENGINE": "django.db.backends.postgresql", "NAME": settings["dbname"],
             "USER": settings["user"], "HOST": settings["host"], "PORT": settings["port"],
-            # One connection, which is the next one to be taken out whenever it is put back.
+            # The pool has one connection, so that each checkout gets the same one.
             "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}} if pool else {}}})
     django.setup()
     call_command("migrate", verbosity=0)
     call_command("migrate", "news", "zero", verbosity=0)
     call_command("migrate", verbosity=0)
-    # The model and the migration are one.
+    # The model and the migration agree.
     call_command("makemigrations", "--check", "--dry-run", verbosity=1)
 
 

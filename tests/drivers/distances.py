@@ -9,7 +9,7 @@ import sys
 
 # (query, arguments, rows). An argument is written {0}, with its type where the query needs it.
 QUERIES = [
-    # Results are numbers, whatever they went through.
+    # Results are numbers in every kind of expression.
     ("SELECT a.fp <~> b.fp, a.sig <%> b.sig, minhash_similarity(a.sig, b.sig) FROM docs a, docs b"
      " WHERE a.id = 1 AND b.id = 2", [], [(2, 0.125, 0.875)]),
     ("SELECT coalesce(fp <~> NULL, 7), coalesce(sig <%> NULL, 1) FROM docs WHERE id = 1",

@@ -281,7 +281,7 @@ def inputs(_):
     assert fp.hamming_distance(None) is fp.similarity(None) is None
     assert signature.similarity(None) is signature.distance(None) is None
     assert signature.union(None) is None
-    # A wrong type stays one, beside None as well.
+    # A wrong type raises TypeError, with None as the other argument as well.
     raises(TypeError, lambda: neardup.hamming_distance("a", None), "have no distance")
     raises(TypeError, lambda: neardup.fingerprint_similarity(None, 1.5), "have no distance")
     raises(TypeError, lambda: neardup.minhash_similarity(fp, None))
@@ -332,7 +332,7 @@ def lists(_):
     assert neardup.minhash_many(["a b c"], hashes=64, seed=-3, scheme="neardup1") == [
         neardup.minhash("a b c", hashes=64, seed=-3)]
     assert neardup.simhash_many(["a b a"], weight="tf") == [neardup.simhash("a b a", weight="tf")]
-    # Others run meanwhile, even while all texts are short.
+    # Other threads run meanwhile, even while all texts are short.
     texts = [f"word{n} and some others" for n in range(400_000)]
     ticks, done = 0, threading.Event()
 
@@ -349,7 +349,7 @@ def lists(_):
     thread.join()
     assert ticks > 10, ticks
 
-    # A signal ends it in all threads.
+    # A signal stops it in all threads.
     def stop(*_):
         raise KeyboardInterrupt
 
@@ -371,7 +371,7 @@ def threads(_):
         done.set()
 
     thread = threading.Thread(target=work)
-    # With the lock held, this thread would not come back before the other is done.
+    # If the lock were held, this thread would not return before the other one is done.
     sys.setswitchinterval(1e-4)
     thread.start()
     while not done.is_set():
@@ -387,7 +387,7 @@ def threads(_):
     text *= 4
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     raises(KeyboardInterrupt, lambda: neardup.simhash(text))
-    # The thread can compute on.
+    # The thread can continue to compute.
     assert neardup.simhash("a b c") is not None
 
 
@@ -445,7 +445,7 @@ def sources(_):
                      "crates/sketch/src/lib.rs", "crates/sketch/data/jieba_idf.bin"):
             assert (unpacked / name).is_file(), name
         assert not (unpacked / "src").exists() and not (unpacked / "xtask").exists()
-        # The versions of the crates are those of the workspace.
+        # The crates have the same versions as in the workspace.
         run = subprocess.run(["cargo", "metadata", "--offline", "--format-version", "1"],
                              cwd=unpacked, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr

@@ -131,7 +131,7 @@ def migrations(_):
     defined = constraint()
     assert defined.startswith("EXCLUDE USING neardup (site WITH =, ball(fp, 6) WITH ~=) "), defined
     assert "radius='3'" in defined and "WHERE" in defined, defined
-    # Nothing is left to change, however often one asks; a change elsewhere leaves it alone.
+    # Further runs find nothing to change; a change elsewhere does not affect it.
     assert "No changes" in manage("makemigrations")
     assert "No changes" in manage("makemigrations", "--check")
     changed("image = models", "title = models.TextField(default='')\n    image = models")
@@ -311,7 +311,7 @@ def forms(_):
     assert not errors(both, {"site": "a", "body": C})
     form = modelform_factory(Page, fields=["body"])({"body": B})
     assert form.is_valid(), form.errors
-    # Stored pages: a new text, another site, the same again, nothing that concerns it.
+    # Stored pages: a new text, another site, the same values, an unrelated change.
     rain = Page.objects.get(body=C)
     for fields in (both, ["body"]):
         assert shown in errors(fields, {"site": "a", "body": B}, rain)[0], fields
@@ -323,7 +323,7 @@ def forms(_):
     assert not errors(["image"], {"image": 7}, rain)
     # A text without words is near nothing.
     assert not errors(both, {"site": "a", "body": "?!"})
-    # Messages of one's own.
+    # Custom messages.
     constraint, = Page._meta.constraints
     before = constraint.violation_error_message
     constraint.violation_error_message = "%(name)s: see %(pk)s."
@@ -371,7 +371,7 @@ def admin(_):
     assert answer.status_code == 200 and "Near-duplicate of" in answer.content.decode()
     answer = client.post(change, {**page, "body": C + " It is cold.", "wide": "0" * 32})
     assert answer.status_code == 302, answer.content.decode()
-    # Fields of fingerprints: a value, the same again, none, and what is not one.
+    # Fields of fingerprints: a value, the same value again, an empty one, and an invalid one.
     rain.refresh_from_db()
     assert int(rain.wide) == 0 and rain.pdq is None
     form = modelform_factory(Page, fields=["wide", "pdq"])({"wide": "0" * 32}, instance=rain)

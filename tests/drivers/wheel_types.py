@@ -66,7 +66,7 @@ def with_psycopg(conninfo):
         cursor = psycopg.ClientCursor(connection)
         cursor.execute("INSERT INTO docs VALUES (%s, %s, %s, %s, %s, %s)", ROWS[0])
         assert cursor.execute("SELECT * FROM docs").fetchall() == ROWS[:1]
-        # A transaction stays open, and as it was.
+        # A transaction stays open and unchanged.
         with connection.transaction():
             connection.execute("DELETE FROM docs")
             neardup.psycopg.register(connection)
@@ -245,7 +245,7 @@ def with_sqlalchemy(conninfo):
         check_sqlalchemy(connection, docs, arrays)
         connection.rollback()
 
-    # Those of a connection that is left open are none of SQLAlchemy's.
+    # The warnings about a connection that is left open are not SQLAlchemy's.
     warnings.simplefilter("ignore", ResourceWarning)
     for url in urls(conninfo):
         if "asyncpg" in url:
@@ -291,7 +291,7 @@ def arrays_as_text(conninfo):
                 raise AssertionError(connection.scalar(query))
             except TypeError as error:
                 assert cure in str(error) and "array of fingerprint" in str(error), error
-            # The cure for any driver.
+            # The remedy for any driver.
             coerced = type_coerce(as_text, ARRAY(types.Fingerprint))
             assert sorted(connection.scalar(select(coerced))) == wanted
         engine.dispose()

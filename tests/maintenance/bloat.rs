@@ -1,4 +1,4 @@
-//! Space: what VACUUM takes out of an index is used again and given back.
+//! Space: VACUUM frees entries of an index, which reuses or truncates the pages.
 use crate::support::data::Probe;
 use crate::support::oracle::Way;
 use crate::support::table::{FINGERPRINT, Table, value};
@@ -30,7 +30,7 @@ const SHAPES: [(&str, &str); 6] = [
     ("ever greater", "n + r * 1000000::bigint"),
 ];
 
-/// Makes the table, which nobody else touches, and the index.
+/// Makes the index and its table, which no other session uses.
 fn create(client: &mut Client, of: &str) -> Result<()> {
     client.batch_execute(&format!(
         "DROP TABLE IF EXISTS docs; DROP FUNCTION IF EXISTS value_of; \
@@ -136,7 +136,7 @@ fn space_is_given_back_when_nobody_uses_the_index() -> Outcome {
     create(&mut client, SHAPES[0].1)?;
     let full: i64 = value(&mut client, SIZE)?;
 
-    // Somebody has looked at it and may look again.
+    // Another transaction has read the index and may read it again.
     other.batch_execute("BEGIN")?;
     assert_eq!(everything(&mut other)?, ROWS);
     client.batch_execute(&delete)?;
@@ -145,7 +145,7 @@ fn space_is_given_back_when_nobody_uses_the_index() -> Outcome {
     assert_eq!(everything(&mut other)?, ROWS / 10);
     other.batch_execute("COMMIT")?;
 
-    // Nor if the table's owner does not want it.
+    // VACUUM does not truncate if the table's option forbids it.
     let option = |on| format!("ALTER TABLE docs SET (vacuum_truncate = {on})");
     client.batch_execute(&option("off"))?;
     client.batch_execute("DELETE FROM docs WHERE id = 1")?;
@@ -158,7 +158,7 @@ fn space_is_given_back_when_nobody_uses_the_index() -> Outcome {
     let small: i64 = value(&mut client, SIZE)?;
     assert!(small < full / 4, "{small} of {full} bytes are left");
 
-    // The other session remembers where the root was, which is beyond the end now.
+    // The other session caches a root that is beyond the end of the file now.
     assert_eq!(everything(&mut other)?, ROWS / 10 - 2);
     table.holds(&mut client, 1)?;
     client.batch_execute(&insert(1))?;
@@ -186,7 +186,7 @@ fn a_standby_follows_when_space_is_given_back() -> Outcome {
                 writer.batch_execute(VACUUM)?;
                 crate::server::standby::wait_for_replay(&mut writer, &mut reader)?;
                 let rows: i64 = value(&mut writer, "SELECT count(*) FROM docs")?;
-                // The same session as before: it remembers the root.
+                // The same session as before still caches the root.
                 assert_eq!(everything(&mut reader)?, rows);
                 let small: i64 = value(&mut reader, SIZE)?;
                 assert!(small < full / 2, "{small} of {full} bytes are left");
@@ -199,8 +199,8 @@ fn a_standby_follows_when_space_is_given_back() -> Outcome {
     })
 }
 
-/// A transaction that has inserted a row remembers the leaves that it went to, and the executor
-/// lets go of the index when the statement ends.
+/// A transaction that has inserted a row caches the leaves that it used. The executor releases the
+/// index at the end of the statement.
 #[test]
 fn leaves_that_a_transaction_remembers_stay_where_they_are_until_it_ends() -> Outcome {
     const SAME: &str = "INSERT INTO docs VALUES (0, 'ffffffffffffffff')";
@@ -226,7 +226,7 @@ fn leaves_that_a_transaction_remembers_stay_where_they_are_until_it_ends() -> Ou
     assert_eq!(everything(&mut other)?, ROWS / 10 + 2);
     table.holds(&mut client, 1)?;
 
-    // What a part of the transaction remembers goes when it is rolled back, as its locks do.
+    // Rolling back a subtransaction drops its cached leaves together with its locks.
     prepare(&mut client)?;
     other.batch_execute("BEGIN; SAVEPOINT part")?;
     other.batch_execute(SAME)?;
@@ -239,7 +239,7 @@ fn leaves_that_a_transaction_remembers_stay_where_they_are_until_it_ends() -> Ou
     assert_eq!(everything(&mut other)?, ROWS / 10 + 1);
     table.holds(&mut client, 2)?;
 
-    // So does what is remembered of a table that is emptied and filled again in the same file.
+    // Emptying and refilling a table in the same file also drops cached leaves.
     other.batch_execute(
         "BEGIN; CREATE TABLE anew (id bigint, fp fingerprint); \
          CREATE INDEX ON anew USING neardup (fp)",

@@ -1,4 +1,4 @@
-//! Ways to make an index: concurrently, again, within little memory, cancelled, rolled back.
+//! Ways to build an index: concurrently, repeatedly, with little memory, cancelled, rolled back.
 use crate::support::Outcome;
 use crate::support::clients::{cancel_when, code, time_out};
 use crate::support::data::Shape;
@@ -82,7 +82,7 @@ fn the_external_sort_keeps_to_temp_file_limit() -> Outcome {
         Some(&SqlState::CONFIGURATION_LIMIT_EXCEEDED),
         "{error:?}"
     );
-    // With enough memory no file is written.
+    // With enough memory the build writes no temporary file.
     client.batch_execute("SET maintenance_work_mem = '64MB'")?;
     client.batch_execute(&table.index_command(""))?;
     table.is_sound(&mut client)
@@ -112,7 +112,7 @@ fn a_build_or_a_drop_that_is_rolled_back_leaves_what_was() -> Outcome {
         client.batch_execute(&format!("BEGIN; {undone}; ROLLBACK"))?;
         table.holds(&mut client, 6)?;
     }
-    // A savepoint's build goes, the transaction's own stays.
+    // The rollback of a savepoint removes its index. The transaction's own index stays.
     client.batch_execute(&format!(
         "BEGIN; DROP INDEX docs_fp; SAVEPOINT s; {build}; ROLLBACK TO s; INSERT INTO docs \
          SELECT id + 50000, fp FROM docs; {build}; COMMIT"
@@ -252,7 +252,7 @@ fn a_cancelled_vacuum_can_be_repeated() -> Outcome {
     let running = "SELECT count(*) > 0 FROM pg_stat_progress_vacuum \
                    WHERE datname = current_database() AND phase = 'vacuuming indexes'";
     let vacuum = "VACUUM (INDEX_CLEANUP ON) docs";
-    // Rows to delete again, should the vacuum be over.
+    // Makes dead rows again, in case the vacuum has finished.
     let undo = format!("INSERT INTO docs SELECT * FROM docs; {delete}");
     let result = cancel_when(&database, &mut client, running, vacuum, &undo)?;
     assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");

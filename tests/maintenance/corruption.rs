@@ -1,4 +1,4 @@
-//! Damaged index files: an error that says what to do, never a crash; REINDEX repairs.
+//! Damaged index files raise an error that names the remedy, and never crash; REINDEX repairs.
 use crate::support::data::{Probe, Random, Shape};
 use crate::support::oracle::Way;
 use crate::support::table::{FINGERPRINT, Table, value};
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 pub const PAGE: usize = 8192;
 
-// Where things stand on a page (docs: on-disk format).
+// Offsets on a page (docs: on-disk format).
 const LOWER: usize = 12;
 const SPECIAL: usize = 16;
 const MAGIC: usize = 24;
@@ -34,17 +34,16 @@ const KIND: usize = RIGHT + 6;
 const TABLE: usize = RIGHT + 8;
 const PAGE_ID: usize = PAGE - 2;
 
-/// Blocks: the meta page, and the first leaf, with which each scan of a whole table begins.
+/// Blocks: the meta page, and the first leaf, which a scan of a whole permutation reads first.
 const META: usize = 0;
 const LEAF: usize = 1;
 
-/// The server's own error for what is not in the file or not a page at all.
+/// The server's error for a block beyond the file or an invalid page.
 const BROKEN_FILE: &str = "XX001";
 const BROKEN_INDEX: &str = "XX002";
 const OTHER_LAYOUT: &str = "0A000";
 
-/// Name, place (block, offset in it), the bytes that are written there, and the SQLSTATE
-/// that a search then ends with.
+/// Name, block, offset, bytes to write there, and the SQLSTATE of a search afterwards.
 type Corruption = (&'static str, usize, usize, &'static [u8], &'static str);
 
 const DAMAGES: [Corruption; 24] = [
@@ -93,20 +92,20 @@ const SILENT: [Corruption; 3] = [
     ("a key", LEAF, 24, &[255; 8], BROKEN_INDEX),
 ];
 
-/// The rest of a table of the index, to which nothing leads from the left.
+/// Leaves of a permutation that are not linked from the left.
 const CUT_OFF: &str = "right link missing";
-/// Damage that is found while others write: rows are missing, or an entry is out of place.
+/// Damage that a concurrent check finds: missing rows, or an entry out of order.
 const FOUND_CONCURRENTLY: [&str; 2] = [CUT_OFF, "a key"];
 
 /// Each case has a table `docs` in a schema of its own.
 const TABLE_OF_CASE: Table = Table::new(FINGERPRINT);
 
-/// A server that was made with checksums (the default from version 18 on) would refuse the damaged
-/// pages before the index sees them.
+/// A server with checksums (the default from version 18 on) would reject the damaged pages before
+/// the index reads them.
 pub const SETTINGS: [(&str, &str); 2] = [("fsync", "off"), ("ignore_checksum_failure", "on")];
 
-/// Makes as many tables with an index each, stops the server, lets `damage` write into the files
-/// of the indexes, and starts it again.
+/// Makes one table with an index per case, stops the server, calls `damage` on the files of the
+/// indexes, and starts the server again.
 fn damaged(
     server: &mut Server,
     cases: usize,
@@ -129,16 +128,16 @@ fn damaged(
     for (case, file) in files.iter().enumerate() {
         let mut pages = fs::read(file).with_context(|| file.display().to_string())?;
         damage(case, &mut pages);
-        // In place: the file keeps its owner.
+        // Writes in place, so that the file keeps its owner.
         fs::write(file, pages)?;
     }
     server.start()
 }
 
-/// A new session for a case: it knows nothing of the other indexes yet.
+/// Opens a new session for a case, without caches of the other indexes.
 fn enter(server: &Server, case: usize) -> Result<Client> {
     let mut client = connect(&server.conninfo("postgres"))?;
-    // Whatever walks in circles is found out by the time that it takes.
+    // A timeout detects endless loops.
     client.batch_execute(&format!(
         "SET statement_timeout = '2min'; SET search_path = case_{case}, public"
     ))?;
@@ -155,7 +154,7 @@ fn code(error: &Error) -> &str {
     error.code().map_or("no SQLSTATE", |code| code.code())
 }
 
-/// Searches that read a whole table, and single keys.
+/// Searches that read a whole permutation, and searches for single keys.
 fn searches() -> Vec<String> {
     let probe = |radius| Probe {
         center: Shape::Balls.center(1),
@@ -171,8 +170,8 @@ fn searches() -> Vec<String> {
         .to_vec()
 }
 
-/// Everything that touches an index. None may end otherwise than well or by an error of class XX,
-/// or that of the layout.
+/// Runs every operation on an index. Each must succeed, or fail with an error of class XX or the
+/// error for another layout.
 fn touch_everything(client: &mut Client, why: &str) -> Outcome {
     let mut statements = searches();
     statements.extend(
@@ -201,8 +200,8 @@ fn touch_everything(client: &mut Client, why: &str) -> Outcome {
     for statement in statements {
         if let Err(error) = client.batch_execute(&statement) {
             let code = code(&error);
-            // The server's own words, in C, for wild links and row addresses: a panic of ours may
-            // have the same SQLSTATE, but comes from elsewhere.
+            // The server's own errors, raised in C, for invalid links and row addresses. A panic
+            // of neardup may have the same SQLSTATE, but another file.
             let file = error.as_db_error().and_then(|error| error.file());
             let in_c = file.is_some_and(|file| file.ends_with(".c"));
             let known = [BROKEN_FILE, BROKEN_INDEX, OTHER_LAYOUT].contains(&code)
@@ -285,7 +284,7 @@ fn right_links_in_a_circle_are_left_for_the_way_from_the_root() -> Outcome {
     with(own_server("circle", &SETTINGS)?, |server| {
         damaged(server, 1, |_, pages| write(pages, &CIRCLE))?;
         let mut client = enter(server, 0)?;
-        // Searches find their way from the root, as if the page had been used elsewhere meanwhile.
+        // Searches restart from the root, as if the page had been reused meanwhile.
         TABLE_OF_CASE.answers(&mut client, &[0, 3, 8], 0)?;
         let check = client.batch_execute("SELECT neardup_index_check('docs_fp')");
         let error = check.err().context("not noticed")?;
@@ -327,13 +326,13 @@ fn random_bytes_in_an_index_crash_nothing() -> Outcome {
         let mut random = Random::new(1);
         damaged(server, CASES, |case, pages| {
             if case % 8 == 7 {
-                // A file that was cut off.
+                // Truncates the file.
                 let kept = 1 + random.below((pages.len() / PAGE - 1) as u64) as usize;
                 pages.truncate(kept * PAGE);
                 return;
             }
             for _ in 0..1 + random.below(20) {
-                // The meta page and the root, which is last, are two of 35.
+                // The meta page and the root, which is the last page, are two of 35.
                 let blocks = pages.len() / PAGE;
                 let any = random.below(blocks as u64) as usize;
                 let block = random.pick(&[any, any, META, blocks - 1]);

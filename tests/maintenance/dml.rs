@@ -7,7 +7,7 @@ use anyhow::Result;
 use neardup_tests::Database;
 use postgres::Client;
 
-/// Without it a vacuum that finds few dead rows leaves the indexes alone.
+/// Without the option a vacuum that finds few dead rows skips the indexes.
 const VACUUM: &str = "VACUUM (INDEX_CLEANUP ON) docs";
 
 /// Statements that change the table, one after the other.
@@ -15,7 +15,7 @@ const STEPS: [&str; 15] = [
     "INSERT INTO docs SELECT id + 100000, fp FROM docs WHERE id % 3 = 0",
     "DELETE FROM docs WHERE id % 4 = 1",
     VACUUM,
-    // The rows' places in the table are used again.
+    // Row addresses in the table are reused.
     "INSERT INTO docs SELECT id + 200000, of_bits(bits_of(fp) # 6148914691236517205) FROM docs \
      WHERE id % 4 = 2",
     "UPDATE docs SET fp = of_bits(bits_of(fp) # 1) WHERE id % 5 = 1",
@@ -81,7 +81,7 @@ fn a_parallel_vacuum_takes_the_dead_rows_from_every_index() -> Outcome {
     for index in ["docs_fp", "docs_two"] {
         let check = format!("SELECT rows + null_rows FROM neardup_index_check('{index}', true)");
         assert_eq!(value::<i64>(&mut client, &check)?, rows, "{index}");
-        // What the vacuum has told the planner.
+        // The row count that VACUUM stored for the planner.
         let reltuples = format!("SELECT reltuples::bigint FROM pg_class WHERE relname = '{index}'");
         assert_eq!(value::<i64>(&mut client, &reltuples)?, rows, "{index}");
     }
@@ -135,7 +135,7 @@ fn an_emptied_table_finds_nothing_and_fills_again() -> Outcome {
         table.append(&mut client, 0, &values)?;
         table.holds(&mut client, round)?;
     }
-    // The emptied leaves take the same values in again.
+    // The emptied leaves receive the same values again.
     let after: i64 = value(&mut client, size)?;
     assert!(
         after < full * 3 / 2,
@@ -161,7 +161,7 @@ fn a_transaction_sees_its_own_changes_and_savepoints() -> Outcome {
             let mut innermost = inner.savepoint("two")?;
             innermost.batch_execute("INSERT INTO docs SELECT id + 50000, fp FROM docs")?;
             table.holds(&mut innermost, 3)?;
-            // Dropped, that is rolled back.
+            // Dropping the transaction rolls it back.
         }
         table.holds(&mut inner, 4)?;
         inner.rollback()?;
@@ -171,7 +171,7 @@ fn a_transaction_sees_its_own_changes_and_savepoints() -> Outcome {
         8_000
     );
     table.holds(&mut outer, 5)?;
-    // An error inside a savepoint leaves what was before it.
+    // An error inside a savepoint does not affect earlier statements.
     let mut failing = outer.savepoint("three")?;
     let error = failing.batch_execute("INSERT INTO docs SELECT id, fp FROM docs; SELECT 1 / 0");
     assert!(error.is_err());
@@ -196,8 +196,8 @@ fn an_open_cursor_returns_what_was_there_when_it_was_opened() -> Outcome {
         table.create_indexed(&mut writer, &values, "")?;
         // Dead rows, so that the vacuum has something to do while the cursor is open.
         writer.batch_execute("DELETE FROM docs WHERE id % 10 = 0")?;
-        // Of that many rows in balls, the first radius probes several tables, the second reads one
-        // whole.
+        // For this many rows in balls, the first radius probes several permutations, and the
+        // second reads a whole one.
         for radius in [3, 20] {
             let ball = table.fp.ball(Probe {
                 center: shape.center(4),
@@ -221,8 +221,8 @@ fn an_open_cursor_returns_what_was_there_when_it_was_opened() -> Outcome {
             };
             fetch(&format!("DECLARE opened CURSOR FOR {query}"))?;
             let mut found = fetch("FETCH 50 FROM opened")?;
-            // Splits every leaf that the cursor has yet to see, kills rows that it must show, and
-            // takes dead ones away.
+            // Splits every leaf that the cursor has not read, deletes rows that it must return,
+            // and removes dead rows.
             writer.batch_execute("INSERT INTO docs SELECT id + 1000000, fp FROM docs")?;
             found.extend(fetch("FETCH 50 FROM opened")?);
             writer.batch_execute("DELETE FROM docs WHERE id % 2 = 0")?;
@@ -279,7 +279,7 @@ fn an_old_snapshot_keeps_its_answers() -> Outcome {
     table.holds(&mut reader, 8)
 }
 
-/// Runs a step: VACUUM must come alone, a step of several statements in one message.
+/// Runs a step. VACUUM must be sent alone; a step of several statements is one message.
 fn run(client: &mut Client, step: &str) -> Outcome {
     Ok(client.batch_execute(step)?)
 }

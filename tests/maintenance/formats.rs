@@ -1,5 +1,5 @@
-//! Indexes in the format of another version of neardup. Each use is an error whose hint is a
-//! statement that rebuilds the index, and the statement works.
+//! Indexes in the format of another version of neardup. Each use raises an error whose hint is a
+//! working statement that rebuilds the index.
 use super::corruption::{PAGE, SETTINGS, VERSION};
 use crate::support::oracle::Way;
 use crate::support::table::value;
@@ -144,13 +144,12 @@ const CASES: [Case; 8] = [
     },
 ];
 
-/// Adds a number to the layout version of each index, as another version of neardup would have
-/// written it.
+/// Adds a number to the layout version of each index, as in another version of neardup.
 fn change_versions(server: &mut Server, change: i16) -> Outcome {
     let mut client = enter(server)?;
     let mut files = Vec::new();
     for case in &CASES {
-        // All its pages have to be in the file, and none in memory.
+        // The stop below writes all pages to the file, and leaves none in memory.
         let path = format!("SELECT pg_relation_filepath($${}$$)", case.index);
         files.push(server.data().join(value::<String>(&mut client, &path)?));
     }
@@ -207,13 +206,13 @@ fn an_index_of_another_version_names_the_statement_that_rebuilds_it() -> Outcome
         for change in [-1, 1] {
             change_versions(server, change)?;
             let mut client = enter(server)?;
-            // VACUUM reads the index only for the sake of dead rows.
+            // VACUUM reads the index only if there are dead rows.
             client.batch_execute("DELETE FROM docs WHERE id = 300")?;
             for case in &CASES {
                 for statement in case.uses {
                     is_refused(&mut client, case, statement)?;
                 }
-                // A session that has not seen the index yet.
+                // A new session has not read the index yet.
                 is_refused(&mut enter(server)?, case, case.uses[0])?;
             }
             // Statements without the index work.
@@ -229,7 +228,7 @@ fn an_index_of_another_version_names_the_statement_that_rebuilds_it() -> Outcome
             }
             for case in &CASES {
                 for statement in case.uses {
-                    // Nothing of this stays, so that each table is as it was.
+                    // Rolls back each statement where possible, so that the tables do not change.
                     let in_transaction = !statement.starts_with("VACUUM");
                     let result = match in_transaction {
                         true => client.batch_execute(&format!("BEGIN; {statement}; ROLLBACK")),
@@ -240,7 +239,7 @@ fn an_index_of_another_version_names_the_statement_that_rebuilds_it() -> Outcome
                 let check = format!("SELECT neardup_index_check($${}$$, true)", case.index);
                 client.batch_execute(&check).context(check)?;
             }
-            // Otherwise the next round changes nothing.
+            // Without a change, the next round would test nothing.
             client.batch_execute("INSERT INTO docs VALUES (300, minhash64('text number 300'))")?;
         }
         Ok(())

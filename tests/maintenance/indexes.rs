@@ -28,7 +28,7 @@ fn another_sessions_temporary_index_is_listed() -> Outcome {
     Ok(())
 }
 
-/// A reader that has found the index waits for its size; then the index is dropped.
+/// A reader that has found the index waits for its size. Then the index is dropped.
 #[test]
 fn an_index_that_is_dropped_meanwhile_has_no_size() -> Outcome {
     let database = Database::create()?;

@@ -1,5 +1,5 @@
-//! Looking inside indexes where that is not a matter of course: while others write, on a standby's
-//! or another session's tables, with pages that a crash has left over.
+//! Inspection of indexes in unusual states: during writes, on a standby, of another session's
+//! temporary tables, and with pages left by a crash.
 use crate::support::data::Shape;
 use crate::support::fixtures::{self, DOCS, FIXTURES};
 use crate::support::table::{FINGERPRINT, Table, value};
@@ -21,7 +21,7 @@ fn an_index_can_be_looked_into_while_others_write() -> Outcome {
     let mut client = database.connect()?;
     fixtures::prepare(&mut client, &[&DOCS], 2_000)?;
     let mut reader = database.connect()?;
-    // Nobody takes a row away: what was committed before the look began is counted.
+    // No client deletes rows, so the function counts all rows committed before it started.
     let works =
         [Work::Insert, Work::Insert, Work::Vacuum, Work::Build].map(|work| Job(work, &DOCS));
     workload::run(database.conninfo(), &works, 1, false, |_| {
@@ -116,7 +116,7 @@ fn pages_that_a_crash_left_over_are_counted_and_do_no_harm() -> Outcome {
         let file: String = value(&mut client, "SELECT pg_relation_filepath('docs_fp')")?;
         drop(client);
         server.stop()?;
-        // What is left of a split that got new pages and died before it could log them.
+        // Pages of a split whose server died before logging them.
         let file = server.data().join(file);
         let pages = fs::read(&file)?;
         fs::write(&file, [pages, vec![0; 2 * 8192]].concat())?;

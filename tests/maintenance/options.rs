@@ -4,7 +4,7 @@ use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
 use neardup_tests::Database;
 
-/// A statement, the SQLSTATE of its error, and what the message, detail or hint says.
+/// A statement, the SQLSTATE of its error, and a part of the message, detail or hint.
 const REFUSED: [(&str, &str, &str); 41] = [
     ("WITH (radius = 65)", "22023", "radius 65 is out of range"),
     (

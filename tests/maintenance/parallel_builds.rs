@@ -1,7 +1,8 @@
 //! Indexes that several processes build together.
 //!
-//! How fast a worker starts must not decide what is tested. So a partial index has a predicate that
-//! makes the leader slow, `test.leader` being its process id: the workers read nearly all.
+//! The start-up time of a worker must not decide the subject of a test. So the predicate of a
+//! partial index makes the leader slow (`test.leader` is its process id): the workers read nearly
+//! all rows.
 use crate::support::Outcome;
 use crate::support::clients::{cancel_when, code};
 use crate::support::oracle::until_old_enough;
@@ -15,7 +16,7 @@ use postgres::error::SqlState;
 
 const ROWS: i64 = 4_000;
 
-/// A column of each kind, one row in 16 NULL, and functions that know in which process they run.
+/// A column of each kind, with one NULL in 16 rows, and functions that identify their process.
 const SETUP: &str = "
     CREATE TABLE docs (id bigint, tenant int, fp fingerprint, number bigint, wide fingerprint128,
         widest fingerprint256, body text, signature minhash_signature)
@@ -59,7 +60,7 @@ fn fill(client: &mut Client, rows: i64) -> Result<()> {
     Ok(())
 }
 
-/// Has the session build with workers, or alone.
+/// Makes the session build with workers, or alone.
 fn set_workers(client: &mut Client, with_workers: bool) -> Result<()> {
     let (workers, leader) = match with_workers {
         true => (2, value::<i32>(client, "SELECT pg_backend_pid()")?),
@@ -71,7 +72,7 @@ fn set_workers(client: &mut Client, with_workers: bool) -> Result<()> {
     Ok(())
 }
 
-/// The pages of an index as they are on disk, without their places in the log.
+/// Returns the pages of an index on disk, without their LSNs.
 fn pages(client: &mut Client, index: &str) -> Result<Vec<u8>> {
     client.batch_execute("CHECKPOINT")?;
     let mut bytes: Vec<u8> = value(
@@ -79,7 +80,7 @@ fn pages(client: &mut Client, index: &str) -> Result<Vec<u8>> {
         &format!("SELECT pg_read_binary_file(pg_relation_filepath('{index}'))"),
     )?;
     for page in bytes.chunks_mut(8192) {
-        // The position in the log, and the checksum.
+        // The LSN and the checksum.
         page[..10].fill(0);
     }
     Ok(bytes)
@@ -165,7 +166,7 @@ fn workers_help_every_command_that_builds() -> Outcome {
         client.batch_execute(command)?;
     }
     ensure!(pages(&mut client, "docs_near")? == expected, "concurrently");
-    // In a transaction that is serializable, and one that has changed the table.
+    // Builds in a serializable transaction, and in a transaction that has changed the table.
     client.batch_execute(
         "BEGIN ISOLATION LEVEL SERIALIZABLE; DROP INDEX docs_near;
          UPDATE docs SET fp = (fp::bigint # 1)::fingerprint WHERE id % 3 = 0;
@@ -176,12 +177,12 @@ fn workers_help_every_command_that_builds() -> Outcome {
     // The table has HOT chains, and other tests may have older transactions.
     until_old_enough(&mut client, "docs_near")?;
     client.query(check, &[])?;
-    // Rewritten tables have their indexes built again.
+    // Commands that rewrite a table rebuild its indexes.
     client.batch_execute("VACUUM FULL docs")?;
     client.query(check, &[])?;
     client.batch_execute("ALTER TABLE docs SET UNLOGGED")?;
     client.query(check, &[])?;
-    // An exclusion constraint, which must find rows that are near each other.
+    // The build of an exclusion constraint must find near rows.
     let error = client
         .batch_execute(
             "ALTER TABLE docs ADD CONSTRAINT docs_apart \
@@ -243,7 +244,7 @@ fn the_error_of_a_worker_is_the_error_of_the_build() -> Outcome {
         (error.code(), error.message()),
         (&SqlState::DATA_CORRUPTED, "not by a worker")
     );
-    // And an error of neardup's own, in a worker or in the leader.
+    // Raises an error of neardup's own, in a worker or in the leader.
     client.batch_execute(
         "UPDATE docs SET signature = minhash(body, hashes => 16) WHERE id % 8 = 1",
     )?;
@@ -265,8 +266,8 @@ fn the_error_of_a_worker_is_the_error_of_the_build() -> Outcome {
         error.detail().is_some() && error.hint().is_some(),
         "{error:?}"
     );
-    // The session goes on, without workers. Old versions of rows, which a transaction of another
-    // test may keep, would make the index too young for the check.
+    // The session continues without workers. A transaction of another test may keep old row
+    // versions, which would make the index too young for the check.
     client.batch_execute("VACUUM FULL docs")?;
     client.batch_execute(
         "CREATE INDEX docs_near ON docs USING neardup (fp) WHERE workers_first(id)",
@@ -289,14 +290,14 @@ fn without_workers_the_leader_builds_alone() -> Outcome {
          CREATE TEMP TABLE own WITH (parallel_workers = 2) AS SELECT * FROM docs",
     )?;
     for (setting, table, predicate) in [
-        // Nobody may start a worker.
+        // No process may start a worker.
         ("SET max_parallel_workers = 0", "docs", "not_by_workers"),
         (
             "SET max_parallel_maintenance_workers = 0",
             "docs",
             "not_by_workers",
         ),
-        // A predicate must not run in one; a worker cannot see a temporary table.
+        // The predicate is not parallel safe; a worker cannot read a temporary table.
         ("", "docs", "only_in_leader"),
         ("", "own", "not_by_workers"),
     ] {
@@ -317,11 +318,11 @@ fn a_chain_of_updates_that_a_worker_finds_broken_is_noted() -> Outcome {
     let mut client = database.connect()?;
     let mut older = database.connect()?;
     fill(&mut client, ROWS)?;
-    // Room for new versions on the pages of the old ones.
+    // Leaves room for new versions on the pages of the old ones.
     client.batch_execute("ALTER TABLE docs SET (fillfactor = 40)")?;
     client.batch_execute("VACUUM FULL docs")?;
     older.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM docs")?;
-    // Not on the first pages: those the leader may read itself.
+    // Skips the first pages, which the leader may read itself.
     client.batch_execute(
         "UPDATE docs SET fp = (fp::bigint # 1)::fingerprint WHERE id BETWEEN 2500 AND 3500",
     )?;

@@ -1,5 +1,5 @@
-//! Sessions that load the same texts at the same time: the ways of docs/dedup.md in which none of
-//! them is the victim of a deadlock, or loses by it.
+//! Concurrent sessions that load the same texts: the methods of docs/dedup.md that avoid deadlocks
+//! or retry after them.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::data::Random;
@@ -10,9 +10,9 @@ use postgres::error::SqlState;
 use postgres::{Client, Error};
 use std::io::Write;
 
-/// Sessions that load at once.
+/// Concurrent sessions.
 const SESSIONS: u64 = 4;
-/// Texts that each of them loads.
+/// Texts that each session loads.
 const TEXTS: u64 = 300;
 /// Rows of a batch.
 const BATCH: usize = 30;
@@ -32,7 +32,7 @@ fn texts() -> Vec<String> {
     (0..TEXTS).map(text).collect()
 }
 
-/// The texts in an order that is each session's own.
+/// Returns the texts in a different order for each session.
 fn shuffled(seed: u64) -> Vec<String> {
     let mut random = Random::new(seed);
     let mut texts = texts();
@@ -45,14 +45,14 @@ fn shuffled(seed: u64) -> Vec<String> {
 fn copy(client: &mut Client, texts: &[String]) -> Result<(), Error> {
     let mut writer = client.copy_in("COPY docs (body) FROM stdin")?;
     for text in texts {
-        // An error of the server's comes with `finish`.
+        // `finish` returns an error of the server.
         writeln!(writer, "{text}").ok();
     }
     writer.finish().map(drop)
 }
 
-/// Runs the sessions, and returns how often one of them was the victim of a deadlock. All texts
-/// stand in the table afterwards, each once.
+/// Runs the sessions, and returns the number of deadlock victims. Afterwards the table must
+/// contain each text once.
 fn load(session: impl Fn(&mut Client, u64) -> Result<u32> + Sync) -> Result<u32> {
     let database = Database::create()?;
     let mut admin = database.connect()?;
@@ -85,7 +85,7 @@ fn load(session: impl Fn(&mut Client, u64) -> Result<u32> + Sync) -> Result<u32>
     Ok(deadlocks)
 }
 
-/// Returns whether a load was the victim of a deadlock; any other error is one.
+/// Returns whether a load was the victim of a deadlock. Any other error is returned.
 fn is_victim(result: Result<(), Error>) -> Result<bool> {
     match code(&result) {
         Some(state) if state == SqlState::T_R_DEADLOCK_DETECTED => Ok(true),
@@ -93,7 +93,7 @@ fn is_victim(result: Result<(), Error>) -> Result<bool> {
     }
 }
 
-/// Repeats a load until it comes through. Returns how often it was a victim before.
+/// Repeats a load until it succeeds. Returns the number of deadlocks before.
 fn repeated(client: &mut Client, texts: &[String]) -> Result<u32> {
     let mut victim = 0;
     while is_victim(copy(client, texts))? {

@@ -9,7 +9,7 @@ const FIXTURE: &str = "CREATE TABLE raw AS SELECT n AS id, n % 3 = 0 AS kept, \
     CASE n % 16 WHEN 0 THEN NULL ELSE hashint8extended(n % 900, 7) END AS bits \
     FROM generate_series(1::bigint, 9000) AS n;";
 
-/// Views under the name `docs`, of whose column `fp` each is indexed in another way.
+/// Views named `docs`. The column `fp` of each has a different kind of index.
 const INDEXES: [(&str, &str, &str); 4] = [
     (
         "an expression",
@@ -148,7 +148,7 @@ fn an_unlogged_table_is_empty_after_a_crash_and_whole_after_a_stop() -> Outcome 
     client.batch_execute("CREATE UNLOGGED TABLE docs (id bigint, fp fingerprint)")?;
     client.batch_execute(&table.index_command("radius = 2"))?;
     table.append(&mut client, 0, &Shape::Balls.values(10_000, 6))?;
-    // One that was built of rows, and rebuilt.
+    // The index was built from rows, and rebuilt.
     client.batch_execute("REINDEX INDEX docs_fp")?;
     drop(client);
 
@@ -173,7 +173,7 @@ fn an_unlogged_table_is_empty_after_a_crash_and_whole_after_a_stop() -> Outcome 
         table.append(&mut client, 0, &values)?;
         table.holds(&mut client, 8)?;
     }
-    // From now on it survives.
+    // A logged table survives a crash.
     client.batch_execute("ALTER TABLE docs SET LOGGED")?;
     client.batch_execute("INSERT INTO docs SELECT id + 10000, fp FROM docs")?;
     server.kill_9()?;
@@ -210,7 +210,7 @@ fn a_dump_restores_columns_values_and_indexes() -> Outcome {
         .arg(format!("--dbname={}", from.conninfo()))
         .stdout(Stdio::piped())
         .spawn()?;
-    // The extension comes out of the dump.
+    // The dump creates the extension.
     let into = Database::create_on(from.conninfo(), "")?;
     let restored = client_program("psql")?
         .args([

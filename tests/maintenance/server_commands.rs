@@ -27,7 +27,7 @@ fn autovacuum_takes_dead_rows_from_the_index() -> Outcome {
         wait_until(&mut client, clean)?;
         let counted = "SELECT autovacuum_count > 0 FROM pg_stat_user_tables";
         wait_until(&mut client, counted)?;
-        // The worker's count of the index's rows, for the planner.
+        // The worker stores the index's number of rows for the planner.
         let told = "SELECT reltuples = 10000 FROM pg_class WHERE relname = 'docs_fp'";
         wait_until(&mut client, told)?;
         table.holds(&mut client, 2)
@@ -63,7 +63,7 @@ fn an_index_moves_between_tablespaces() -> Outcome {
             client.batch_execute(more)?;
             table.holds(&mut client, 2)?;
         }
-        // The planner goes by what reading costs there.
+        // The planner uses the cost of reading in the tablespace.
         let query = "SELECT id FROM docs WHERE fp <@ ball('0000000000000000'::fingerprint, 3)";
         let before = cost(&mut client, query)?;
         client.batch_execute("ALTER TABLESPACE aside SET (random_page_cost = 400)")?;
@@ -98,7 +98,7 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
     table.create(&mut client, &Shape::Uniform.values(120_000, 1))?;
-    // 56 tables.
+    // 56 permutations.
     let build = table.index_command("radius = 3, blocks = 8");
     for seen in [
         "phase = 'building index: scanning table' \
@@ -129,7 +129,7 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
         "",
     )?;
     assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
-    // The old one is still there, and the new one, of which nothing is known, can be dropped.
+    // The old index still exists. The new one, whose contents are unknown, can be dropped.
     for function in [
         "neardup_index_info",
         "neardup_expert_index_statistics",

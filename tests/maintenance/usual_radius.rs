@@ -1,4 +1,4 @@
-//! Radius and similarity that an index states, where they come from, and the layout made for them.
+//! Radius and similarity that an index reports, their sources, and the layout made for them.
 use crate::support::Outcome;
 use crate::support::table::value;
 use neardup_tests::Database;
@@ -19,12 +19,12 @@ const COLUMNS: &str = "body text, part text, site text, n bigint, narrow fingerp
         (coalesce(minhash64(part), simhash(body))) STORED";
 
 const RADII: [(&str, i32); 30] = [
-    // By the width, where the application made the values.
+    // Radius from the width, where the application made the values.
     ("(narrow)", 6),
     ("(middle)", 12),
     ("(wide)", 31),
     ("(n bigint_hamming_ops)", 6),
-    // By the function of a generated column.
+    // Radius from the function of a generated column.
     ("(m64)", 6),
     ("(m128)", 12),
     ("(s64)", 3),
@@ -32,9 +32,9 @@ const RADII: [(&str, i32); 30] = [
     ("(own)", 3),
     ("(number bigint_hamming_ops)", 3),
     ("(nested)", 3),
-    // Functions of different radii leave the width's.
+    // Functions with different radii: the radius is from the width.
     ("(mixed)", 6),
-    // By the function of an expression.
+    // Radius from the function of an expression.
     ("(minhash64(body))", 6),
     ("(minhash128(body))", 12),
     ("(simhash(body))", 3),
@@ -43,17 +43,17 @@ const RADII: [(&str, i32); 30] = [
     ("(coalesce(s64, simhash(part)))", 3),
     // A wrapper in SQL, which the server inlines.
     ("(wrapped(body))", 3),
-    // Behind a scope; the scope's own expression does not count.
+    // With a scope; the function of the scope's expression is ignored.
     ("(site, s64)", 3),
     ("(lower(site), simhash(body))", 3),
     ("((simhash(part)::bigint), minhash64(body))", 6),
-    // By a ball, whatever made its centre.
+    // Radius from a ball, for any expression of its centre.
     ("(ball(narrow, 5))", 5),
     ("(ball(s64, 9))", 9),
     ("(site, ball(middle, 2))", 2),
     ("(ball(narrow, 1000))", 64),
     ("(ball(s64, length(body)))", 3),
-    // The option comes first.
+    // The option takes precedence.
     ("(s64) WITH (radius = 0)", 0),
     ("(ball(narrow, 5)) WITH (radius = 11)", 11),
     ("(wide) WITH (radius = 256)", 256),
@@ -85,7 +85,7 @@ fn the_radius_follows_from_option_ball_function_and_width() -> Outcome {
         ))?;
         assert_eq!(radius(&mut client)?, expected, "{columns}");
     }
-    // Commands that build an index keep it: none of them has the statement of CREATE INDEX.
+    // Rebuilding an index keeps the radius, although no command has the text of CREATE INDEX.
     client.batch_execute(
         "DROP INDEX docs_i; CREATE INDEX docs_i ON docs USING neardup (simhash(body))",
     )?;
@@ -130,13 +130,13 @@ fn the_radius_is_found_while_the_table_is_made() -> Outcome {
         ("by_init", 3),
         ("part_1_fp_idx", 3),
         ("part_2_fp_idx", 3),
-        // The catalogue does not know what made the rows of a view.
+        // The catalog does not have the function that made the rows of a view.
         ("seen_fp", 6),
     ] {
         let found: i32 = client.query_one(of, &[&index])?.get(0);
         assert_eq!(found, radius, "{index}");
     }
-    // A user without rights on the catalogue's other objects builds as well.
+    // A user without rights on the other objects in the catalog can build, too.
     client.batch_execute(
         "CREATE SCHEMA other; CREATE ROLE usual_radius_user; \
          GRANT ALL ON SCHEMA other TO usual_radius_user; \
@@ -256,7 +256,7 @@ fn altered_options_are_noticed() -> Outcome {
         detail.contains("A REINDEX makes similarity 0.9"),
         "{detail}"
     );
-    // Commands that change no layout, and an option that leads back to it.
+    // Commands that do not change the layout, and an option that restores it.
     for command in [
         "ALTER INDEX docs_i SET (radius = 3)",
         "ALTER INDEX docs_i SET (fillfactor = 80)",
@@ -268,7 +268,7 @@ fn altered_options_are_noticed() -> Outcome {
     ] {
         assert!(notice(command)?.is_none(), "{command}");
     }
-    // What the width does not allow is refused at once.
+    // A radius beyond the width is refused at once.
     let error = client
         .batch_execute("ALTER INDEX docs_i SET (radius = 65)")
         .unwrap_err();

@@ -1,5 +1,5 @@
-//! Rows that an index reports to the server for a concurrent build, the order that a vacuum leaves
-//! behind, and space that it gives back while others use the index.
+//! Rows that an index reports to the server for a concurrent build, the order of entries after a
+//! vacuum, and truncation while others use the index.
 use crate::search::standing_scans::classes;
 use crate::support::data::Shape;
 use crate::support::oracle::Way;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A connection that keeps the messages which the server sends beside its answers.
+/// A connection that keeps the server's notices.
 fn with_messages(conninfo: &str) -> Result<(Client, Arc<Mutex<Vec<String>>>)> {
     let messages = Arc::new(Mutex::new(Vec::new()));
     let mut config: Config = conninfo.parse()?;
@@ -58,8 +58,8 @@ fn a_concurrent_build_asks_for_each_row_once() -> Outcome {
     Ok(())
 }
 
-/// Rows inserted between the two passes of a concurrent build stand in the index, and an index that
-/// a failed build has left behind is vacuumed as any other.
+/// An index contains the rows inserted between the two passes of a concurrent build. VACUUM
+/// processes an index that a failed build has left like any other.
 #[test]
 fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     let database = Database::create()?;
@@ -74,7 +74,7 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
     client.batch_execute(&valid(true))?;
     let rows: i64 = value(&mut client, "SELECT count(*) FROM docs")?;
-    // An entry without its row, in whatever table, is damage.
+    // An entry without its row, in any permutation, is damage.
     let check = "SELECT rows + null_rows FROM neardup_index_check('docs_fp', true)";
     assert_eq!(value::<i64>(&mut client, check)?, rows);
     let entries = "SELECT count(DISTINCT n) FROM \
@@ -89,7 +89,7 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     table.holds(&mut client, 2)
 }
 
-/// Entries of the leaves in a file of an index that are in the order of their keys: the sum of a
+/// Returns the number of entries in key order on the leaves in a file of an index: the sum of a
 /// field that docs/dev/on-disk-format.md describes.
 fn in_order(file: &Path) -> Result<i64> {
     let bytes = fs::read(file)?;
@@ -103,7 +103,7 @@ fn in_order(file: &Path) -> Result<i64> {
 
 #[test]
 fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
-    // What is not logged is only written when the server stops.
+    // The server writes unlogged pages only at shutdown.
     with(own_server("in-order", &[("fsync", "off")])?, |server| {
         let mut client = connect(&server.conninfo("postgres"))?;
         client.batch_execute("CREATE EXTENSION neardup")?;
@@ -142,7 +142,7 @@ fn a_vacuum_puts_leaves_in_order_where_that_costs_the_log_nothing() -> Outcome {
 
 const SIZE: &str = "SELECT pg_relation_size('docs_fp')";
 
-/// A table whose index is nine tenths empty after the next vacuum.
+/// Makes a table whose index is nine tenths empty after the next vacuum.
 fn prepare(client: &mut Client) -> Result<i64> {
     let table = Table::new(FINGERPRINT);
     table.create_indexed(client, &Shape::Uniform.values(12_000, 1), "")?;
@@ -157,7 +157,7 @@ fn vacuum_waits_a_moment_for_an_index_that_is_in_use() -> Outcome {
     let (mut client, mut other) = (database.connect()?, database.connect()?);
     let mut watcher = database.connect()?;
     let backend: i32 = value(&mut client, "SELECT pg_backend_pid()")?;
-    // On a machine that stalls, the vacuum may give up before the other transaction has ended.
+    // On a slow machine, the vacuum may give up before the other transaction has ended.
     for _ in 0..10 {
         let full = prepare(&mut client)?;
         Way::Index.set(&mut other)?;
@@ -172,7 +172,7 @@ fn vacuum_waits_a_moment_for_an_index_that_is_in_use() -> Outcome {
             while !waited && !vacuum.is_finished() {
                 waited = value(&mut watcher, &waiting)?;
             }
-            // Nobody queues behind a lock that is only tried.
+            // Other sessions do not queue behind a lock that VACUUM only tries to take.
             watcher.batch_execute("SELECT id FROM docs WHERE fp <~> '0000000000000fff' <= 3")?;
             other.batch_execute("COMMIT")?;
             vacuum

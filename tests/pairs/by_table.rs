@@ -1,4 +1,4 @@
-//! Objects that name a table go on working where those that name an index do not.
+//! Objects that name a table keep working after changes that break objects that name an index.
 use crate::support::Outcome;
 use crate::support::table::value;
 use neardup_tests::{Database, client_program};
@@ -23,7 +23,7 @@ const VIEWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, sig 
         BEGIN ATOMIC SELECT count(*) FROM neardup_pairs('docs', 0); END; \
     CREATE MATERIALIZED VIEW taken AS SELECT count(*) FROM neardup_pairs('docs', 0)";
 
-/// All that the views and functions say of the nine rows.
+/// Asserts the results of the views and functions for the nine rows.
 fn all_answer(client: &mut Client) -> Outcome {
     for (query, expected) in [
         ("SELECT count(*) FROM pairs", 4i64),

@@ -1,5 +1,4 @@
-//! `neardup_clusters` of many rows, in little memory: the same answer as in much, and no more
-//! taken.
+//! `neardup_clusters` of many rows in little memory: the same result, within the limit.
 use crate::support::Outcome;
 use crate::support::memory::most_memory;
 use crate::support::table::value;
@@ -8,8 +7,8 @@ use neardup_tests::Database;
 use postgres::Client;
 use std::collections::HashSet;
 
-/// 600,000 rows: three of each fingerprint, every other of which is one bit from another; 3,000
-/// different ones in a ball; and some of other scopes.
+/// 600,000 rows. Three rows have each fingerprint, and every other fingerprint is one bit from
+/// another one. Adds 3,000 different fingerprints in a ball, and some rows of other scopes.
 const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fingerprint128); \
     INSERT INTO docs SELECT i, i % 2, fp, (fp::text || fp::text)::fingerprint128 FROM ( \
         SELECT i, (('x' || left(md5((i / 6)::text), 16))::bit(64)::bigint # i / 3 % 2) \
@@ -21,7 +20,7 @@ const ROWS: &str = "CREATE TABLE docs (id int, site int, fp fingerprint, wide fi
     CREATE INDEX docs_site ON docs USING neardup (site, fp); \
     CREATE INDEX docs_wide ON docs USING neardup (wide)";
 
-/// Number of rows in clusters, and a number that depends on each of them.
+/// Returns the number of rows in clusters, and a number that depends on each of them.
 fn digest(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     let query = format!(
         "SELECT count(*), sum(hashtext(c::text || n)) FROM neardup_clusters({call}) \
@@ -43,7 +42,7 @@ fn little_memory_is_enough_for_many_members() -> Outcome {
         "'docs_wide', 6",
     ];
     for call in calls {
-        // A backend of its own for each, since the most is kept.
+        // Each call has a new backend, because the peak of a backend never falls.
         let mut client = database.connect()?;
         client.batch_execute("SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'")?;
         let before = most_memory(&mut client)?;
@@ -64,7 +63,7 @@ fn little_memory_is_enough_for_many_members() -> Outcome {
     Ok(())
 }
 
-/// Of equal signatures the first pairs come at once, and not after all have been collected.
+/// The first pairs of equal signatures are returned at once, before all have been collected.
 #[test]
 fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     let database = Database::create()?;
@@ -81,7 +80,7 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     let first =
         "SELECT count(*) FROM (SELECT neardup_pairs('docs', similarity => 0.8) LIMIT 100000) p";
     ensure!(value::<i64>(&mut client, first)? == 100_000);
-    // Given up in the middle, with and without an error, files and all.
+    // Stops in the middle, with and without an error. The files must be removed.
     client.batch_execute("DELETE FROM docs WHERE id > 3 AND id <= 20000; SET work_mem = '64kB'")?;
     let all = "SELECT count(*) FROM (SELECT neardup_pairs('docs', similarity => 0.8) OFFSET 0) p";
     ensure!(value::<i64>(&mut client, all)? == 4);
@@ -99,9 +98,9 @@ fn the_first_pairs_of_equal_signatures_need_no_other() -> Outcome {
     Ok(())
 }
 
-/// 67,500 rows with signatures of 64 values: three of each of 20,000, every other of which differs
-/// from the one before in few positions; 1,500 of two that are near each other; 6,000 of one that
-/// have been deleted.
+/// 67,500 rows with signatures of 64 values: three rows for each of 20,000 signatures, every other
+/// of them different from the one before in a few positions; 1,500 rows of two signatures that are
+/// near each other; and 6,000 deleted rows of one signature.
 const SIGNATURES: &str = "CREATE TABLE signed (id int, site int, sig minhash_signature); \
     INSERT INTO signed SELECT i, i / 3 % 4 / 2, minhash(array(SELECT n::text || 'x' || i / 6 \
             FROM generate_series(1, 20 + i / 3 % 2) n), 64) \
@@ -115,7 +114,7 @@ const SIGNATURES: &str = "CREATE TABLE signed (id int, site int, sig minhash_sig
     CREATE INDEX signed_sig ON signed USING neardup (sig) WITH (hashes = 64); \
     CREATE INDEX signed_site ON signed USING neardup (site, sig) WITH (hashes = 64)";
 
-/// Number of pairs, and a number that depends on each of them.
+/// Returns the number of pairs, and a number that depends on each of them.
 fn digest_of_pairs(client: &mut Client, call: &str) -> Result<(i64, i64)> {
     let query = format!("SELECT count(*), sum(hashtext(p::text)) FROM neardup_pairs({call}) p");
     let row = client.query_one(&query, &[])?;
@@ -142,7 +141,7 @@ fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
     ];
     for (of_clusters, call) in calls {
         let digest = if of_clusters { digest } else { digest_of_pairs };
-        // A backend of its own for each, since the most is kept.
+        // Each call has a new backend, because the peak of a backend never falls.
         let mut client = database.connect()?;
         client.batch_execute("SET maintenance_work_mem = '1MB'; SET work_mem = '1MB'")?;
         let before = most_memory(&mut client)?;
@@ -163,8 +162,8 @@ fn little_memory_is_enough_for_many_equal_signatures() -> Outcome {
     Ok(())
 }
 
-/// 1,953 fingerprints in a ball, all pairs of which would take 60 MB, and 3,000 chains of three of
-/// which the one in the middle is deleted. VACUUM has removed nothing.
+/// 1,953 fingerprints in a ball, whose pairs would take 60 MB, and 3,000 chains of three rows with
+/// the middle row deleted. VACUUM has removed nothing.
 const DELETED: &str = "CREATE TABLE dead (id int, site bigint, fp fingerprint); \
     INSERT INTO dead SELECT 64 * a + b, 1, ((1::bigint << a) # (1::bigint << b))::fingerprint \
         FROM generate_series(0, 62) a, generate_series(0, 62) b WHERE a > b; \
@@ -205,8 +204,8 @@ fn deleted_rows_connect_nothing_and_bring_no_quadratic_work() -> Outcome {
     Ok(())
 }
 
-/// 900 signatures of two sites whose hashes are equal, all of them different: 700 around one text,
-/// from which each is one to ten words away.
+/// 900 different signatures of two sites with equal hashes. 700 of them are around one text, one
+/// to ten words from it.
 const WORKLOAD: &str = "CREATE TABLE crowd AS SELECT i AS id, \
         CASE i % 2 WHEN 0 THEN 1 ELSE 4294967296 END AS site, minhash(array( \
             SELECT n::text FROM generate_series(1, 60) n WHERE i >= 700 OR n % 61 <> i % 60 \
@@ -217,7 +216,7 @@ const WORKLOAD: &str = "CREATE TABLE crowd AS SELECT i AS id, \
     CREATE INDEX crowd_site ON crowd USING neardup (site, sig) WITH (hashes = 64); \
     DELETE FROM crowd WHERE id % 50 = 3";
 
-/// The representative of each member, by the pairs and the definition of a method.
+/// Returns the representative of each member, from the pairs and the definition of a method.
 fn expected(client: &mut Client, call: &str, method: &str, keep: &str) -> Result<Vec<(i32, i32)>> {
     let pairs = client.query(
         &format!(
@@ -295,13 +294,13 @@ fn clusters_of_crowded_signatures_are_as_by_definition() -> Outcome {
     Ok(())
 }
 
-/// Three thousand fingerprints near each other in each of several scopes with one hash: chains
-/// within each, found without writing all pairs down.
+/// Several scopes with one hash have three thousand fingerprints near each other. Chains within
+/// each scope are found without storing all pairs.
 #[test]
 fn scopes_of_one_hash_bring_no_quadratic_work() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    // The halves of a bigint are folded together by its hash: these scopes have the one of 7.
+    // The hash of a bigint combines its halves: these scopes have the hash of 7.
     client.batch_execute(
         "CREATE TABLE scoped AS SELECT i AS id, i % 3 AS plain, \
             ((i % 3)::bigint << 32) + ((i % 3) # 7) AS folded, fp \

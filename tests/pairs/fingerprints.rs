@@ -1,4 +1,4 @@
-//! `neardup_pairs` and `neardup_clusters` against comparing each row with each in SQL.
+//! `neardup_pairs` and `neardup_clusters` against the comparison of all pairs of rows in SQL.
 use crate::support::clients::code;
 use crate::support::data::{Random, Shape};
 use crate::support::oracle::Way;
@@ -92,7 +92,7 @@ fn after_updates_deletes_and_vacuum() -> Result<()> {
     table.create_indexed(&mut client, &Shape::Balls.values(2_000, 51), "")?;
     client.batch_execute("ALTER TABLE docs ADD note int; SET work_mem = '64kB'")?;
     for round in 0..4 {
-        // Versions within a page, which the index knows by the first of their chain only.
+        // Row versions within a page. The index has the address of the first of their chain only.
         client.batch_execute(&format!(
             "UPDATE docs SET note = {round} WHERE id % 3 = {}; DELETE FROM docs WHERE id % 7 = \
                 {round}; \
@@ -123,7 +123,7 @@ fn a_snapshot_sees_its_pairs_whatever_happens() -> Result<()> {
         .start()?;
     let before = expected(&mut transaction, 8)?;
     ensure!(before.len() > 50);
-    // Under way while leaves split, rows go, and VACUUM runs.
+    // The cursor is open while leaves split, rows are deleted, and VACUUM runs.
     transaction.batch_execute(
         "DECLARE found NO SCROLL CURSOR FOR SELECT (p).a, (p).b, (p).distance \
          FROM (SELECT neardup_pairs('docs_fp', 8) AS p) AS pairs",
@@ -163,7 +163,7 @@ fn a_snapshot_sees_its_pairs_whatever_happens() -> Result<()> {
     agree(&mut transaction, &[8], "the same snapshot later")
 }
 
-/// A row address as it comes over the wire: block and line.
+/// A row address in the binary protocol: block and line.
 struct Raw(String);
 
 impl<'a> postgres::types::FromSql<'a> for Raw {
@@ -297,7 +297,7 @@ fn what_takes_long_can_be_cancelled() -> Result<()> {
              WHERE pid = {backend}"
         );
         wait_while_running(&mut other, &runs, &query)?;
-        // By then it reads pairs of equal values, and has no other moment to notice the request.
+        // By then it reads pairs of equal values, and can notice the request nowhere else.
         moment(50);
         other.execute("SELECT pg_cancel_backend($1)", &[&backend])?;
         query.join().ok().context("the client panicked")
@@ -332,7 +332,7 @@ fn a_sample_of_all_rows_counts_all_pairs() -> Result<()> {
     ensure!(expected_counts.iter().sum::<i64>() > 1_000);
     ensure!(count(&mut client, "'docs_fp', 12, sample_rows => NULL")? == expected_counts);
     ensure!(count(&mut client, "'docs', 12, sample_rows => 100000")? == expected_counts);
-    // Entries of dead versions stand in the index until VACUUM, and are in the sample as well.
+    // The index keeps entries of dead versions until VACUUM, and the sample has them as well.
     client.batch_execute("VACUUM docs")?;
     ensure!(count(&mut client, "'docs_fp', 12, sample_rows => 100000")? == expected_counts);
     Ok(())

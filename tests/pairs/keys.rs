@@ -1,5 +1,5 @@
-//! Rows named by keys, and groups of keys that any query pairs: against joins by address and a
-//! union-find here, with as little memory as the server takes.
+//! Rows named by keys, and groups of keys that any query pairs. Compares them with joins by
+//! address and a union-find, with as little memory as the server allows.
 use crate::support::Outcome;
 use crate::support::data::Random;
 use crate::support::memory::most_memory;
@@ -16,13 +16,13 @@ const MANY: &str = "CREATE TABLE many AS SELECT \
     UNION ALL SELECT hashint8extended(i, 1) % 1000000000, hashint8extended(i + 7, 1) % 1000000000 \
         FROM generate_series(0, 199999) i WHERE i % 100 < 90";
 
-/// Least memory that the server can be set to, and no compiler for queries, which takes 60 MB.
+/// Smallest memory settings of the server. JIT is off, because it takes 60 MB.
 const LITTLE: &str = "SET work_mem = '64kB'; SET maintenance_work_mem = '1MB'; SET jit = off";
 
 /// A member, its representative, and the size of its group.
 type Rows = Vec<(i64, i64, i64)>;
 
-/// Representatives by their members, as rows.
+/// Returns rows from the representatives by member.
 fn rows(representatives: BTreeMap<i64, i64>) -> Rows {
     let mut sizes = BTreeMap::new();
     for representative in representatives.values() {
@@ -36,7 +36,7 @@ fn rows(representatives: BTreeMap<i64, i64>) -> Rows {
     rows
 }
 
-/// Chains of pairs, each represented by its least key, by a union-find.
+/// Computes chains of pairs with a union-find. The smallest key of a chain represents it.
 fn connected(pairs: &[(i64, i64)]) -> Rows {
     fn root(parents: &mut BTreeMap<i64, i64>, key: i64) -> i64 {
         let parent = *parents.entry(key).or_insert(key);
@@ -60,7 +60,7 @@ fn connected(pairs: &[(i64, i64)]) -> Rows {
     )
 }
 
-/// From the least key on, each that belongs to nobody represents those that are paired with it.
+/// In ascending order, each key without a representative represents the keys paired with it.
 fn star(pairs: &[(i64, i64)]) -> Rows {
     let mut near: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
     for &(a, b) in pairs {
@@ -79,7 +79,7 @@ fn star(pairs: &[(i64, i64)]) -> Rows {
     rows(taken)
 }
 
-/// The groups of a query's pairs, as the function gives them.
+/// Returns the groups of a query's pairs from the function.
 fn groups(client: &mut Client, call: &str) -> anyhow::Result<Rows> {
     let statement = format!("SELECT member::bigint, representative::bigint, size FROM {call}");
     let found = client.query(&statement, &[])?;
@@ -89,7 +89,7 @@ fn groups(client: &mut Client, call: &str) -> anyhow::Result<Rows> {
         .collect())
 }
 
-/// Random pairs: few or many for each key, chains, equal ones, and keys beside themselves.
+/// Random pairs: few or many for each key, chains, equal pairs, and keys paired with themselves.
 fn random_pairs(random: &mut Random) -> Vec<(i64, i64)> {
     let (keys, count) = (1 + random.below(400), random.below(600));
     let mut pairs: Vec<(i64, i64)> = (0..count)
@@ -122,7 +122,7 @@ fn components_are_those_of_a_union_find() -> Outcome {
             &[&a, &b],
         )?;
         let expected = [connected(&pairs), star(&pairs)];
-        // In any order, either end first, once or twice.
+        // Pairs in any order, with either end first, once or twice.
         for query in [
             "SELECT a, b FROM pairs",
             "SELECT b, a FROM pairs ORDER BY n, a",
@@ -136,7 +136,7 @@ fn components_are_those_of_a_union_find() -> Outcome {
                 ensure!(groups(&mut client, call)? == *expected, "{call}: {pairs:?}");
             }
         }
-        // Texts are ordered as numbers are, if they are as long.
+        // Texts of equal length are ordered like numbers.
         let query = "SELECT lpad((a + 10000)::text, 10, ''0''), lpad((b + 10000)::text, 10, ''0'') \
                      FROM pairs";
         let shifted: Vec<(i64, i64)> = (pairs.iter())
@@ -164,14 +164,14 @@ fn little_memory_is_enough_for_many_pairs() -> Outcome {
             "SELECT count(*)::text || ' ' || sum(hashtext(c::text || n)) FROM {call} \
              WITH ORDINALITY c (member, representative, size, n)"
         );
-        // A backend of its own for each, since the most is kept.
+        // Each call has a new backend, because the peak of a backend never falls.
         let mut client = database.connect()?;
         client.batch_execute(LITTLE)?;
         let before = most_memory(&mut client)?;
         let little: String = value(&mut client, &query)?;
         let taken = most_memory(&mut client)?.saturating_sub(before);
-        // The library, what the server takes for a query beside work_mem, and 1 MB of lists; the
-        // ends of pairs and the keys are 50 MB in memory.
+        // The memory of the library, the server's memory for a query outside work_mem, and 1 MB of
+        // lists. The ends of pairs and the keys are 50 MB in memory.
         ensure!(taken < 16 << 20, "{call}: {taken} bytes");
         let mut client = database.connect()?;
         client.batch_execute("SET work_mem = '1GB'; SET maintenance_work_mem = '1GB'")?;

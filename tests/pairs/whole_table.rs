@@ -1,5 +1,5 @@
-//! Jobs over a whole table: searches beyond what an index guarantees, in bounded temporary space;
-//! rows that a filter names; progress.
+//! Jobs over a whole table: searches beyond the guarantee of an index, in bounded temporary space;
+//! filters; progress.
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::{Context, Result, bail, ensure};
@@ -7,8 +7,8 @@ use neardup_tests::{Database, connect};
 use postgres::{Client, NoTls};
 use std::sync::{Arc, Mutex};
 
-/// 3,000 different signatures, each of which shares one to three of four words with many others,
-/// and as many fingerprints.
+/// 3,000 different signatures, each sharing one to three of four words with many others, and 3,000
+/// fingerprints.
 const CROWD: &str = "CREATE TABLE crowd AS SELECT i AS id, \
         minhash(ARRAY['a' || i % 3, 'b' || i % 50, 'c' || i / 50, i::text]) AS sig, \
         ('x' || left(md5(i::text), 16))::bit(64)::bigint::fingerprint AS fp \
@@ -34,7 +34,7 @@ fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
         let members = value::<i64>(&mut client, &query).context(call)?;
         ensure!(members > 1_000, "{call}: {members}");
     }
-    // In the select list pairs need no place where they are collected.
+    // In the select list, pairs are returned one by one without being collected.
     for call in ["'crowd_sig', similarity => 0.2", "'crowd_fp', 32"] {
         let query = format!("SELECT count(*) FROM (SELECT neardup_pairs({call}) OFFSET 0) p");
         let pairs = value::<i64>(&mut client, &query).context(call)?;
@@ -43,8 +43,8 @@ fn temporary_space_does_not_grow_with_the_pairs() -> Outcome {
     Ok(())
 }
 
-/// Pairs that share many bands are candidates in each of them: here some three million, of which a
-/// batch has one. They come once all the same, in the space of a batch.
+/// Pairs that share many bands are candidates in each of them. Here these are some three million,
+/// more than fit in a batch. Each pair is returned once, in the memory of a batch.
 #[test]
 fn candidates_by_bands_come_in_batches() -> Outcome {
     let database = Database::create()?;
@@ -74,8 +74,8 @@ fn candidates_by_bands_come_in_batches() -> Outcome {
     Ok(())
 }
 
-/// Beyond what the bands guarantee, the pairs are those of a join, and the clusters those of an
-/// index that guarantees them.
+/// Beyond the guarantee of the bands, the pairs equal the pairs of a join, and the clusters equal
+/// the clusters of an index that guarantees the similarity.
 #[test]
 fn wide_searches_find_what_an_index_made_for_them_finds() -> Outcome {
     let database = Database::create()?;
@@ -143,7 +143,7 @@ fn clusters(client: &mut Client, call: &str) -> Result<Vec<String>> {
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Rows that a filter names make the clusters and pairs that those of a partial index make.
+/// A filter gives the same clusters and pairs as a partial index on the same rows.
 #[test]
 fn a_filter_is_like_a_partial_index() -> Outcome {
     let database = Database::create()?;
@@ -208,7 +208,7 @@ fn a_filter_is_like_a_partial_index() -> Outcome {
     Ok(())
 }
 
-/// Phase, units that are done, their total, and whether that is an estimate.
+/// Returns the phase, the finished units, their total, and whether the total is an estimate.
 fn parsed(notice: &str) -> Result<(String, u64, u64, bool)> {
     let parts: Vec<&str> = notice.split(": ").collect();
     let [_, phase, numbers] = parts[..] else {
@@ -224,8 +224,8 @@ fn parsed(notice: &str) -> Result<(String, u64, u64, bool)> {
     Ok((phase.to_owned(), done, total, is_about))
 }
 
-/// With `neardup.progress` on each phase is told when it begins and when it ends; else nothing is.
-/// No number of rows is greater than that of the table.
+/// With `neardup.progress` on, the start and the end of each phase are reported; otherwise nothing
+/// is. No number of rows exceeds the rows of the table.
 #[test]
 fn progress_is_told_on_request() -> Outcome {
     let database = Database::create()?;
@@ -292,19 +292,19 @@ fn progress_is_told_on_request() -> Outcome {
     Ok(())
 }
 
-/// Runs a call until it tells of a phase that has begun, and cancels it. Returns that NOTICE.
+/// Runs a call until it reports the start of a phase, and cancels it. Returns that NOTICE.
 fn told_inside(database: &Database, call: &'static str, phase: &str) -> Result<String> {
     let mut config: postgres::Config = database.conninfo().parse()?;
     let (sender, told) = std::sync::mpsc::channel();
     config.notice_callback(move |notice| {
-        // Nobody may wait any more.
+        // The receiver may be gone.
         let _ = sender.send(notice.message().to_owned());
     });
     let mut client = config.connect(NoTls)?;
     // The channel closes with the connection, so a call that ends early does not block the test.
     drop(config);
     let cancel = client.cancel_token();
-    // Memory for all rows: what does not fit is no phase of comparisons for clusters.
+    // Has memory for all rows: otherwise clusters have no phase of comparisons.
     client.batch_execute("SET neardup.progress = on; SET work_mem = '64MB'")?;
     let running = std::thread::spawn(move || client.batch_execute(call));
     let mut last = String::new();
@@ -318,8 +318,8 @@ fn told_inside(database: &Database, call: &'static str, phase: &str) -> Result<S
     inside.with_context(|| format!("{call}: nothing but {last}"))
 }
 
-/// A search that compares all pairs of rows reports its progress meanwhile. The bound is so high
-/// that no two sketches are near: clusters compare crowded rows less often.
+/// A search that compares all pairs of rows reports progress within the phase. The bound is so
+/// high that no two sketches are near: clusters compare crowded rows less often.
 #[test]
 fn progress_is_told_inside_of_a_phase() -> Outcome {
     let database = Database::create()?;
@@ -338,7 +338,7 @@ fn progress_is_told_inside_of_a_phase() -> Outcome {
     Ok(())
 }
 
-/// A search by bands tells which of them it is at.
+/// A search by bands reports the current band.
 #[test]
 fn progress_tells_the_band() -> Outcome {
     let database = Database::create()?;

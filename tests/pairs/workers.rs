@@ -1,7 +1,7 @@
-//! `neardup_pairs` by several processes: the same pairs as by one, errors, ends.
+//! `neardup_pairs` in parallel: the same pairs as in one process, errors, and termination.
 //!
-//! How fast a worker starts must not decide what is tested. So the leader leaves all work to the
-//! workers, by `parallel_leader_participation`, where it is not said otherwise.
+//! The start-up time of a worker must not decide the subject of a test. So the leader leaves all
+//! work to the workers, by `parallel_leader_participation`, unless a test sets it otherwise.
 use crate::support::Outcome;
 use crate::support::clients::{cancel_when, code, time_out};
 use crate::support::data::{Random, Shape};
@@ -25,7 +25,7 @@ enum Crew {
 
 const CREWS: [Crew; 3] = [Crew::Workers(1), Crew::Workers(3), Crew::Together(2)];
 
-/// Has the session start workers for tables of any size.
+/// Makes the session start workers for tables of any size.
 fn set_crew(client: &mut impl GenericClient, crew: Crew) -> Result<()> {
     let (workers, leader) = match crew {
         Crew::Alone => (0, "on"),
@@ -40,7 +40,7 @@ fn set_crew(client: &mut impl GenericClient, crew: Crew) -> Result<()> {
     Ok(())
 }
 
-/// A connection that keeps the messages of its NOTICEs.
+/// A connection that keeps its NOTICEs.
 fn with_notices(database: &Database) -> Result<(Client, std::sync::mpsc::Receiver<String>)> {
     let (sender, notices) = std::sync::mpsc::channel();
     let mut config: postgres::Config = database.conninfo().parse()?;
@@ -61,7 +61,7 @@ fn pairs(client: &mut impl GenericClient, call: &str) -> Result<Pairs> {
         .collect())
 }
 
-/// Checks that every crew finds what one process finds. Returns the number of pairs.
+/// Checks that every crew finds the same pairs as one process. Returns their number.
 fn agree(client: &mut impl GenericClient, calls: &[&str], what: &str) -> Result<usize> {
     let mut all = 0;
     for call in calls {
@@ -117,7 +117,7 @@ fn workers_find_the_pairs_of_every_type_and_shape() -> Outcome {
     Ok(())
 }
 
-/// Rows in chains: each is within two bits of the one before, most often.
+/// Returns rows in chains: most are within two bits of the row before.
 fn chains(rows: usize, random: &mut Random) -> Vec<Option<u64>> {
     let mut last = random.bits();
     let mut next = || {
@@ -176,7 +176,7 @@ fn workers_see_what_their_leader_sees() -> Outcome {
         let mut transaction = client.transaction()?;
         transaction.batch_execute(&format!("SET TRANSACTION ISOLATION LEVEL {isolation}"))?;
         let before = agree(&mut transaction, &calls, isolation)?;
-        // Rows of this transaction, some of them deleted again, and in one that is taken back.
+        // Rows of this transaction: some are deleted again, and some are rolled back.
         transaction.batch_execute(
             "INSERT INTO docs SELECT id + 10000, fp # 1 FROM docs WHERE id % 3 = 0; \
              DELETE FROM docs WHERE id % 7 = 1; UPDATE docs SET fp = fp # 6 WHERE id % 11 = 2; \
@@ -190,7 +190,7 @@ fn workers_see_what_their_leader_sees() -> Outcome {
             before != without && without < with,
             "{before} {without} {with}"
         );
-        // A table that nobody else sees yet.
+        // Uses a table that is not visible to others yet.
         transaction.batch_execute(
             "CREATE TABLE fresh WITH (parallel_workers = 3) AS SELECT * FROM docs; \
              CREATE INDEX fresh_fp ON fresh USING neardup (fp bigint_hamming_ops)",
@@ -200,7 +200,7 @@ fn workers_see_what_their_leader_sees() -> Outcome {
         transaction.batch_execute("UPDATE docs SET id = id WHERE id % 100 = 0")?;
         transaction.rollback()?;
     }
-    // What others have deleted since is still there for an older snapshot.
+    // An older snapshot still sees rows that others have deleted since.
     let mut other = database.connect()?;
     let mut transaction = (client.build_transaction())
         .isolation_level(postgres::IsolationLevel::RepeatableRead)
@@ -266,7 +266,7 @@ fn functions_over_pairs_have_workers_too() -> Outcome {
         answers.push(answer);
     }
     ensure!(answers[0] == answers[1], "{answers:?}");
-    // What reads pairs may write.
+    // The caller of the pairs may write.
     client.batch_execute(
         "CREATE TABLE found AS SELECT * FROM neardup_pairs('docs', 3); \
          INSERT INTO found SELECT * FROM neardup_pairs('docs', 3); \
@@ -283,7 +283,7 @@ fn functions_over_pairs_have_workers_too() -> Outcome {
     Ok(())
 }
 
-/// A table whose scope tells in which process it is evaluated, `test.leader` being the leader's id.
+/// Makes a table whose scope expression reports its process; `test.leader` is the leader's id.
 fn with_telling_scope(client: &mut Client, scope: &str) -> Result<i32> {
     let leader: i32 = value(client, "SELECT pg_backend_pid()")?;
     client.batch_execute(&format!(
@@ -318,7 +318,7 @@ fn with_telling_scope(client: &mut Client, scope: &str) -> Result<i32> {
     Ok(leader)
 }
 
-/// Each row but two is near one other, so that there is work in each part of each table.
+/// All rows but two are near one other row, so that each part of each permutation has work.
 const COUNT: &str = "SELECT count(*) FROM neardup_pairs('docs_fp', 1)";
 
 #[test]
@@ -332,7 +332,7 @@ fn the_error_of_a_worker_is_the_error_of_the_call() -> Outcome {
         (error.code(), error.message()),
         (&SqlState::DATA_CORRUPTED, "not by a worker")
     );
-    // The session goes on, with and without workers; so does a transaction that catches the error.
+    // The session continues with and without workers, and so does a transaction after the error.
     set_crew(&mut client, Crew::Alone)?;
     let expected: i64 = value(&mut client, COUNT)?;
     set_crew(&mut client, Crew::Workers(2))?;
@@ -390,7 +390,7 @@ fn one_process_searches_where_workers_cannot() -> Outcome {
     with_telling_scope(&mut client, "not_by_workers")?;
     ensure!(client.query(COUNT, &[]).is_err(), "no worker has searched");
     for (setting, query) in [
-        // Nobody may start a worker, or it is not worth it.
+        // Workers are not allowed, or not worth their cost.
         ("SET max_parallel_workers = 0", COUNT),
         ("SET max_parallel_workers_per_gather = 0", COUNT),
         ("SET parallel_setup_cost = 1000000", COUNT),
@@ -399,18 +399,18 @@ fn one_process_searches_where_workers_cannot() -> Outcome {
             "ALTER TABLE docs RESET (parallel_workers); SET min_parallel_index_scan_size = '1GB'",
             COUNT,
         ),
-        // The caller takes pair by pair, and may write in between.
+        // The caller reads pair by pair, and may write in between.
         (
             "",
             "SELECT count(*) FROM (SELECT neardup_pairs('docs_fp', 1) OFFSET 0) AS pairs",
         ),
-        // In parallel mode, by a function that says too much of itself.
+        // Called in parallel mode, by a function wrongly declared parallel safe.
         (
             "SELECT set_config(name, 'on', false) FROM pg_settings \
                 WHERE name IN ('force_parallel_mode', 'debug_parallel_query')",
             "SELECT counted()",
         ),
-        // A worker sees no temporary table.
+        // Workers cannot read temporary tables.
         ("", "SELECT count(*) FROM neardup_pairs('own_fp', 1)"),
         // An expression of the index must not run in a worker.
         (
@@ -449,7 +449,7 @@ fn a_filter_may_do_anything() -> Outcome {
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
     table.create_indexed(&mut client, &Shape::Balls.values(1_500, 11), "")?;
-    // It writes, which no process may as long as there are workers.
+    // The expression writes, which is not allowed in any process while workers run.
     client.batch_execute(
         "CREATE TABLE asked (id bigint); \
          CREATE FUNCTION is_wanted(id bigint) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -461,7 +461,7 @@ fn a_filter_may_do_anything() -> Outcome {
         "'docs', 3, filter => 'id IN (SELECT max(id) FROM asked) OR id % 2 = 0'",
     ];
     ensure!(agree(&mut client, &calls, "filters")? > 1_000);
-    // Of a dense ball nearly all is left out.
+    // Nearly all rows of a dense ball are skipped.
     client.batch_execute(
         "CREATE TABLE dense AS SELECT n AS id, '0000000000000007'::fingerprint AS fp \
             FROM generate_series(1, 60000) n; \
@@ -482,7 +482,7 @@ fn a_filter_may_do_anything() -> Outcome {
 fn a_filter_of_a_large_table_stays_with_one_process() -> Outcome {
     let database = Database::create()?;
     let (mut client, notices) = with_notices(&database)?;
-    // A page of many lines, and so many pages that a bit for each line of each is over 64 kB.
+    // The pages have so many lines that a bitmap of all lines of all pages exceeds 64 kB.
     client.batch_execute(
         "CREATE TABLE docs (id bigint, fp bigint, pad text); \
          ALTER TABLE docs ALTER pad SET STORAGE PLAIN; \
@@ -559,7 +559,7 @@ fn a_cursor_that_is_closed_early_leaves_nothing() -> Outcome {
         transaction.batch_execute(&format!("DECLARE some_pairs CURSOR FOR {call}"))?;
         ensure!(transaction.query("FETCH 5 FROM some_pairs", &[])?.len() == 5);
         ensure!(value::<bool>(&mut transaction, &workers_of(leader, "= 0"))?);
-        // Between two rows the caller may write, and make workers of its own.
+        // Between two rows the caller may write, and start workers itself.
         transaction.batch_execute("UPDATE docs SET id = id WHERE id = 7")?;
         pairs(&mut transaction, "'docs', 1")?;
         ensure!(transaction.query("FETCH 5 FROM some_pairs", &[])?.len() == 5);

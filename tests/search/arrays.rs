@@ -1,5 +1,5 @@
-//! Indexes on arrays of `bigint`: they answer what a sequential scan and GIN answer, whatever
-//! happens to the table.
+//! Indexes on arrays of `bigint` return the same rows as a sequential scan and GIN, after any
+//! change of the table.
 use crate::support::oracle::Way;
 use crate::support::table::value;
 use crate::support::waiting::{kill_while_index_grows, wait_until};
@@ -12,8 +12,8 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Makes an array of up to 30 elements: some rare, some that many rows have, NULLs and repeated
-/// ones; or NULL or none.
+/// Makes an array of up to 30 elements: rare ones, common ones, NULLs and repeated ones. The array
+/// may be empty or NULL.
 const SETUP: &str = "
     CREATE EXTENSION IF NOT EXISTS neardup;
     CREATE FUNCTION some_tags(n bigint) RETURNS bigint[] VOLATILE LANGUAGE sql AS $$
@@ -30,7 +30,7 @@ const SETUP: &str = "
         FROM generate_series(first, first + rows - 1) id
     $$;";
 
-/// `gin` takes no part in conditions on the column itself.
+/// `gin` does not serve conditions on the column itself.
 const INDEXES: &str = "
     CREATE INDEX docs_tags ON docs USING neardup (tags) WITH (fillfactor = 50);
     CREATE INDEX docs_site ON docs USING neardup (site, tags);
@@ -43,7 +43,7 @@ const STEPS: [&str; 13] = [
     "SELECT more(100000, 3000)",
     "DELETE FROM docs WHERE id % 4 = 1",
     VACUUM,
-    // The rows' places in the table are used again.
+    // Row addresses in the table are reused.
     "SELECT more(200000, 3000)",
     "UPDATE docs SET tags = some_tags(id) WHERE id % 5 = 1",
     "UPDATE docs SET tags = CASE WHEN tags IS NULL THEN '{1,2}'::bigint[] END WHERE id % 7 = 1",
@@ -56,7 +56,7 @@ const STEPS: [&str; 13] = [
     "TRUNCATE docs; SELECT more(1, 500)",
 ];
 
-/// Rows that a condition admits, in an order.
+/// Returns the rows that meet a condition, sorted.
 fn ids(client: &mut Client, condition: &str) -> Result<Vec<i64>> {
     let query = format!("SELECT id FROM docs WHERE {condition}");
     let mut ids: Vec<i64> = (client.query(&query, &[])?.iter())
@@ -70,7 +70,7 @@ fn ids(client: &mut Client, condition: &str) -> Result<Vec<i64>> {
 fn agree(client: &mut Client, conditions: usize) -> Result<usize> {
     let mut found = 0;
     for i in 0..conditions {
-        // Few elements and many, of which rows have some.
+        // A query has at most 1, 4 or 300 elements; rows have some of them.
         let most = [1, 4, 300][i % 3];
         let query: String = value(
             client,
@@ -141,7 +141,7 @@ fn arrays_agree_after_each_change() -> Outcome {
     client.batch_execute("SELECT setseed(0.5), more(1, 3000)")?;
     client.batch_execute(INDEXES)?;
     for step in STEPS {
-        // Several passes, or one.
+        // Little memory means several passes.
         let memory = if step == VACUUM { "64kB" } else { "4MB" };
         client.batch_execute(&format!("SET work_mem = '{memory}'"))?;
         client.batch_execute(step)?;
@@ -279,7 +279,7 @@ fn rows_that_stay_are_found_while_others_come_and_go() -> Outcome {
     let mut client = database.connect()?;
     client.batch_execute(SETUP)?;
     client.batch_execute(INDEXES)?;
-    // They have elements among those of the others, so that splits and merges move them.
+    // These rows share elements with the others, so that splits and merges move them.
     client.batch_execute(
         "INSERT INTO docs SELECT -n, n % 3, ARRAY[n % 7, hashint8extended(n, 1), n, 999] \
          FROM generate_series(1, 3000) n",
@@ -356,9 +356,9 @@ fn rows_that_stay_are_found_while_others_come_and_go() -> Outcome {
     Ok(())
 }
 
-/// A key that is written over the first key of a leaf, or the greatest one over its last, and what
-/// the check with the table says. Ranges of keys, their order and links stay right, so that no
-/// other check notices.
+/// A key to write over the first key of a leaf, or the largest one over the last key, and the
+/// error of the check with the table. Key ranges, order and links stay valid, so that no other
+/// check fails.
 const CHANGED_KEYS: [(usize, u64, &str); 3] = [
     (1, 1, "has another value in the index"),
     (2, 1, "is missing in a table of the index"),
@@ -391,7 +391,7 @@ fn a_check_finds_elements_that_are_not_those_of_the_row() -> Outcome {
         for (file, (block, key, _)) in files.iter().zip(CHANGED_KEYS) {
             let mut pages = fs::read(file)?;
             let page = PAGE * block;
-            // The header says where the keys end.
+            // The header has the end of the keys.
             let end = u16::from_ne_bytes([pages[page + LOWER], pages[page + LOWER + 1]]);
             let at = match key {
                 u64::MAX => page + usize::from(end) - 8,

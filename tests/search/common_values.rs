@@ -1,5 +1,4 @@
-//! Joins of tables in which many rows have one value: how many rows the planner expects, and which
-//! plan it chooses.
+//! Joins of tables in which many rows have one value: row estimates and the choice of plan.
 use crate::support::Outcome;
 use crate::support::oracle::{explain, plan};
 use crate::support::table::{TYPES, value};
@@ -7,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 
-/// A value of a type that `number`, an SQL expression, tells apart from others by far.
+/// Returns a value of a type from the SQL expression `number`. Different values are far apart.
 fn value_of(type_name: &str, number: &str) -> String {
     match type_name {
         "minhash_signature" => format!("minhash(ARRAY['a' || {number}, 'b' || {number}], 32)"),
@@ -25,7 +24,7 @@ fn value_of(type_name: &str, number: &str) -> String {
     }
 }
 
-/// Makes a table of which every `every`th row has the value of 0, and the others their own.
+/// Makes a table in which rows that meet `common` have the value of 0, and others a unique one.
 fn create(client: &mut Client, table: &str, of: &str, rows: i64, common: &str) -> Result<()> {
     let value = value_of(of, &format!("(CASE WHEN {common} THEN 0 ELSE id END)"));
     let class = match of {
@@ -52,8 +51,7 @@ fn types() -> impl Iterator<Item = &'static str> {
     TYPES.iter().map(|fp| fp.name).chain([SIGNATURE])
 }
 
-/// The rows that the inner index scan of a nested loop is expected to yield each time, and that it
-/// did yield.
+/// Returns the estimated and the actual rows per loop of the inner index scan of a nested loop.
 fn inner_rows(client: &mut Client, query: &str) -> Result<(f64, f64)> {
     let shown = explain(client, "ANALYZE, TIMING OFF", query)?;
     let mut scans = shown.lines().filter(|line| line.contains("using docs_fp"));
@@ -102,7 +100,7 @@ fn common_values_of_the_outer_side_are_expected_on_the_inner_side() -> Outcome {
                 "{of}, {condition}: {expected} rows expected, {actual} found"
             );
         }
-        // Of a value that is known from the outer row of a subquery alone.
+        // The value is known only from the outer row of a subquery.
         let query = format!(
             "SELECT (SELECT count(*) FROM docs b WHERE {}) FROM docs a",
             conditions[0]

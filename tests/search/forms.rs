@@ -1,5 +1,5 @@
-//! The forms that conditions on a distance are written in: each answers by the index as it does by
-//! a sequential scan, for each type, with literals and with parameters, and for rows without a
+//! Conditions on a distance in every form. Each returns the same rows by the index as by a
+//! sequential scan, for each type, with literals and with parameters, and for rows without a
 //! fingerprint.
 use crate::support::Outcome;
 use crate::support::data::Shape;
@@ -11,8 +11,8 @@ use postgres::Client;
 
 const ROWS: usize = 4_000;
 
-/// Conditions, and what the sequential scan is asked instead: `{d}` is a distance that the planner
-/// does not recognize.
+/// Conditions, and the equivalent condition for the sequential scan. `{d}` is a distance that the
+/// planner does not recognize.
 const FORMS: [(&str, &str); 43] = [
     ("fp <~> {q} <= 9.5::float8", "{d} <= 9"),
     ("fp <~> {q} <= 9::float8", "{d} <= 9"),
@@ -62,7 +62,7 @@ const FORMS: [(&str, &str); 43] = [
     ("fp IS NULL AND fp <~> {q} <= 9", "false"),
 ];
 
-/// A form with a type's literal for `{q}` and a distance for `{d}`.
+/// Returns a form with a type's literal for `{q}` and a distance for `{d}`.
 pub fn with_center(fp: Type, form: &str) -> String {
     form.replace("{d}", "abs(fp <#> {q})")
         .replace("{q}", &fp.literal(Shape::Balls.center(1)))
@@ -99,7 +99,7 @@ fn each_form_finds_what_a_sequential_scan_finds() -> Outcome {
             assert_way(&mut client, Way::Bitmap, table.index, &query)?;
             compare(&mut client, "docs", table.index, &filter, &[either], false)?;
         }
-        // Below NOT, NULL and false are two things; nothing is rewritten that tells them apart.
+        // Below NOT, NULL and false differ; a rewrite must not confuse them.
         for (form, filter) in [
             (
                 "NOT coalesce(fp <~> {q}, 64) <= 9",
@@ -186,7 +186,7 @@ fn parameters_of_every_type_reach_the_index_in_generic_plans() -> Outcome {
                 )?;
                 let execute = format!("EXECUTE search ({center}, {number})");
                 for way in Way::INDEXED {
-                    // A generic plan outlives the settings that it was made under.
+                    // A generic plan outlives the settings at planning time.
                     client.batch_execute("DISCARD PLANS")?;
                     assert_way(&mut client, way, table.index, &execute)?;
                     let found = ids(&mut client, &execute)?;

@@ -1,4 +1,4 @@
-//! Searches by the index: what they find, how the planner uses them, and in which order.
+//! Searches by the index: their results, their use by the planner, and their order.
 mod arrays;
 mod common_values;
 pub mod forms;

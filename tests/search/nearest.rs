@@ -1,4 +1,4 @@
-//! ORDER BY distance through the index: as sorted, rows without a fingerprint last.
+//! ORDER BY distance through the index: sorted, with rows without a fingerprint last.
 use crate::support::Outcome;
 use crate::support::data::{Random, Shape};
 use crate::support::oracle::{Way, plan};
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
 
-/// Asserts that the rows nearest to `center`, of those that `filter` (a WHERE clause or nothing)
-/// leaves, come in the order of their distance. Rows at one distance may come in any order.
+/// Asserts that the rows nearest to `center` that meet `filter` (a WHERE clause or nothing) are
+/// ordered by distance. Rows at one distance may be in any order.
 fn nearest(client: &mut Client, table: &Table, center: u64, filter: &str, limit: i64) -> Outcome {
     let distance = format!("(fp <~> {})::int", table.fp.literal(center));
     let query = format!(
@@ -31,7 +31,7 @@ fn nearest(client: &mut Client, table: &Table, center: u64, filter: &str, limit:
         distances(&found) == distances(&expected),
         "other distances: {query}"
     );
-    // Of the farthest distance a limit may leave out other rows; all nearer ones are the same.
+    // The limit may choose among rows at the farthest distance; all nearer rows are the same.
     let last = found.last().map(|row| row.0);
     let mut nearer = expected;
     let whole = (found.len() as i64) < limit;
@@ -110,7 +110,7 @@ fn the_nearest_of_each_row_of_another_table() -> Outcome {
     client.batch_execute(
         "CREATE TABLE asked AS SELECT row_number() OVER () AS n, fp FROM docs WHERE id % 400 = 0",
     )?;
-    // Distances alone: ties may be broken otherwise.
+    // Compares distances only, because ties may be broken differently.
     let query = "SELECT array_agg(coalesce(d, -1)::bigint ORDER BY n, d) FROM asked CROSS JOIN \
         LATERAL \
         (SELECT (docs.fp <~> asked.fp)::int AS d FROM docs ORDER BY docs.fp <~> asked.fp LIMIT 5) \

@@ -1,4 +1,4 @@
-//! The index answers what the sequential scan answers: every shape of data, option and radius.
+//! The index returns the rows of a sequential scan, for every data shape, option and radius.
 use crate::support::Outcome;
 use crate::support::data::{Probe, RADII, Random, Shape, probes};
 use crate::support::oracle::Way;
@@ -8,11 +8,11 @@ use crate::support::table::{
 use anyhow::Context;
 use neardup_tests::Database;
 
-/// With half-full leaves this makes about 90 leaves a table: enough that probes are planned.
+/// Makes about 90 half-full leaves per permutation: enough for the search to plan its probes.
 const ROWS: usize = 26_000;
 const HALF_FULL: &str = "fillfactor = 50";
 
-/// Distances and blocks, among them the extremes of each distance that have at most 64 tables.
+/// Radii and blocks, including the extreme blocks of each radius with at most 64 permutations.
 const DESIGNS: [(u32, u32); 22] = [
     (0, 1),
     (0, 7),
@@ -58,7 +58,7 @@ fn every_radius_on_every_shape_of_fingerprints() -> Outcome {
 fn every_shape_of_the_other_types() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    // Wide entries make as many leaves of fewer rows; the two wide types take turns.
+    // Fewer rows of wide entries fill as many leaves; the two wide types alternate.
     let wide = [(FINGERPRINT128, ROWS / 2), (FINGERPRINT256, ROWS / 3)];
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         for (fp, rows) in [(BIGINT, ROWS), wide[i % 2]] {
@@ -79,7 +79,7 @@ fn every_design() -> Outcome {
     let mut client = database.connect()?;
     for (i, (distance, blocks)) in DESIGNS.into_iter().enumerate() {
         let table = Table::new(TYPES[i % 4]);
-        // Uniform rows for each; the other shapes take turns.
+        // Each design has uniform rows and one other shape in turn.
         for shape in [Shape::Uniform, Shape::ALL[1 + i % 6]] {
             let values = shape.values(ROWS / 2, 40 + i as u64);
             let options = format!("{HALF_FULL}, radius = {distance}, blocks = {blocks}");

@@ -1,5 +1,5 @@
-//! Orders by distance: from the index where it pays, page by page, without rows that have no
-//! fingerprint, and at a cost that tells what is read before the first row.
+//! Orders by distance: the index is used where it is cheaper, page by page, without rows that have
+//! no fingerprint, and its start-up cost includes the pages read before the first row.
 use crate::search::forms::{create, with_center};
 use crate::support::Outcome;
 use crate::support::data::Shape;
@@ -37,8 +37,8 @@ fn nulls_are_left_out_of_an_order_if_asked() -> Outcome {
     Ok(())
 }
 
-/// The first page of the nearest, those equally far by their number: the form for versions that
-/// cannot sort an index's order any further.
+/// The first page of the nearest rows, ties ordered by number, in a form for versions that cannot
+/// sort an index's order further.
 const FIRST_PAGE: &str = "SELECT id FROM (SELECT id, fp <~> {q} AS d FROM docs ORDER BY fp <~> {q} \
                           FETCH FIRST 20 ROWS WITH TIES) near ORDER BY d, id LIMIT 20";
 
@@ -67,7 +67,7 @@ fn pages_of_the_nearest_come_from_the_index() -> Outcome {
         let page = ids_of(&mut client, &first)?;
         assert_eq!(page, expected[..20]);
 
-        // The next page, from the last row of the one before.
+        // The next page starts after the last row of the one before.
         let last = page[19];
         let distance: i32 = value(
             &mut client,
@@ -85,7 +85,7 @@ fn pages_of_the_nearest_come_from_the_index() -> Outcome {
         );
         assert_eq!(ids_of(&mut client, &next)?, expected[20..40]);
 
-        // From version 17 on the server sorts what comes from the index any further by itself.
+        // From version 17 on, the server itself sorts rows from the index by further keys.
         let version: i32 = value(
             &mut client,
             "SELECT current_setting('server_version_num')::int",
@@ -102,7 +102,7 @@ fn pages_of_the_nearest_come_from_the_index() -> Outcome {
     Ok(())
 }
 
-/// The costs of a plan: until the first row, and until the last.
+/// Returns the costs of a plan: to the first row, and to the last.
 fn costs(client: &mut Client, query: &str) -> Result<(f64, f64)> {
     let shown = explain(client, "COSTS", query)?;
     ensure!(shown.starts_with("Index"), "{shown}");
@@ -120,7 +120,7 @@ fn rows_that_are_sorted_first_are_paid_for_first() -> Outcome {
     table.create_indexed(&mut client, &Shape::Uniform.values(60_000, 6), "")?;
     client.batch_execute("VACUUM ANALYZE docs")?;
     client.batch_execute("SET jit = off; SET max_parallel_workers_per_gather = 0")?;
-    // What a plan chosen by cost looks like.
+    // Form of a plan chosen by cost.
     let all = "SELECT fp FROM docs ORDER BY fp <~> '0123456789abcdef'";
     assert!(plan(&mut client, all)?.starts_with("Sort"));
     let ten = format!("{all} LIMIT 10");
@@ -151,7 +151,7 @@ fn rows_that_are_sorted_first_are_paid_for_first() -> Outcome {
     let (by_another, _) = costs(&mut client, &format!("EXECUTE by_another({q}, {q})"))?;
     assert!(by_center < by_another, "{by_center} {by_another}");
 
-    // Index-only, each row is looked up once more.
+    // An index-only scan looks up each row once more.
     client.batch_execute("SET enable_indexonlyscan = on")?;
     let (_, alone) = costs(&mut client, all)?;
     let unordered = "SELECT fp FROM docs WHERE fp <~> '0123456789abcdef' <= 64";
@@ -166,7 +166,7 @@ fn the_most_similar_come_from_the_index() -> Outcome {
         let (_database, mut client, table) = create(fp)?;
         client.batch_execute("SET enable_seqscan = off; SET enable_sort = off; SET jit = off")?;
         let s = with_center(fp, "fingerprint_similarity(fp, {q})");
-        // NULL first, as DESC has it.
+        // NULLs are first, as DESC requires.
         let nulls: i64 = value(&mut client, "SELECT count(*) FROM docs WHERE fp IS NULL")?;
         let all = nulls + 50;
         for (order, limit, operator) in [
@@ -189,12 +189,12 @@ fn the_most_similar_come_from_the_index() -> Outcome {
                 "{shown}"
             );
             let found: Vec<i64> = value(&mut client, &query)?;
-            // A second item to order by, with which the query stays as it is.
+            // With a second sort key, the planner does not rewrite the query.
             let plain = format!("SELECT id, fp FROM docs ORDER BY {order}, 1 LIMIT {limit}");
             let expected: Vec<i64> = value(&mut client, &query.replace(&page, &plain))?;
             assert_eq!(found, expected, "{}: {order}", fp.name);
         }
-        // What is shown stays the similarity, and a condition leaves no NULL.
+        // The output is still the similarity, and the condition excludes NULL.
         let query = format!(
             "SELECT array_agg((1000 * s)::bigint) FROM (SELECT {s} AS s FROM docs \
              WHERE {s} > 0.5 ORDER BY s DESC LIMIT 50) page"
@@ -205,7 +205,7 @@ fn the_most_similar_come_from_the_index() -> Outcome {
             found.is_sorted_by(|a, b| a >= b) && found.len() == 50,
             "{found:?}"
         );
-        // Ties are ordered by the next item; a grouped query has no rows to order.
+        // The next key orders ties; a grouped query has no rows to order.
         for query in [
             format!("SELECT id FROM docs ORDER BY {s} DESC, id LIMIT 10"),
             format!("SELECT DISTINCT {s} FROM docs ORDER BY {s} DESC"),

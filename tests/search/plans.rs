@@ -1,4 +1,4 @@
-//! The index inside larger plans: beside other indexes, in parallel workers; and what EXPLAIN says.
+//! The index in larger plans: with other indexes, in parallel workers, and in EXPLAIN.
 use crate::support::Outcome;
 use crate::support::clients::{cancel_when, code};
 use crate::support::data::{Probe, Shape};
@@ -10,7 +10,7 @@ use neardup_tests::Database;
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Rows in clusters, so wide that reading few of the table's pages is worth a second index.
+/// Makes clusters of wide rows, so that a second index is worth the table pages that it saves.
 fn wide_rows() -> Result<(Database, Client)> {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -30,7 +30,7 @@ fn wide_rows() -> Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// A condition that holds for a twelfth of the rows.
+/// Returns a condition that holds for a twelfth of the rows.
 fn near(seed: u64) -> String {
     let center = Shape::Balls.center(seed);
     format!("fp <@ {}", FINGERPRINT.ball(Probe { center, radius: 11 }))
@@ -96,8 +96,7 @@ fn analyzed(client: &mut Client, query: &str) -> Result<String> {
     explain(client, "ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", query)
 }
 
-/// Queries that parallel workers are to take part in: what the plan must show, what the planner
-/// must leave alone, and the query.
+/// Parallel queries: the nodes that the plan must have, the plan types to disable, and the query.
 const PARALLEL: [(&[&str], &str, &str); 6] = [
     (
         &["Parallel Seq Scan on docs"],
@@ -167,7 +166,7 @@ fn parallel_workers_search_and_measure() -> Outcome {
             client.batch_execute(&format!("SET enable_{kind} = off"))?;
         }
         if nodes.contains(&"Parallel Append") {
-            // For the parts of one version 18 compares costs alone, and takes what is off.
+            // Version 18 compares only costs of the children, and uses disabled plan types.
             client.batch_execute("SET seq_page_cost = 1000")?;
         }
         client.batch_execute(
@@ -230,7 +229,7 @@ fn explain_tells_what_was_done() -> Outcome {
 
     Way::Index.set(&mut client)?;
     let shown = analyzed(&mut client, &format!("SELECT id FROM docs WHERE {near}"))?;
-    // Exact: the index alone decides, and nothing that it finds is thrown away.
+    // Exact: the index alone decides, and the scan removes no rows.
     assert!(shown.contains("Index Cond: (fp <@ '<"), "{shown}");
     assert!(
         !shown.contains("Filter") && !shown.contains("Removed"),
@@ -286,7 +285,7 @@ fn what_a_search_is_expected_to_cost_grows_with_its_radius() -> Outcome {
     }
     assert!(costs.is_sorted(), "{costs:?}");
     assert!(costs[12] > 2.0 * costs[3], "{costs:?}");
-    // The sequential scan is for what nearly every row is part of, and from there on.
+    // A sequential scan is for a radius that contains nearly every row, and for larger ones.
     assert!(!kinds[12] && kinds[64] && kinds.is_sorted(), "{kinds:?}");
     Ok(())
 }
@@ -319,13 +318,13 @@ fn a_search_that_is_cancelled_in_its_midst_leaves_nothing_behind() -> Outcome {
         );
         let shown = plan(&mut client, &query)?;
         ensure!(shown.contains(mark), "{shown}");
-        // A sequence is seen by others before the statement ends.
+        // Other sessions see a sequence before the statement ends.
         let midst = "SELECT last_value > 3000 FROM seen";
         let restart = "ALTER SEQUENCE seen RESTART";
         let result = cancel_when(&database, &mut client, midst, &query, restart)?;
         assert_eq!(code(&result), Some(SqlState::QUERY_CANCELED), "{result:?}");
         client.batch_execute(restart)?;
-        // It waits for a scan that stays on a page.
+        // VACUUM waits for a scan that holds a pin.
         client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
         table.holds(&mut client, 8)?;
     }

@@ -1,5 +1,5 @@
-//! Prepared transactions, as of Citus and other coordinators of two-phase commits: until they are
-//! decided, near-duplicates of their rows wait, also after a crash.
+//! Prepared transactions, as in Citus and other coordinators of two-phase commits. Until they end,
+//! near-duplicates of their rows wait, also after a crash.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::table::{TYPES, Type, value};
@@ -10,7 +10,7 @@ use neardup_tests::{connect, own_server};
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// A rule against near-duplicates, on the table `docs (key int, fp)`.
+/// A trigger or constraint against near-duplicates, on the table `docs (key int, fp)`.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     Constraint,
@@ -71,7 +71,7 @@ fn decided(server: &mut Server, fp: Type, rule: Rule, decision: &str) -> Outcome
     )?;
     ensure!(in_flight == 0, "{what}: {in_flight} rows are in flight");
     waits(&mut client, &near, &what)?;
-    // The server that recovers from a crash still has the transaction, and its rows.
+    // After recovery from a crash, the server still has the transaction and its rows.
     server.kill_9()?;
     server.start()?;
     let mut client = connect(&server.conninfo("postgres"))?;
@@ -92,7 +92,7 @@ fn decided(server: &mut Server, fp: Type, rule: Rule, decision: &str) -> Outcome
     Ok(())
 }
 
-/// Asserts that a row cannot be inserted, nor is refused.
+/// Asserts that inserting a row waits, and is not refused.
 fn waits(client: &mut Client, value: &str, what: &str) -> Outcome {
     client.batch_execute("SET lock_timeout = '50ms'")?;
     let waited = client.batch_execute(&format!("INSERT INTO docs VALUES (1, {value})"));

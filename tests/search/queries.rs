@@ -1,4 +1,4 @@
-//! Queries of every kind that reach the index: joins, subqueries, several conditions, NULL.
+//! Queries of every kind that use the index: joins, subqueries, several conditions, NULL.
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::oracle::{Way, assert_way, explain};
@@ -8,12 +8,12 @@ use neardup_tests::Database;
 use postgres::Client;
 
 const ALL: &[Way] = &Way::INDEXED;
-/// For what the server can do by a plain scan alone, or by a bitmap scan alone.
+/// Ways of queries that the server can run by a plain scan only, or by a bitmap scan only.
 const PLAIN: &[Way] = &[Way::Index];
 const BITMAP: &[Way] = &[Way::Bitmap];
 
-/// A query: why it is here, the ways in which it uses the index, and its text, which returns a
-/// column `n` of type bigint.
+/// A query: its subject, the ways in which it uses the index, and its text, which returns a column
+/// `n` of type bigint.
 type Query = (&'static str, &'static [Way], &'static str);
 
 const QUERIES: &[Query] = &[
@@ -124,7 +124,7 @@ const QUERIES: &[Query] = &[
     ),
 ];
 
-/// Queries that nothing answers.
+/// Queries without result rows.
 const EMPTY: &[Query] = &[
     (
         "two conditions that exclude each other",
@@ -168,7 +168,7 @@ fn database() -> Result<(Database, Client)> {
 
 /// Returns a query's result, sorted; asserts that it runs in this way.
 fn answer(client: &mut Client, way: Way, query: &str) -> Result<Vec<i64>> {
-    // All of them are on indexes whose names begin so.
+    // All of the indexes have this prefix.
     assert_way(client, way, "docs_", query)?;
     let array = format!("SELECT coalesce(array_agg(n ORDER BY n), '{{}}') FROM ({query}) AS found");
     value(client, &array)
@@ -224,7 +224,7 @@ fn counting_rows_without_looking_at_a_column() -> Outcome {
                   SELECT count(*) FROM docs WHERE id % 2 = 0 UNION ALL \
                   SELECT count(*) FROM docs WHERE EXISTS (SELECT FROM docs)";
     let expected = answer(&mut client, Way::Sequential, counts)?;
-    // What is needed of no column, the planner takes for what every index can return.
+    // The planner treats a query that needs no column as covered by every index.
     client.batch_execute("RESET ALL")?;
     for setting in [
         "RESET ALL",
@@ -298,7 +298,7 @@ fn a_scrollable_cursor_goes_back() -> Outcome {
 #[test]
 fn pages_found_in_the_cache_are_counted() -> Outcome {
     let (_database, mut client) = database()?;
-    // Each search looks at one page at least, found nearly always where it was last time.
+    // Each search reads at least one page, nearly always at its last position.
     Way::Index.set(&mut client)?;
     let searches: i64 = value(
         &mut client,

@@ -1,5 +1,5 @@
-//! Equality in scopes: the index, the constraint, the trigger and all pairs tell the values of a
-//! column in front of the fingerprint apart exactly as the type's own `=` does.
+//! Equality in scopes: the index, the constraint, the trigger and all pairs compare values of a
+//! column before the fingerprint exactly as the type's own `=` does.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::oracle::{Way, assert_way};
@@ -10,8 +10,8 @@ use neardup_tests::Database;
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Types that an index takes as a scope, and values of each, among them some that are equal though
-/// they are written or stored differently.
+/// Types that an index accepts as a scope, and values of each, including equal values that are
+/// written or stored differently.
 const TYPES: &[(&str, &[&str])] = &[
     ("smallint", &["0", "-1", "32767"]),
     ("integer", &["0", "-1", "1"]),
@@ -158,7 +158,7 @@ const CITEXT: &str = "CREATE EXTENSION citext; CREATE DOMAIN email AS citext";
 const NOCASE: &str = "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', \
     deterministic = false)";
 
-/// Features that only some servers have: ICU if they were built with it, and citext of contrib.
+/// Optional features of servers: ICU and citext.
 struct Available {
     icu: bool,
     citext: bool,
@@ -338,7 +338,7 @@ fn the_error_names_the_column_and_its_hints_work() -> Outcome {
     let error = (client.batch_execute("CREATE INDEX ON docs USING neardup (site, fp)"))
         .expect_err("a citext is no text");
     let error = error.as_db_error().context("the server refuses it")?;
-    // From 17 on the server makes indexes under a search_path of its own.
+    // Since version 17 the server makes indexes with a restricted search_path.
     let plain = |text: Option<&str>| text.map(|text| text.replace("public.", ""));
     assert_eq!(
         plain(Some(error.message())).as_deref(),
@@ -379,8 +379,8 @@ fn no_hashable_type_of_the_catalogue_is_forgotten() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     let available = set_up(&mut client)?;
-    // Each type that has an operator class for this access method, by itself or as an array, range
-    // or enumeration is; balls, fingerprints and signatures are no scopes.
+    // Checks each type that has an operator class for this access method, directly or as an array,
+    // range or enumeration. Balls, fingerprints and signatures cannot be scopes.
     let forgotten: Vec<String> = value(
         &mut client,
         &format!(

@@ -1,11 +1,11 @@
-//! Columns in front of the fingerprint: equality within each, near-duplicates kept apart.
+//! Scope columns before the fingerprint: equality and exclusion constraints within each.
 use crate::support::Outcome;
 use crate::support::oracle::{Way, assert_way, plan};
 use crate::support::table::value;
 use neardup_tests::Database;
 use postgres::error::SqlState;
 
-/// A type of a leading column, and a value of it made from a number `k`, NULL for none.
+/// A type of a scope column, and an SQL value of it made from a number `k`; NULL for no value.
 const SCOPES: [(&str, &str); 15] = [
     ("smallint", "k::smallint"),
     ("integer", "k::integer"),
@@ -95,8 +95,8 @@ fn answers_as_the_sequential_scan(scopes: &[(&str, &str)]) -> Outcome {
 fn scopes_of_all_sizes_answer_as_the_sequential_scan() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    // Site 0 has most rows, sites from 1 to 8 some leaves each or a part of one, the others two
-    // rows. All values lie in 40 dense balls, so that each site has some of each.
+    // Site 0 has most rows. Sites from 1 to 8 have a few leaves or a part of one, and the others
+    // two rows. All values are in 40 dense balls, so that each site has some of each.
     client.batch_execute(
         "CREATE TABLE docs (id bigint, site int, fp fingerprint); \
          INSERT INTO docs SELECT n, \
@@ -126,7 +126,7 @@ fn scopes_of_all_sizes_answer_as_the_sequential_scan() -> Outcome {
         }
     }
     assert!(rows > 5_000, "{rows}");
-    // One search after the other, in another site each time.
+    // Searches alternate between sites.
     let pairs = "SELECT coalesce(array_agg(a.id * 1000000 + b.id ORDER BY 1), '{}') \
         FROM (SELECT * FROM docs WHERE id % 197 = 0) a \
         JOIN docs b ON b.site = a.site AND b.fp <@ ball(a.fp, 4)";
@@ -175,8 +175,8 @@ fn a_query_without_the_scope_is_priced_as_what_it_is() -> Outcome {
         assert_way(&mut client, way, index, &query)?;
         value(&mut client, &format!("SELECT cost($query${query}$query$)"))
     };
-    // Of one site a leaf or two are read, without a site 100,000 rows' worth of leaves, which is
-    // what the table itself would cost, not a thousandth.
+    // A search in one site reads a leaf or two. A search without a site reads the leaves of
+    // 100,000 rows, which costs as much as the table itself, not a thousandth.
     let in_scope = cost(Way::Index, "site = 7 AND kind = 1 AND ")?;
     for part in [
         "",
@@ -191,7 +191,7 @@ fn a_query_without_the_scope_is_priced_as_what_it_is() -> Outcome {
             "\"{part}\": {cheapest}, in a scope {in_scope}, sequential {sequential}"
         );
     }
-    // With an index on the fingerprint alone, each query takes the one that is made for it.
+    // With an index on the fingerprint alone as well, each query uses the index made for it.
     client.batch_execute("CREATE INDEX docs_plain ON docs USING neardup (fp); RESET ALL")?;
     for (scope, index) in [
         ("site = 7 AND kind = 1 AND ", "docs_scoped"),

@@ -1,5 +1,5 @@
-//! Conditions on `fingerprint_similarity`: each answers by the index as it does by a sequential
-//! scan, for each type, with bounds that fall between two radii, at their ends and beyond.
+//! Conditions on `fingerprint_similarity`. Each returns the same rows by the index as by a
+//! sequential scan, for each type, with bounds between two radii, at the ends and beyond.
 use crate::search::forms::{create, with_center};
 use crate::support::Outcome;
 use crate::support::data::Shape;
@@ -9,8 +9,8 @@ use anyhow::Result;
 use neardup_tests::Database;
 use postgres::Client;
 
-/// Bounds in SQL: some that are a radius of 64 or 128 bits, some beside and between them, and the
-/// ends. Larger ones are an error.
+/// Bounds in SQL: some are radii of 64 or 128 bits, some are next to and between radii, and there
+/// are the ends. Larger bounds are an error.
 const BOUNDS: [&str; 18] = [
     "0.8",
     "0.8125",
@@ -32,21 +32,21 @@ const BOUNDS: [&str; 18] = [
     "'NaN'::float4",
 ];
 
-/// The similarity in terms of a distance that the planner does not recognize.
+/// Returns the similarity in terms of a distance that the planner does not recognize.
 fn oracle(fp: Type) -> String {
     let bits = match fp.name {
         "fingerprint128" => 128,
         "fingerprint256" => 256,
         _ => 64,
     };
-    // greatest() would take 0 for NULL.
+    // greatest() would return 0 for NULL.
     format!(
         "(CASE WHEN fp IS NOT NULL THEN greatest(0, 1 - 2 * {{d}}::float8 / {bits}) END)::float8"
     )
 }
 
-/// Conditions that an index serves, and what the sequential scan is asked instead: `{j}` is the
-/// similarity and `{s}` the bound.
+/// Conditions that an index serves, and the equivalent condition for the sequential scan. `{j}` is
+/// the similarity and `{s}` the bound.
 const INDEXED: [(&str, &str); 8] = [
     ("fingerprint_similarity(fp, {q}) >= {s}", "{j} >= {s}"),
     ("fingerprint_similarity({q}, fp) >= {s}", "{j} >= {s}"),
@@ -61,7 +61,7 @@ const INDEXED: [(&str, &str); 8] = [
     ),
 ];
 
-/// The opposite ones, and equality, for which a table may be read whole.
+/// The opposite conditions, and equality, for which a table may be read whole.
 const OTHERS: [(&str, &str); 6] = [
     ("fingerprint_similarity(fp, {q}) < {s}", "{j} < {s}"),
     ("fingerprint_similarity(fp, {q}) <= {s}", "{j} <= {s}"),
@@ -149,7 +149,7 @@ fn parameters_reach_the_index_in_generic_plans() -> Outcome {
                 )?;
                 let execute = format!("EXECUTE search ({center}, {bound})");
                 for way in Way::INDEXED {
-                    // A generic plan outlives the settings that it was made under.
+                    // A generic plan outlives the settings at planning time.
                     client.batch_execute("DISCARD PLANS")?;
                     assert_way(&mut client, way, table.index, &execute)?;
                     let found = ids(&mut client, &execute)?;

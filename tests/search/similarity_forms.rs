@@ -1,5 +1,5 @@
-//! Conditions on functions of a similarity, such as `1 - s <= 0.2`: the index answers as the server
-//! does from a stored similarity, at every bound where the answer changes and right beside it.
+//! Conditions on functions of a similarity, such as `1 - s <= 0.2`. The index returns the rows of
+//! a stored similarity, at and next to every bound where the result changes.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::oracle::plan;
@@ -9,8 +9,7 @@ use neardup_tests::Database;
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Conditions on a similarity `{s}`. `{b}` is a bound of it, and `{x}` is the bound of the function
-/// at that similarity.
+/// Conditions on a similarity `{s}`, with its bound `{b}` and the bound of the function, `{x}`.
 const FORMS: [(&str, &str); 22] = [
     ("1 - {s} <= {x}", "1 - {b}"),
     ("1 - {s} < {x}", "1 - {b}"),
@@ -36,8 +35,8 @@ const FORMS: [(&str, &str); 22] = [
     ("{s} IN ({x}, 1.0)", "{b}"),
 ];
 
-/// A database with rows at every distance from a value `q`: its literal, their similarity in a
-/// column, and the SQL of the similarity.
+/// Makes a database with rows at every distance from a value `q`. The table stores the similarity.
+/// Returns also the SQL of the similarity.
 fn distances(fp: Type) -> Result<(Database, Client, String)> {
     let database = Database::create()?;
     let mut client = database.connect()?;
@@ -90,13 +89,13 @@ fn finish(client: &mut Client, similarity: &str) -> Result<()> {
     Ok(())
 }
 
-/// The similarities of the rows, and the numbers right beside them, in SQL.
+/// The similarities of the rows, and the adjacent numbers, in SQL.
 fn bounds(client: &mut Client) -> Result<Vec<String>> {
     let known: Vec<f64> = value(
         client,
         "SELECT array_agg(DISTINCT s) FROM docs WHERE s IS NOT NULL",
     )?;
-    // The server multiplies no number next to 0: that is an underflow.
+    // Skips the numbers next to 0, because the server's multiplication would underflow.
     let beside = known.iter().flat_map(|s| match s {
         0.0 => [-1e-30, 0.0, 1e-30],
         s => [s.next_down(), *s, s.next_up()],
@@ -104,7 +103,7 @@ fn bounds(client: &mut Client) -> Result<Vec<String>> {
     Ok(beside.map(|s| format!("'{s:e}'::float8")).collect())
 }
 
-/// Asserts that all forms answer as from the stored similarity, at all bounds.
+/// Asserts that all forms return the same rows as the stored similarity, at all bounds.
 fn check(client: &mut Client, similarity: &str) -> Outcome {
     let bounds = bounds(client)?;
     let (mut compared, mut rows) = (0, 0);
@@ -158,7 +157,7 @@ fn every_bound_of_fingerprints_is_exact() -> Outcome {
 fn every_bound_of_signatures_is_exact() -> Outcome {
     let (_database, mut client, similarity) = signatures()?;
     check(&mut client, &similarity)?;
-    // The distance in similarity's place: other roundings.
+    // The distance instead of the similarity has other rounding errors.
     let distance = similarity.replace("minhash_similarity(fp, ", "(fp <%> ");
     client.batch_execute(&format!("UPDATE docs SET s = {distance}"))?;
     for bound in bounds(&mut client)? {
@@ -203,7 +202,7 @@ fn parameters_are_exact_in_generic_plans() -> Outcome {
             let others = ["'NaN'", "'Infinity'", "'-Infinity'", "NULL", "80", "-1"];
             let others = others.map(|other| format!("{other}::float8"));
             for bound in bounds.iter().chain(&others) {
-                // The bound where the form's answer changes.
+                // The bound at which the form's result changes.
                 let at = form.replace("{s}", &format!("({bound})"));
                 let at = (at.split(['<', '>', '=']))
                     .find(|part| !part.is_empty() && !part.contains("{b}"));

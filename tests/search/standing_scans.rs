@@ -1,6 +1,6 @@
-//! Scans that stand still while VACUUM takes dead rows away: whatever the scan, and whatever the
-//! operator class, they return the rows that their snapshot sees. In particular where no column is
-//! needed, so that the server trusts the visibility map instead of looking at the rows.
+//! Scans that pause while VACUUM removes dead rows. Every kind of scan, with every operator class,
+//! must return the rows of its snapshot, also when no column is needed and the server trusts the
+//! visibility map instead of fetching the rows.
 use crate::server::standby::wait_for_replay;
 use crate::support::oracle::plan;
 use crate::support::table::value;
@@ -49,7 +49,7 @@ pub fn classes(client: &mut Client) -> Result<Vec<Class>> {
     Ok(classes.into_values().collect())
 }
 
-/// An expression for the value of a type that is made from a number `n`: of several clusters.
+/// Returns an expression for a value of a type, made from a number `n`. The values are clusters.
 fn value_of(of_type: &str) -> Result<String> {
     let bits = "(hashint8extended(n % 9, 1) # (1::bigint << (n % 50)::int))";
     Ok(match of_type {
@@ -73,8 +73,8 @@ fn value_of(of_type: &str) -> Result<String> {
 }
 
 impl Class {
-    /// Makes the tables `source` and `docs`, the latter still empty, and a function for values. A
-    /// vacuum does not wait for scans of `docs` to end, so as to give space back.
+    /// Makes the tables `source` and `docs`, with `docs` empty, and a function for values. VACUUM
+    /// does not wait for scans of `docs` in order to truncate it.
     pub fn prepare(&self, client: &mut Client) -> Result<()> {
         let Class { of_type, .. } = self;
         client.batch_execute(&format!(
@@ -91,7 +91,7 @@ impl Class {
         Ok(())
     }
 
-    /// The columns, and the condition, of indexes of this class.
+    /// Columns and conditions of indexes of this class.
     pub fn indexes(&self) -> [(&'static str, String); 3] {
         let with = match self.of_type.as_str() {
             "minhash_signature" => " WITH (hashes = 32)",
@@ -105,7 +105,7 @@ impl Class {
         ]
     }
 
-    /// Queries that such an index can answer.
+    /// Returns queries that such an index can serve.
     pub fn queries(&self, index: &str) -> Result<Vec<String>> {
         let everywhere = match index {
             "partial" => "id > 5",
@@ -117,7 +117,7 @@ impl Class {
             let center = "value_of(5)";
             conditions.extend(match (right == &self.of_type, right.as_str()) {
                 (true, _) => vec![format!("fp {operator} {center}")],
-                // The same scan as that for a bigint. No value here is so short.
+                // These scans equal the scan for a bigint. No value here is so short.
                 (_, "integer" | "smallint") => Vec::new(),
                 (_, "minhash_ball") => [0.2, 0.95]
                     .map(|radius| format!("fp {operator} minhash_ball({center}, {radius})"))
@@ -156,7 +156,7 @@ impl Class {
     }
 }
 
-/// Ways in which the executor fetches the rows, each with the text of its plan that shows it.
+/// Ways in which the executor fetches the rows, each with a text that identifies its plan.
 pub const WAYS: [(&str, &str, &str); 3] = [
     ("index only", "", "Index Only Scan using docs_fp"),
     (
@@ -172,19 +172,19 @@ pub const WAYS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Where rows are written and where they are read.
+/// Servers of the writer and of the reader.
 struct Servers<'a> {
     writer: &'a mut Client,
     reader: &'a mut Client,
     /// Connects to the server of the reader, and to that of the writer.
     watch: &'a dyn Fn() -> Result<Client>,
     vacuum: &'a dyn Fn() -> Result<Client>,
-    /// True if the reader's is a standby.
+    /// True if the reader uses a standby.
     standby: bool,
 }
 
-/// Opens a cursor, has the rows vacuumed that died before, and reads on. Returns whether the query
-/// was planned in this way.
+/// Opens a cursor, vacuums rows that died before, and reads on. Returns whether the query was
+/// planned in this way.
 fn round(servers: &mut Servers, query: &str, way: (&str, &str, &str)) -> Result<bool> {
     let (name, settings, mark) = way;
     for step in [
@@ -195,7 +195,7 @@ fn round(servers: &mut Servers, query: &str, way: (&str, &str, &str)) -> Result<
     ] {
         servers.writer.batch_execute(step)?;
     }
-    // A plan of an old table's size must not stay: TRUNCATE has told the reader by now.
+    // TRUNCATE must have invalidated the reader's plan for the old size of the table.
     follow(servers)?;
     let mut reader = (servers.reader.build_transaction())
         .isolation_level(postgres::IsolationLevel::RepeatableRead)
@@ -229,7 +229,7 @@ fn round(servers: &mut Servers, query: &str, way: (&str, &str, &str)) -> Result<
             Ok(match (servers.standby, done) {
                 (false, true) => true,
                 (false, false) => is_held_up(&mut watcher, &format!("pid = {backend}"))?,
-                // It is replay that comes to a stop, or to the end.
+                // Waits for replay to stop or to finish.
                 (true, true) => {
                     is_held_up(&mut watcher, "backend_type = 'startup'")?
                         || has_replayed(servers.writer, &mut watcher)?
@@ -258,7 +258,7 @@ fn fetch(reader: &mut Transaction, rows: &str) -> Result<i64> {
     Ok(rows.len() as i64)
 }
 
-/// Returns whether a process waits for a page that somebody stands on.
+/// Returns whether a process waits for a page that another process has pinned.
 fn is_held_up(watcher: &mut Client, process: &str) -> Result<bool> {
     let query = format!(
         "SELECT count(*) > 0 FROM pg_stat_activity \
@@ -280,7 +280,7 @@ fn follow(servers: &mut Servers) -> Result<()> {
     Ok(())
 }
 
-/// All queries of all classes on these indexes. Returns how often each way was taken, by class.
+/// Runs all queries of all classes on these indexes. Returns the uses of each way, by class.
 fn all_rounds(
     servers: &mut Servers,
     kinds: &[&str],
@@ -323,7 +323,7 @@ fn scans_of_every_kind_return_what_their_snapshot_sees_while_vacuum_runs() -> Ou
     };
     let taken = all_rounds(&mut servers, &["plain", "scoped", "partial"], |_| true)?;
     for class in classes(&mut writer)? {
-        // The whole index, for a query that needs no column: of each class.
+        // Each class must use each way, also to read the whole index.
         for way in ["index only", "index", "bitmap"] {
             let rounds = taken.get(&(class.name.clone(), way)).copied().unwrap_or(0);
             ensure!(rounds >= 3, "{}, {way}: {rounds} rounds", class.name);
@@ -358,7 +358,7 @@ fn scans_on_a_standby_return_what_their_snapshot_sees_while_a_vacuum_is_replayed
             let taken = all_rounds(&mut servers, &["plain", "partial"], |number| number < 2)?;
             for class in classes(&mut writer)? {
                 let rounds = |way| taken.get(&(class.name.clone(), way)).copied().unwrap_or(0);
-                // Replay does not wait for a scan that stays on a leaf.
+                // Replay does not wait for a scan that keeps a leaf pinned.
                 ensure!(rounds("index only") == 0, "{} on a standby", class.name);
                 ensure!(rounds("index") >= 3, "{} on a standby", class.name);
             }

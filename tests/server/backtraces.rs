@@ -1,4 +1,4 @@
-//! Errors with `RUST_BACKTRACE=1` in the server's environment: as without it.
+//! `RUST_BACKTRACE=1` in the server's environment does not change errors.
 use crate::support::clients::time_out;
 use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::{connect, own_server};
 use postgres::Error;
 
-/// Asserts that an error has this SQLSTATE and a detail that begins so, and is of one line.
+/// Asserts that an error has this SQLSTATE and a one-line detail with this prefix.
 fn plain<T>(result: Result<T, Error>, state: &str, detail: Option<&str>) -> Outcome {
     let error = result.err().context("no error")?;
     let error = error.as_db_error().context("an error of the server's")?;
@@ -33,17 +33,17 @@ fn errors_carry_no_backtrace() -> Outcome {
             let table = Table::new(FINGERPRINT);
             table.create(&mut client, &Shape::Uniform.values(60_000, 1))?;
 
-            // An error of the extension's, while a type is read.
+            // An error of the extension in a type's input function.
             let result = client.batch_execute("SELECT 'x'::fingerprint");
             plain(result, "22P02", Some("A fingerprint is written"))?;
-            // One of a user's function, on its way through a build.
+            // An error of a user's function, raised during a build.
             client.batch_execute(
                 "CREATE OR REPLACE FUNCTION refuse(fingerprint) RETURNS fingerprint IMMUTABLE \
                  LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$",
             )?;
             let build = "CREATE INDEX ON docs USING neardup (refuse(fp))";
             plain(client.batch_execute(build), "P0001", None)?;
-            // One of the server's: a violated constraint behind a function of the extension's.
+            // An error of the server: a violated constraint below a function of the extension.
             client.batch_execute(
                 "CREATE TABLE once (fp fingerprint, EXCLUDE USING neardup (fp WITH ~=)); \
                  INSERT INTO once VALUES ('00000000000000ff')",

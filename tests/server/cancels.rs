@@ -1,4 +1,4 @@
-//! Statements over long texts, ended at any moment.
+//! Statements over long texts, cancelled at any moment.
 use crate::support::clients::code;
 use crate::support::table::value;
 use crate::support::waiting::{moment, wait_until};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 type Outcome = anyhow::Result<()>;
 
-/// Each takes a second or so.
+/// Each takes about a second.
 const LONG: &[&str] = &[
     "SELECT minhash(t, shingle => 1, hashes => 1024, scheme => 'datasketch1') FROM words",
     "SELECT neardup_explain(t, t || 'x', top => 3) FROM word",
@@ -26,7 +26,7 @@ const LONG: &[&str] = &[
     "SELECT count(*) FROM word, shared_passages(t, t, 2, 'char')",
 ];
 
-/// The same of short texts, by all that a cancelled call may have left half-done.
+/// The same functions on short texts, with all state that a cancelled call may leave half-done.
 const SHORT: &str = "SELECT concat(simhash(t), simhash128(t), minhash64(t), minhash128(t), \
         minhash(t, hashes => 1024, scheme => 'datasketch1'), simhash(t, 'char', 50), \
         neardup_explain(t, t || ' x'), neardup_explain(t, t || ' x', 'char', 50), \
@@ -36,7 +36,7 @@ const SHORT: &str = "SELECT concat(simhash(t), simhash128(t), minhash64(t), minh
         (SELECT sum(b_start) FROM shared_passages(t, 'x' || t))) \
     FROM (SELECT string_agg(md5(n::text), ' ') AS t FROM generate_series(1, 99) n) AS text";
 
-/// Time after which a statement hangs, on any machine.
+/// Time after which a statement counts as hanging, on any machine.
 const HANGS: Duration = Duration::from_secs(120);
 /// Milliseconds from the start of a statement to its end.
 const MOMENTS: [u64; 5] = [1, 5, 20, 60, 150];
@@ -52,8 +52,8 @@ fn database() -> anyhow::Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// Checks that a statement was ended with error 57014. Returns whether it was: on a fast machine it
-/// may have been over before.
+/// Checks that a failed statement has error 57014. Returns whether it failed: on a fast machine it
+/// may finish first.
 fn was_ended(result: &Result<(), postgres::Error>, about: &str) -> anyhow::Result<bool> {
     let code = code(result);
     ensure!(
@@ -96,7 +96,7 @@ fn cancels_end_long_statements() -> Outcome {
         let mut ended = 0;
         for milliseconds in MOMENTS {
             let about = format!("{statement} after {milliseconds} ms");
-            // Begun, whether or not it is over by then.
+            // True once the statement has begun, even if it has finished.
             let begun = format!(
                 "SELECT query LIKE '%-- {n} {milliseconds}' FROM pg_stat_activity \
                  WHERE pid = {backend}"
@@ -120,7 +120,7 @@ fn cancels_end_long_statements() -> Outcome {
             })?;
             ended += u32::from(was_ended(&result, &about)?);
             if result.is_ok() {
-                // The signal came too late, but it has been sent: it ends at most this statement.
+                // A signal that arrives late cancels at most this statement.
                 client.batch_execute("SELECT 1").ok();
             }
             ensure!(value::<String>(&mut client, SHORT)? == short, "{about}");

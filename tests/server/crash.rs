@@ -1,4 +1,4 @@
-//! Crashes in certain states, and recovery. Those at random moments are in `torture`.
+//! Crashes in certain states, and recovery. Crashes at random moments are in `torture`.
 use crate::support::data::Shape;
 use crate::support::table::{FINGERPRINT, Table, value};
 use crate::support::waiting::kill_while_index_grows;
@@ -42,7 +42,7 @@ fn what_minimal_wal_does_not_log_survives_a_crash_after_commit() -> Outcome {
         let conninfo = server.conninfo("postgres");
         let table = Table::new(FINGERPRINT);
         connect(&conninfo)?.batch_execute("CREATE EXTENSION neardup")?;
-        // At commit new files are synced, or logged whole when they are small.
+        // At commit the server syncs new files, or logs them whole when they are small.
         for (seed, threshold) in (1..).zip(["0", "1GB"]) {
             let mut client = connect(&conninfo)?;
             client.batch_execute(&format!("SET wal_skip_threshold = '{threshold}'"))?;
@@ -50,11 +50,10 @@ fn what_minimal_wal_does_not_log_survives_a_crash_after_commit() -> Outcome {
             client.batch_execute("CREATE TABLE docs (id bigint, fp fingerprint)")?;
             table.append(&mut client, 0, &Shape::Balls.values(10_000, seed))?;
             client.batch_execute(&table.index_command(""))?;
-            // Inserts, splits and a savepoint that is rolled back, into an index that is not
-            // logged.
+            // Inserts, splits and a savepoint that is rolled back, in an index without logging.
             table.append(&mut client, 10_000, &Shape::Uniform.values(10_000, seed))?;
             client.batch_execute("SAVEPOINT s; REINDEX INDEX docs_fp; ROLLBACK TO s; COMMIT")?;
-            // From here on changes are logged.
+            // Later changes are logged.
             table.append(&mut client, 20_000, &Shape::Balls.values(2_000, seed + 7))?;
             server.kill_9()?;
             server.start()?;

@@ -1,4 +1,4 @@
-//! jieba's dictionary: user words, and what preloading it saves.
+//! jieba's dictionary: user words, and the savings of preloading it.
 use crate::support::waiting::wait_until;
 use anyhow::Context;
 use neardup_tests::{connect, own_server};
@@ -6,12 +6,12 @@ use postgres::Client;
 
 type Outcome = anyhow::Result<()>;
 
-/// A text whose words depend on what jieba knows.
+/// A text whose segmentation depends on jieba's words.
 const TEXT: &str = "李小福是创新办主任也是云计算方面的专家";
 const PLAIN: &str = "主任 也 云 创新 办 专家 方面 是 是 李小福 的 计算";
 const WITH_USER_WORDS: &str = "专家 主任 也 云计算 创新办 方面 是 是 李小福 的";
 
-/// The words that a session finds in the text, in the order of their bytes.
+/// Returns the words that a session finds in the text, in the order of their bytes.
 fn words(client: &mut Client) -> anyhow::Result<String> {
     let query = "SELECT string_agg(repeat(feature || ' ', weight::int), '' ORDER BY feature \
         COLLATE \"C\") \
@@ -44,7 +44,7 @@ fn user_words_reach_all_sessions_at_a_reload() -> Outcome {
     for client in [&mut client, &mut idle] {
         assert_eq!(words(client)?, sorted(PLAIN));
     }
-    // Nobody can set them for a session, and only who may alter the system can set them at all.
+    // No role can set them for a session. Only roles with ALTER SYSTEM can set them at all.
     let refused = client.batch_execute("SET neardup.jieba_user_words = '云计算'");
     assert_eq!(refused.unwrap_err().code().unwrap().code(), "55P02");
     for (list, why) in [
@@ -122,7 +122,7 @@ fn whoever_sets_user_words_is_warned() -> Outcome {
         warned.contains("WARNING") && warned.contains("change the fingerprints"),
         "{warned}"
     );
-    // Once it is in force, it is no news.
+    // There is no second warning for a value that is already in force.
     let mut client = connect(&server.conninfo("postgres"))?;
     client.batch_execute("LOAD 'neardup'; SELECT pg_reload_conf()")?;
     wait_until(
@@ -150,7 +150,7 @@ fn private_memory(pid: i32) -> anyhow::Result<u64> {
         .sum())
 }
 
-/// The first use of jieba costs a backend its dictionary, unless that was preloaded.
+/// The first use of jieba loads the dictionary into a backend, unless it was preloaded.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_preloaded_dictionary_is_shared() -> Outcome {
@@ -163,7 +163,7 @@ fn a_preloaded_dictionary_is_shared() -> Outcome {
         connect(&server.conninfo("postgres"))?.batch_execute("CREATE EXTENSION neardup")?;
         let mut client = connect(&server.conninfo("postgres"))?;
         let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
-        // Everything but the dictionary is there.
+        // Loads everything but the dictionary.
         client.query_one(
             "SELECT simhash($1), count(*) FROM neardup_features($1, shingle => 1)",
             &[&TEXT],
@@ -178,7 +178,7 @@ fn a_preloaded_dictionary_is_shared() -> Outcome {
     Ok(())
 }
 
-/// Results that stand in cached plans are those of the words that are in force.
+/// Cached plans return results for the words in force.
 #[test]
 fn cached_plans_follow_the_words() -> Outcome {
     let server = own_server("cached_plans", &[])?;
@@ -214,7 +214,7 @@ fn cached_plans_follow_the_words() -> Outcome {
         });
         results.collect()
     };
-    // More often than the server takes to settle on a plan.
+    // More executions than the server needs to choose a generic plan.
     let before = kept(&mut client)?;
     for _ in 0..6 {
         assert_eq!(kept(&mut client)?, before);
@@ -235,7 +235,7 @@ fn cached_plans_follow_the_words() -> Outcome {
     Ok(())
 }
 
-/// A database that keeps the hash of its words warns sessions that find others.
+/// A database with a recorded hash of its words warns sessions that use other words.
 #[test]
 fn other_words_than_those_of_the_database_are_noticed() -> Outcome {
     let server = own_server(
@@ -275,7 +275,7 @@ fn other_words_than_those_of_the_database_are_noticed() -> Outcome {
     )?;
     let second = hash(&mut client)?;
     assert_ne!(first, second);
-    // Once in a session, and only if it uses jieba at all.
+    // Warns once in a session, and only if it uses jieba.
     let warned = said(&[others, words, words])?;
     assert_eq!(warned.matches("WARNING").count(), 1, "{warned}");
     assert!(
@@ -283,7 +283,7 @@ fn other_words_than_those_of_the_database_are_noticed() -> Outcome {
         "{warned}"
     );
     assert_eq!(said(&[others])?, "");
-    // Until the database is said to have been made again, or not to care.
+    // Warns until the recorded hash is updated or removed.
     let set = format!("SET neardup.jieba_words_hash = '{second}'");
     assert_eq!(said(&[&set, words])?, "");
     assert_eq!(said(&["SET neardup.jieba_words_hash = ''", words])?, "");

@@ -1,11 +1,11 @@
-//! Positions in databases of many encodings: a part that a function returns is what `substr` of the
-//! text returns, in the characters that the database counts.
+//! Positions in databases of many encodings: a passage that a function returns equals `substr` of
+//! the text, in the database's characters.
 use crate::support::Outcome;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 
-/// Encodings with the characters that texts are made of: hexadecimal bytes of single characters, or
-/// of the first and the last of a range in which all bytes count up.
+/// Encodings and the characters of their texts: hexadecimal bytes of single characters, or of the
+/// first and the last character of a range. In a range, each byte counts up.
 const ENCODINGS: [(&str, &[(&str, &str)]); 12] = [
     (
         "UTF8",
@@ -45,7 +45,7 @@ const ENCODINGS: [(&str, &[(&str, &str)]); 12] = [
             ("8fa2a1", "8fb0fe"),
         ],
     ),
-    // The last five ranges have all characters that are two code points, and their halves.
+    // The last five ranges have all characters that are two code points, and their parts.
     (
         "EUC_JIS_2004",
         &[
@@ -60,8 +60,8 @@ const ENCODINGS: [(&str, &[(&str, &str)]); 12] = [
     ),
 ];
 
-/// Functions that check texts, in a schema that `search_path` names. Bytes that the encoding does
-/// not have, or that have no counterpart in UTF-8, are no characters of texts.
+/// Functions that check texts, in a schema on the `search_path`. Bytes that are invalid in the
+/// encoding, or that have no counterpart in UTF-8, are not characters of texts.
 const CHECKS: &str = r#"
 CREATE FUNCTION alphabet(first bytea, last bytea) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -160,7 +160,7 @@ BEGIN
 END $$;
 "#;
 
-/// Runs the checks in a database of an encoding. Returns what is wrong.
+/// Runs the checks in a database of an encoding. Returns the failures.
 fn wrong(encoding: &str, ranges: &[(&str, &str)], texts: i32) -> Result<Vec<String>> {
     let database = Database::create_encoded(encoding)?;
     let mut client = database.connect()?;

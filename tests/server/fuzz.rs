@@ -1,5 +1,5 @@
-//! Random calls of every SQL function with odd arguments: the server stays up, and what it refuses
-//! it refuses with an error of its own kind, not as an internal one.
+//! Random calls of every SQL function with odd arguments. The server must stay up, and an error
+//! must have a specific SQLSTATE, not the one of an internal error.
 use crate::support::Outcome;
 use crate::support::data::Random;
 use anyhow::{Context, Result, bail, ensure};
@@ -16,7 +16,7 @@ use pools::{Pools, pools};
 const SEED: u64 = 10;
 /// Calls in a run of the tests; `NEARDUP_TEST_FUZZ_CALLS` sets another number.
 const CALLS: u64 = 20_000;
-/// Further turns, in which only functions are called that have refused all calls so far.
+/// Further calls, only of functions that have refused all calls so far.
 const MORE_CALLS: u64 = 1_000_000;
 
 const SETUP: &str = "\
@@ -54,7 +54,7 @@ const SETUP: &str = "\
     SET client_min_messages = error; SET statement_timeout = '20s'; \
     SET max_parallel_workers_per_gather = 0";
 
-/// A function, as it is called.
+/// Signature of a function.
 struct Function {
     name: String,
     arguments: Vec<String>,
@@ -91,21 +91,21 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
 /// A call with random arguments.
 fn call(function: &Function, pools: &Pools, random: &mut Random) -> String {
     let spare = function.arguments.len() - function.required;
-    // Few rather than many: the more there are, the likelier is one that is refused.
+    // Few optional arguments rather than many: with more arguments, a refusal is likelier.
     let [more, or_less] = [(); 2].map(|()| random.below(spare as u64 + 1) as usize);
     let count = function.required + more.min(or_less);
     let arguments: Vec<String> = (function.arguments[..count].iter())
         .map(|argument| {
             let pool = pools.get(argument.as_str()).map_or(&[][..], Vec::as_slice);
-            // Any type will do, but there has to be one.
+            // Any one type is valid.
             if argument == "anyelement" {
                 return random.pick(pool);
             }
-            // One argument in eight is NULL; so is one of a type that nobody has thought of.
+            // One argument in eight is NULL, and so is each argument of a type without a pool.
             if pool.is_empty() || random.below(8) == 0 {
                 return format!("NULL::{argument}");
             }
-            // A plain cast to hamming or jaccard would be taken for a cast of the literal's type.
+            // The parser would apply a plain cast to hamming or jaccard to the literal's type.
             format!("({})::{argument}", random.pick(pool))
         })
         .collect();
@@ -127,7 +127,7 @@ fn call(function: &Function, pools: &Pools, random: &mut Random) -> String {
     }
 }
 
-/// Asserts that an error is one that a user can make sense of, and that the server lives.
+/// Asserts that an error is meaningful to a user, and that the server is up.
 fn check(what: &str, error: &Error) -> Outcome {
     let Some(code) = error.code() else {
         bail!("the server closed the connection at {what}: {error:?}");
@@ -153,8 +153,8 @@ fn random_calls_of_every_function_end_well() -> Outcome {
     let (calls, seed) = (setting("FUZZ_CALLS", CALLS)?, setting("FUZZ_SEED", SEED)?);
     let (mut random, pools) = (Random::new(seed), pools());
     let mut answered: BTreeMap<&str, u64> = BTreeMap::new();
-    // Each function in turn, so that none is left out by chance. Then more of those that few
-    // arguments suit, until they answer.
+    // Calls each function in turn, so that chance omits none. Then repeats functions without a
+    // result so far, because few arguments suit them.
     let more = MORE_CALLS * u64::from(calls >= 8 * functions.len() as u64);
     for n in 0..calls + more {
         let function = &functions[(n % functions.len() as u64) as usize];
@@ -169,7 +169,7 @@ fn random_calls_of_every_function_end_well() -> Outcome {
             Err(error) => check(&statement, &error)?,
         }
     }
-    // What is always refused is not tested at all.
+    // A function that refuses every call is not tested at all.
     let silent: Vec<_> = (answered.iter())
         .filter(|(_, answers)| **answers == 0)
         .collect();
@@ -207,7 +207,7 @@ fn functions_of_the_planner_cannot_be_called() -> Outcome {
     assert!(calls.len() > 30, "{}", calls.len());
     for call in calls {
         match client.simple_query(&call) {
-            // The server itself answers for strict functions, without calling them.
+            // For NULL, the server returns NULL without calling a strict function.
             Ok(_) => (),
             Err(error) => check(&call, &error)?,
         }
@@ -215,7 +215,7 @@ fn functions_of_the_planner_cannot_be_called() -> Outcome {
     Ok(())
 }
 
-/// Bytes sent as the binary form of whatever type a parameter has.
+/// Bytes sent as the binary form of a parameter, for any type.
 #[derive(Debug)]
 struct Raw(Vec<u8>);
 
@@ -244,7 +244,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
             1 => bytes.extend(random.bits().to_le_bytes()),
             _ if bytes.is_empty() => (),
             _ => {
-                // Mostly in the head, where lengths and kinds are.
+                // Mostly in the header, which has lengths and kinds.
                 let end = match random.below(2) {
                     0 => bytes.len(),
                     _ => bytes.len().min(24),
@@ -270,7 +270,7 @@ fn random_binary_input_ends_well() -> Outcome {
         if !name.contains("ball") && !name.contains("fingerprint") && !name.contains("signature") {
             continue;
         }
-        // What is accepted has a text form, equals itself and hashes.
+        // An accepted value has a text form, equals itself and hashes.
         let statement = client.prepare(&format!(
             "SELECT x::text::{name} = x, hash_record(ROW(x)) FROM (SELECT $1::{name} AS x) q"
         ))?;

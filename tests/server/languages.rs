@@ -1,4 +1,4 @@
-//! Rules with a distance for each language, as docs/dedup.md makes them, under many clients.
+//! Triggers with a radius for each language, as in docs/dedup.md, under many clients.
 use crate::dedup::recipes::blocks;
 use crate::support::Outcome;
 use crate::support::clients::code;
@@ -13,20 +13,20 @@ const CLIENTS: u64 = 6;
 const TRANSACTIONS: u32 = 120;
 /// Centres around which all clients write.
 const CENTERS: u64 = 10;
-/// Keys that clients have in common.
+/// Keys that clients share.
 const KEYS: u64 = 200;
 
-/// The distance of two rows of one language.
+/// The radius for two rows of one language.
 const LIMIT: &str = "CASE a.lang WHEN 'zh' THEN 8 ELSE 6 END";
 
-/// A block of the document that makes a table, whose fingerprints are written as they are.
+/// Returns a block of the document that makes a table; the fingerprints are written directly.
 fn schema(table: &str) -> Result<String> {
     let blocks = blocks("dedup.md", "A radius for each language")?;
     let made = format!("CREATE TABLE {table} (");
     let block = (blocks.iter().find(|block| block.starts_with(&made))).context("a block")?;
     let generated = "fp   fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED";
     ensure!(block.contains(generated), "{block}");
-    // A trigger for the text is one for the fingerprint.
+    // Replaces the trigger on the text by one on the fingerprint.
     Ok(block
         .replace(generated, "fp   fingerprint")
         .replace("OF body, lang", "OF fp, lang"))
@@ -62,7 +62,7 @@ fn client(conninfo: &str, table: &str, seed: u64) -> Result<u32> {
             .collect();
         let result = client.batch_execute(&format!("BEGIN; {}; COMMIT", statements.join("; ")));
         let lost = [
-            // Rows that cross, and those that a constraint refuses.
+            // Deadlocks between rows, and rows that a constraint refuses.
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::EXCLUSION_VIOLATION,
             // A row that another session has moved to another partition.
@@ -80,7 +80,7 @@ fn client(conninfo: &str, table: &str, seed: u64) -> Result<u32> {
     Ok(committed)
 }
 
-/// Has many clients write to a table, and returns a session that does not use indexes.
+/// Runs many clients that write to a table. Returns a session that does not use indexes.
 fn write_to(database: &Database, table: &str) -> Result<Client> {
     let mut admin = database.connect()?;
     admin.batch_execute(&schema(table)?)?;
@@ -109,8 +109,8 @@ fn count(admin: &mut Client, table: &str, condition: &str) -> Result<i64> {
     value(admin, &query)
 }
 
-/// No two rows of one language are within its distance, and within the smaller distance are some
-/// that are in different languages or that a smaller distance lets be.
+/// Asserts that no two rows of one language are within its radius, and that rows remain that are
+/// near only by the larger radius or across languages.
 fn keeps_out(table: &str) -> Outcome {
     let database = Database::create()?;
     let mut admin = write_to(&database, table)?;
@@ -164,7 +164,7 @@ fn signatures_with_a_similarity_for_each_language() -> Outcome {
     Ok(())
 }
 
-/// The number of words in a feature may go by the language.
+/// The number of words in a feature may depend on the language.
 #[test]
 fn features_of_each_language() -> Outcome {
     let database = Database::create()?;
@@ -181,7 +181,7 @@ fn features_of_each_language() -> Outcome {
     Ok(())
 }
 
-/// Without the language in front, the smaller distance decides between two languages.
+/// Without the language as a scope, the smaller radius applies between two languages.
 #[test]
 fn balls_of_different_radii() -> Outcome {
     let database = Database::create()?;
@@ -205,8 +205,8 @@ fn balls_of_different_radii() -> Outcome {
     Ok(())
 }
 
-/// Each mark names an original that is near within the language's distance, and no two originals
-/// are near each other.
+/// Asserts that each mark names an original within the language's radius, and that no two
+/// originals are near each other.
 fn marks_are_true(admin: &mut Client, table: &str) -> Outcome {
     let same = "a.id <> b.id AND a.lang = b.lang";
     let near = format!("{same} AND a.fp <#> b.fp <= {LIMIT}");

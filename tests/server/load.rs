@@ -1,12 +1,12 @@
-//! Many clients of pgbench that mix everything. Searches compare the index with the table, in one
-//! snapshot; a difference ends a client, and with it the test.
+//! Many pgbench clients with mixed statements. A search compares the index with the table in one
+//! snapshot. A difference ends the client and fails the test.
 use crate::support::fixtures::{self, LOGGED};
 use crate::support::{Outcome, with};
 use anyhow::{Context, ensure};
 use neardup_tests::{client_program, connect, own_server, setting};
 use std::path::Path;
 
-/// The scripts, and how often each comes.
+/// The scripts, with their weights.
 const SCRIPTS: [(&str, u32); 9] = [
     ("insert", 20),
     ("rollback", 2),
@@ -19,7 +19,7 @@ const SCRIPTS: [(&str, u32); 9] = [
     ("vacuum", 4),
 ];
 
-/// Of each client, unless `cargo xtask torture` says how long.
+/// Transactions per client, unless `cargo xtask torture` sets a duration.
 const TRANSACTIONS: u64 = 25;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Memory of the functions of texts: errors where there is none left, none kept that is not needed.
+//! Memory of text functions: out-of-memory errors, and no memory kept without need.
 use crate::support::table::value;
 use anyhow::{Context, ensure};
 use neardup_pgserver::Server;
@@ -8,8 +8,8 @@ use std::fs;
 
 type Outcome = anyhow::Result<()>;
 
-/// The functions of the extension that take a value of any length, by the start of their signature,
-/// with a call. In it `t` is a text, `f` its words as an array, `v` a tsvector of some of them.
+/// Calls of all extension functions that take a value of any length, by the start of the
+/// signature. `t` is a text, `f` its words as an array, `v` a tsvector of some of them.
 const CASES: &[(&str, &str)] = &[
     ("simhash(text,", "simhash(t)"),
     ("simhash(text,", "simhash(t, 'char', 100)"),
@@ -224,7 +224,7 @@ const CASES: &[(&str, &str)] = &[
 ];
 
 /// Functions whose texts are names, options or a few words of configuration, by the start of their
-/// signature: what they need does not grow with a document.
+/// signature. Their memory does not grow with a document.
 const SHORT: &[&str] = &[
     "ball(text,",
     "fingerprint_similarity(text,",
@@ -279,7 +279,7 @@ fn signatures(client: &mut Client) -> anyhow::Result<Vec<String>> {
     value(client, query)
 }
 
-/// A new function that takes a text or an array has to be in one of the lists.
+/// Each new function that takes a text or an array must be in one of the lists.
 #[test]
 fn every_function_of_texts_is_tried() -> Outcome {
     let database = Database::create()?;
@@ -304,27 +304,27 @@ fn every_function_of_texts_is_tried() -> Outcome {
     Ok(())
 }
 
-/// Limits the address space of a backend to what it has and so much more; `None` for no limit. Only
-/// the user whom servers run as may do it: a child of another backend.
+/// Limits the address space of a backend to its current size and `room` bytes; `None` removes the
+/// limit. The command must run as the server's user, so another backend starts it.
 #[cfg(target_os = "linux")]
 fn limit(other: &mut Client, backend: i32, room: Option<u64>) -> Outcome {
     let limit = match room {
         Some(room) => (kilobytes(backend, "status", "VmSize:")? * 1024 + room).to_string(),
         None => "unlimited".to_owned(),
     };
-    // The soft limit alone, so that it can be taken away again; and no rows, which nobody would
-    // read.
+    // Sets the soft limit alone, so that it can be raised again. Sends no rows, because the
+    // program reads none.
     let program = format!("prlimit --pid {backend} --as={limit}: >&2");
     other.batch_execute(&format!("COPY (SELECT WHERE false) TO PROGRAM '{program}'"))?;
     Ok(())
 }
 
-/// Room for more, in bytes: from next to nothing to more than most statements here need.
+/// Bytes of additional room: from almost nothing to more than most statements here need.
 #[cfg(target_os = "linux")]
 const ROOM: [u64; 4] = [1 << 16, 1 << 20, 3 << 20, 8 << 20];
 
-/// Runs a statement with more and more room, until it succeeds. Until then it ends with error
-/// 53200, and the session goes on. Returns how many of the errors were neardup's own.
+/// Runs a statement with increasing room, until it succeeds. Before, it must fail with error 53200
+/// and leave the session usable. Returns how many of the errors were neardup's own.
 #[cfg(target_os = "linux")]
 fn run_out(
     server: &Server,
@@ -345,7 +345,7 @@ fn run_out(
         };
         limit(other, backend, None).with_context(about)?;
         let Err(error) = result else {
-            // More room would not change it.
+            // More room would not change the result.
             break;
         };
         let error = error.as_db_error().with_context(about)?;
@@ -356,14 +356,14 @@ fn run_out(
     Ok(own)
 }
 
-/// Each function with each kind of text, in a session that may not have much more memory than it
-/// has: the statement succeeds or ends with error 53200, and the session and the others go on.
+/// Calls each function with each kind of text, in a session with little room for memory. The
+/// statement must succeed or fail with error 53200, and all sessions must stay usable.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_is_an_error() -> Outcome {
     let settings = [
         ("max_parallel_workers_per_gather", "0"),
-        // Sessions have the dictionary from their beginning.
+        // Sessions start with the dictionary loaded.
         ("shared_preload_libraries", "neardup"),
     ];
     let server = own_server("memory", &settings)?;
@@ -395,15 +395,14 @@ fn out_of_memory_is_an_error() -> Outcome {
     Ok(())
 }
 
-/// Scans, inserts, builds, vacuums and jobs over whole tables, likewise; and nothing is lost or
-/// damaged by those that failed.
+/// Failed scans, inserts, builds, vacuums and whole-table jobs must not lose or damage anything.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_in_an_index_is_an_error() -> Outcome {
     let settings = [
         ("max_parallel_workers_per_gather", "0"),
         ("autovacuum", "off"),
-        // The compiler is a library whose loading fails with an error of its own.
+        // Loading the library of the compiler fails with another error.
         ("jit", "off"),
     ];
     let server = own_server("index-memory", &settings)?;
@@ -449,7 +448,7 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
     Ok(())
 }
 
-/// A number of kB that the system states about a process, in a file of /proc.
+/// Returns a number of kB from a file of a process in /proc.
 #[cfg(target_os = "linux")]
 fn kilobytes(pid: i32, file: &str, name: &str) -> anyhow::Result<u64> {
     let path = format!("/proc/{pid}/{file}");
@@ -467,7 +466,7 @@ fn private_memory(pid: i32) -> anyhow::Result<u64> {
     kilobytes(pid, "smaps_rollup", "Private_Dirty:")
 }
 
-/// A long word, line or page is not remembered.
+/// The session does not keep the memory of a long word, line or page.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_for_a_long_text_is_given_back() -> Outcome {
@@ -501,7 +500,7 @@ fn memory_for_a_long_text_is_given_back() -> Outcome {
     Ok(())
 }
 
-/// Signatures of many groups, each in memory once.
+/// Memory holds the signature of each group once.
 #[test]
 fn states_of_aggregates_stand_once() -> Outcome {
     let database = Database::create()?;

@@ -1,5 +1,5 @@
-//! `old_snapshot_threshold`, which servers before version 17 have: VACUUM removes rows that an old
-//! snapshot still sees. A reader with that snapshot gets error 72000, and never an answer without
+//! `old_snapshot_threshold`, in servers before version 17: VACUUM removes rows that an old
+//! snapshot still sees. A reader with that snapshot must get error 72000, never a result without
 //! these rows.
 use crate::search::standing_scans::{WAYS, classes};
 use crate::support::clients::code;
@@ -65,7 +65,7 @@ fn make_places(client: &mut Client) -> Result<Vec<Place>> {
     Ok(places)
 }
 
-/// Tables that functions read. In those named `pruned` VACUUM leaves the indexes as they are.
+/// Tables that functions read. VACUUM does not process the indexes of tables named `pruned`.
 const FOR_FUNCTIONS: &str = "\
     CREATE SCHEMA functions; SET search_path = functions, public; \
     CREATE FUNCTION signature_of(n bigint) RETURNS minhash_signature IMMUTABLE \
@@ -84,7 +84,7 @@ const FOR_FUNCTIONS: &str = "\
     CREATE TABLE pruned_signed AS TABLE signed; \
     CREATE INDEX pruned_signed_fp ON pruned_signed USING neardup (fp) WITH (hashes = 32);";
 
-/// Tables that [`FOR_FUNCTIONS`] makes, each with a limit of near-duplicates.
+/// Tables from [`FOR_FUNCTIONS`], each with a radius of near-duplicates.
 const READ_BY_FUNCTIONS: [(&str, &str); 6] = [
     ("docs", "3"),
     ("scoped", "3"),
@@ -107,7 +107,7 @@ const WRITTEN: &str = "\
         SELECT n, hashint8extended(n, 1)::fingerprint FROM generate_series(1, 700) AS n; \
     INSERT INTO guarded TABLE apart;";
 
-/// Every table with rows that are deleted.
+/// Tables in which rows are deleted.
 const TABLES: &str = "SELECT format('%I.%I', nspname, relname) FROM pg_class \
     JOIN pg_namespace ON pg_namespace.oid = relnamespace \
     WHERE relkind = 'r' AND relname <> 'source' \
@@ -122,7 +122,7 @@ fn remove_early(client: &mut Client) -> Result<()> {
     for table in &tables {
         client.batch_execute(&format!("DELETE FROM {table} WHERE id % 2 = 0"))?;
     }
-    // The server decides by whole minutes, and needs two at least.
+    // The server's threshold has whole minutes, at least two.
     poll("VACUUM removes rows", || {
         is_vacuumed(client, "functions.docs")
     })?;
@@ -135,7 +135,7 @@ fn remove_early(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Vacuums a table, and returns whether it has no dead row any more.
+/// Vacuums a table, and returns whether it has no dead rows left.
 fn is_vacuumed(client: &mut Client, table: &str) -> Result<bool> {
     client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {table}"))?;
     let pages = "relpages > 0 AND relallvisible = relpages";
@@ -143,7 +143,7 @@ fn is_vacuumed(client: &mut Client, table: &str) -> Result<bool> {
     value(client, &query)
 }
 
-/// Runs a query in a savepoint, and raises an error unless it is refused with error 72000.
+/// Runs a query in a savepoint. Returns an error unless the query fails with error 72000.
 fn is_refused(reader: &mut Transaction, query: &str) -> Result<()> {
     reader.batch_execute("SAVEPOINT query")?;
     let result = reader.query(query, &[]);
@@ -157,7 +157,7 @@ fn is_refused(reader: &mut Transaction, query: &str) -> Result<()> {
     Ok(())
 }
 
-/// Queries by the index, in each way in which it can answer them. Counts them by class and way.
+/// Runs queries that use the index in each way. Counts them by class and way.
 fn queries_are_refused(reader: &mut Transaction, places: &[Place]) -> Result<()> {
     for place in places {
         let mut taken: BTreeMap<&str, u32> = BTreeMap::new();
@@ -200,10 +200,10 @@ fn functions_are_refused(reader: &mut Transaction) -> Result<()> {
     Ok(())
 }
 
-/// Constraints and triggers look for the rows that are there now, whatever the snapshot.
+/// Constraints and triggers search the current rows, independent of the snapshot.
 fn writers_go_on(reader: &mut Transaction) -> Result<()> {
     for table in ["written.apart", "written.guarded"] {
-        // Of the first 700 rows every second one is left.
+        // Every second one of the first 700 rows is left.
         for (n, is_free) in [(2, true), (3, false), (1000, true), (1000, false)] {
             let row = format!("{n}, hashint8extended({n}, 1)::fingerprint");
             reader.batch_execute("SAVEPOINT row")?;

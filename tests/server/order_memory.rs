@@ -1,4 +1,4 @@
-//! Ordered searches keep to `work_mem`, and return every row in order all the same.
+//! Ordered searches stay within `work_mem`, and still return every row in order.
 use crate::support::Outcome;
 use crate::support::oracle::{Way, plan};
 use crate::support::table::value;
@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::{Client, GenericClient};
 
-/// Peak of a backend's own memory so far, in kB: its peak without pages of shared memory, which
-/// stay mapped once they are read. `None` on systems without /proc.
+/// Returns the peak of a backend's own memory so far, in kB. Subtracts pages of shared memory,
+/// which stay mapped after they are read. `None` on systems without /proc.
 fn peak(client: &mut impl GenericClient) -> Result<Option<i64>> {
     let status = "SELECT pg_read_file('/proc/' || pg_backend_pid() || '/status', 0, 10000, true)";
     let Some(status) = value::<Option<String>>(client, status)? else {
@@ -21,8 +21,8 @@ fn peak(client: &mut impl GenericClient) -> Result<Option<i64>> {
     Ok(Some(number("VmHWM:")? - number("RssShmem:")?))
 }
 
-/// The types of fingerprints, each with an operator class and an expression for a value made from
-/// `n`: five values, of which most rows have one, so that many are equally far from any other.
+/// Fingerprint types, each with an operator class and an expression for a value made from `n`.
+/// Most rows have one of the five values, so that many rows are equally far from a query.
 const TYPES: [(&str, &str, &str); 4] = [
     (
         "fingerprint",
@@ -48,12 +48,12 @@ const TYPES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Ordered searches of all kinds, around values that few rows or most have.
+/// Ordered searches of all kinds, around rare and common values.
 fn searches(scoped: bool) -> Vec<String> {
     let mut searches: Vec<String> = [
         ("true", "fp <~> value_of(9)"),
         ("true", "fp <~> value_of(1)"),
-        // Not by the distance that limits them.
+        // The order uses another distance than the condition.
         ("fp <~> value_of(9) <= 40", "fp <~> value_of(18)"),
         (
             "fp <~> value_of(9) <= 250",
@@ -110,7 +110,7 @@ fn every_row_comes_once_and_in_order_with_little_memory() -> Outcome {
                 let in_order = |rows: &[Row]| {
                     let far = |row: &Row| row.0.clone();
                     rows.windows(2).all(|pair| {
-                        // Rows without a fingerprint come last.
+                        // Rows without a fingerprint are last.
                         far(&pair[1])[0].is_none()
                             || far(&pair[0])[0].is_some() && far(&pair[0]) <= far(&pair[1])
                     })

@@ -1,5 +1,5 @@
-//! Code that the owner of a table has written never runs with the rights of the caller, and code of
-//! the caller never with the rights of the owner.
+//! Code written by the owner of a table never runs with the rights of the caller, and code of the
+//! caller never runs with the rights of the owner.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::roles::Role;
@@ -9,9 +9,9 @@ use neardup_tests::{Database, connect};
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Tables of the owner. The indexes and the casts of `traps` call `planted` in each way in which an
-/// index can; those of `rows` for each row only. An ordinary SELECT from `traps` calls `planted` as
-/// well: the server itself folds the constants of indexes as it plans, with the caller's rights.
+/// Tables of the owner. The indexes and the casts of `traps` call `planted` in every way an index
+/// can. The indexes of `rows` call it once per row. An ordinary SELECT from `traps` calls
+/// `planted` too: the planner folds the constants of indexes with the caller's rights.
 const TABLES: &str = "\
     CREATE FUNCTION planted(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE \
         AS 'BEGIN RETURN n; END'; \
@@ -53,7 +53,7 @@ const GUARD: &str = "BEGIN \
     END IF; \
     RETURN n; END";
 
-/// Body of `planted` that tries to get the caller's rights, and notes what it could do.
+/// Body of `planted` that tries to get the caller's rights, and records its successes.
 const ATTACK: &str = "BEGIN PERFORM owned.attack(); RETURN n; END";
 
 /// Each statement is refused in an operation that is restricted for security.
@@ -102,7 +102,7 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Runs statements with the names of the roles in place of OWNER and ADMIN.
+    /// Runs statements with the names of the roles substituted for OWNER and ADMIN.
     fn run(&mut self, statements: &str) -> Outcome {
         let statements = statements.replace("OWNER", &self.role.name);
         self.client
@@ -110,7 +110,7 @@ impl<'a> Owner<'a> {
         Ok(())
     }
 
-    /// Gives the planted function another body, which what was indexed does not notice.
+    /// Replaces the body of `planted`. Existing index entries do not change.
     fn plant(&mut self, body: &str) -> Outcome {
         self.run(&format!(
             "CREATE OR REPLACE FUNCTION planted(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE \
@@ -154,7 +154,7 @@ fn calls() -> Vec<String> {
             format!("rows FROM neardup_index_check({index}, heap => true, concurrently => true)"),
         ]);
     }
-    // The caller's own queries of the table.
+    // Adds queries of the table by the caller.
     calls.extend([
         "count(*) FROM neardup_pairs('owned.rows_fp', 3, filter => 'site > 0')".to_owned(),
         "count(*) FROM neardup_clusters('owned.rows_fp', 3, keep => 'id')".to_owned(),
@@ -208,7 +208,7 @@ fn functions_of_an_index_cannot_take_the_rights_of_the_caller() -> Outcome {
     owner.run(ATTACK_TABLES)?;
     owner.plant(ATTACK)?;
     let mut runs = 0;
-    // A worker may not write.
+    // Parallel workers may not write.
     call_all(&database, 0, |call| {
         let seen = owner.client.query("SELECT run_as, did FROM seen", &[])?;
         for row in &seen {
@@ -242,8 +242,8 @@ fn keys_are_not_cast_by_functions_of_the_owner() -> Outcome {
     Ok(())
 }
 
-/// A reader, who may only read the table, finds functions and operators of his own where the
-/// owner's function names one without a schema.
+/// A reader, with SELECT only, has functions and operators that match an unqualified name in the
+/// owner's function.
 #[test]
 fn functions_of_an_index_run_nothing_of_a_reader() -> Outcome {
     let database = Database::create()?;
@@ -288,7 +288,7 @@ fn functions_of_an_index_run_nothing_of_a_reader() -> Outcome {
 }
 
 /// A table with marks. A trigger tries to make the owner a superuser at the end of a transaction
-/// that has written marks.
+/// that wrote marks.
 const MARKED: &str = "\
     CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, duplicate_of int); \
     CREATE INDEX docs_fp ON docs USING neardup (fp); \
@@ -308,7 +308,7 @@ const MARKED: &str = "\
 
 const REMARK: &str = "SELECT neardup_remark('owned.docs')";
 
-/// Unmarks all rows, so that the next call writes some.
+/// Removes all marks, so that the next call writes some.
 fn unmark(owner: &mut Owner) -> Outcome {
     owner.run(
         "ALTER TABLE docs DISABLE TRIGGER USER; UPDATE docs SET duplicate_of = NULL; \
@@ -357,7 +357,7 @@ fn marks_are_set_again_in_a_session_of_the_owner_only() -> Outcome {
     Ok(())
 }
 
-/// Each partition has an owner of its own, whose triggers fire.
+/// Each partition has its own owner, whose triggers fire.
 #[test]
 fn partitions_of_another_owner_are_refused() -> Outcome {
     let database = Database::create()?;

@@ -1,11 +1,11 @@
-//! Triggers in the processes that apply changes of another server.
+//! Triggers in logical replication workers.
 use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::wait_until;
 use neardup_tests::{connect, own_server};
 
-/// A table whose near-duplicates the subscriber marks, one where it skips them, one that holds
-/// them, on both sides, and one whose trigger does not fire for rows that come by replication.
+/// The subscriber marks near-duplicates in the first table, and skips them in the second. The
+/// trigger of the third computes the fingerprint. The last trigger ignores replicated rows.
 const TABLES: &str = "CREATE EXTENSION neardup; \
     CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
     CREATE TABLE skipped (id bigint PRIMARY KEY, fp fingerprint); \
@@ -63,9 +63,9 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     source.batch_execute(TABLES)?;
     target.batch_execute(TABLES)?;
     target.batch_execute(TRIGGERS)?;
-    // What is there at first comes by COPY, what comes later row by row.
+    // COPY transfers the first rows. Later rows are replicated one by one.
     source.batch_execute(&insert("1, 20"))?;
-    // On one server the slot has to be there before the subscription, which would wait for itself.
+    // On one server the slot must exist before the subscription, which would wait for itself.
     source.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
     source.batch_execute("SELECT pg_create_logical_replication_slot('changes', 'pgoutput')")?;
     target.batch_execute(&format!(
@@ -89,7 +89,7 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     caught_up(&mut target, 20)?;
     source.batch_execute(&insert("21, 40"))?;
     caught_up(&mut target, 40)?;
-    // Originals go: their duplicates become each other's.
+    // Deletes originals: one duplicate becomes the original of the others.
     source.batch_execute("DELETE FROM marked WHERE id % 10 = 0")?;
     wait_until(
         &mut target,
@@ -103,8 +103,8 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     Ok(())
 }
 
-/// Rows without a key are told apart by all of their columns: the subscriber's server asks each
-/// type for its equality, balls and signatures too.
+/// Rows without a key are identified by all columns. The subscriber needs the equality of each
+/// type, including balls and signatures.
 #[test]
 fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
     const TABLE: &str = "CREATE EXTENSION neardup; CREATE TABLE bare (n int, fp fingerprint, \

@@ -1,4 +1,4 @@
-//! The harness itself: databases and servers of a test's own.
+//! The harness itself: databases and servers for single tests.
 use crate::server::standby::wait_for_replay;
 use neardup_tests::{Database, connect, own_server};
 

@@ -1,4 +1,4 @@
-//! A streaming standby replays what its primary does, byte by byte, and answers as it does.
+//! A streaming standby replays the primary's changes byte by byte, and returns the same results.
 use crate::support::data::{RADII, Shape};
 use crate::support::fixtures::{self, APART, DOCS, LOGGED, SCOPED, WIDE};
 use crate::support::oracle::Way;
@@ -31,7 +31,7 @@ const WORKLOAD: [Job; 14] = [
     Job(Work::Vacuum, &APART),
 ];
 
-/// Each record carries the pages as they are to be, and replay compares: a difference ends it.
+/// Each record has an image of its pages. Replay fails if its pages differ from the image.
 const CHECKING: (&str, &str) = ("wal_consistency_checking", "all");
 
 /// Statements of each client on the primary.
@@ -42,14 +42,14 @@ fn a_standby_replays_every_change_exactly_and_answers_alike() -> Outcome {
     let settings = [
         ("fsync", "off"),
         CHECKING,
-        // Files are compared while nobody changes them.
+        // No autovacuum may change the files while they are compared.
         ("autovacuum", "off"),
     ];
     let primary = own_server("replicated", &settings)?;
     with(Some(primary), replicate)
 }
 
-/// Takes the primary away once the standby is to be promoted.
+/// Removes the primary before the standby is promoted.
 fn replicate(running: &mut Option<Server>) -> Outcome {
     let primary = running.as_ref().context("a primary")?;
     let conninfo = primary.conninfo("postgres");
@@ -60,7 +60,7 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
         "CREATE UNLOGGED TABLE passing (fp fingerprint); \
          CREATE INDEX passing_fp ON passing USING neardup (fp)",
     )?;
-    // Queries on the standby are not cancelled for what the primary does, however slow they are.
+    // Changes on the primary do not cancel slow queries on the standby.
     let settings = [
         ("fsync", "off"),
         ("hot_standby_feedback", "on"),
@@ -70,12 +70,12 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     with(standby, |standby| {
         let mut reader = connect(&standby.conninfo("postgres"))?;
 
-        // Each record carries its pages. Clients that do not wait for the standby write gigabytes
-        // that it has yet to replay.
+        // Each record has images of its pages. Clients that do not wait for the standby would
+        // write gigabytes ahead of replay.
         wait_at_commit(&mut writer, true)?;
         workload::run(&conninfo, &WORKLOAD, 1, false, |clients| {
             let searched = search_meanwhile(&mut reader, clients);
-            // Nobody waits for a standby that has failed.
+            // The clients must not wait for a standby that has failed.
             wait_at_commit(&mut writer, false)?;
             searched
         })?;
@@ -110,7 +110,7 @@ fn replicate(running: &mut Option<Server>) -> Outcome {
     })
 }
 
-/// Has the primary's clients wait at each commit until the standby has replayed it, or not.
+/// Sets whether the primary's clients wait at each commit until the standby has replayed it.
 fn wait_at_commit(writer: &mut Client, wait: bool) -> Outcome {
     let (standbys, commit) = if wait {
         ("*", "remote_apply")
@@ -125,7 +125,7 @@ fn wait_at_commit(writer: &mut Client, wait: bool) -> Outcome {
     Ok(())
 }
 
-/// Searches on the standby until the primary's clients have done enough.
+/// Searches on the standby until the primary's clients have done enough work.
 fn search_meanwhile(reader: &mut Client, clients: &[workload::Busy]) -> Outcome {
     let mut searches = 0;
     while searches <= 10 || !workload::each_has_done(clients, STATEMENTS) {
@@ -137,10 +137,9 @@ fn search_meanwhile(reader: &mut Client, clients: &[workload::Busy]) -> Outcome 
     Ok(())
 }
 
-/// A search, and a check of the index, that replay may cancel all the same, if each waits for what
-/// the other has locked.
+/// Runs a search and a check of the index. Replay may cancel them in a deadlock.
 fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
-    // Of this table alone the index is rebuilt, so that snapshots may be too old for it.
+    // Only this table's index is rebuilt, so that snapshots may be too old for it.
     let strict = place.table != DOCS.table;
     let check = format!(
         "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
@@ -166,7 +165,7 @@ fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) 
 
 #[test]
 fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
-    // Otherwise the first change of a page after a checkpoint would bring it whole.
+    // With full page writes, the first change of a page after a checkpoint would replace the page.
     let settings = [("fsync", "off"), CHECKING, ("full_page_writes", "off")];
     let primary = own_server("checked", &settings)?;
     with(primary, |primary| {
@@ -181,7 +180,7 @@ fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
             table.append(&mut writer, 2_000, &Shape::Uniform.values(100, 2))?;
             wait_for_replay(&mut writer, &mut reader)?;
 
-            // A bit of a key on a leaf, which an append leaves as it is.
+            // Changes a bit of a key on a leaf, which an append does not overwrite.
             standby.stop()?;
             let file: String = value(&mut writer, "SELECT pg_relation_filepath('docs_fp')")?;
             let file = standby.data().join(file);
@@ -203,9 +202,9 @@ fn replay_that_makes_another_page_than_the_primary_is_noticed() -> Outcome {
 }
 
 const PAGE: usize = 8192;
-/// Where the keys of a leaf begin.
+/// Offset of the keys on a leaf.
 const KEYS: usize = 24;
-/// The bytes of a page's header that hold its position in the log and its checksum.
+/// Bytes of the page header with the LSN and the checksum.
 const MASKED: usize = 10;
 
 /// Asserts that the pages of all indexes are the same on both servers.
@@ -218,7 +217,7 @@ pub fn assert_same_pages(
     let indexes = indexes(writer)?;
     assert!(!indexes.is_empty());
     wait_for_replay(writer, reader)?;
-    // The standby writes its pages when it has replayed a checkpoint.
+    // A restartpoint after the replayed checkpoint writes the standby's pages.
     writer.batch_execute("CHECKPOINT")?;
     wait_for_replay(writer, reader)?;
     reader.batch_execute("CHECKPOINT")?;
@@ -242,7 +241,7 @@ fn indexes(client: &mut Client) -> Result<Vec<(String, PathBuf)>> {
     Ok(rows.iter().map(entry).collect())
 }
 
-/// The pages of an index as they stand in the server's file, but for what need not be equal.
+/// Returns the pages of an index in the server's file, with the bytes zeroed that may differ.
 fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
     let mut bytes = fs::read(server.data().join(file))?;
     for page in bytes.chunks_mut(PAGE) {
@@ -251,8 +250,8 @@ fn pages(server: &Server, file: &PathBuf) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Asserts that the standby's index is what the primary's is, page by page, and that there is
-/// nothing to look into in one that is not replicated.
+/// Asserts that the standby's index equals the primary's, page by page, and that inspecting an
+/// index without replication fails.
 fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
     for function in ["neardup_index_info", "neardup_expert_index_statistics"] {
         let query = format!("SELECT {function}('docs_fp')::text");
@@ -268,7 +267,7 @@ fn look_inside(primary: &mut Client, standby: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// Waits until the standby has replayed what the primary has written.
+/// Waits until the standby has replayed the primary's log.
 pub fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()> {
     let position: String = value(primary, "SELECT pg_current_wal_flush_lsn()::text")?;
     let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{position}'");

@@ -1,5 +1,5 @@
-//! A trusted extension: a role that owns its database, and nothing else, creates it, uses it, dumps
-//! and restores it, and drops it; and what it gets is no way to rights that the role lacks.
+//! A trusted extension: a role that owns only its database creates it, uses it, dumps and restores
+//! it, and drops it. The extension does not give the role other rights.
 use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::roles::Role;
@@ -8,7 +8,7 @@ use neardup_tests::{Database, client_program, connect};
 use postgres::error::SqlState;
 use std::process::Stdio;
 
-/// Members of the extension that do not belong to the superuser who made the cluster.
+/// Members of the extension that the bootstrap superuser does not own.
 const NOT_OF_THE_SERVER: &str = "SELECT count(*) FROM pg_depend d \
     JOIN pg_extension e ON e.oid = refobjid AND refclassid = 'pg_extension'::regclass \
     LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = objid \
@@ -37,7 +37,7 @@ const WORK: &str = "\
     INSERT INTO checked VALUES ('0000000000000000'), ('0000000000000001'); \
     ANALYZE docs; SET neardup.allow_approximate = on; RESET neardup.allow_approximate";
 
-/// Counts of what [`WORK`] has made, as a role sees it.
+/// Counts of the objects that [`WORK`] makes, as a role sees them.
 const RESULT: &str = "SELECT format('%s %s %s %s %s %s %s %s', \
     (SELECT count(*) FROM docs WHERE fp <~> (SELECT fp FROM docs WHERE id = 7) <= 3), \
     (SELECT count(*) FROM docs a JOIN docs b ON a.fp <~> b.fp <= 3), \
@@ -58,7 +58,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
             .batch_execute("DROP EXTENSION neardup")?;
     }
     let role = Role::create(&database)?;
-    // A user who owns nothing may not create it.
+    // A role that does not own the database may not create the extension.
     admin.batch_execute("GRANT CREATE ON SCHEMA public TO PUBLIC")?;
     let refused = role.connect()?.batch_execute("CREATE EXTENSION neardup");
     assert_eq!(code(&refused), Some(SqlState::INSUFFICIENT_PRIVILEGE));
@@ -75,7 +75,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
     let result: String = value(&mut client, RESULT)?;
     assert!(result.ends_with(" 1 1 400"), "{result}");
 
-    // A dump by the role, which brings the extension, restored by the role.
+    // The role makes a dump, which contains the extension, and restores it.
     copy.connect()?
         .batch_execute(&format!("GRANT ALL ON SCHEMA public TO {}", role.name))?;
     role.take_over(&copy)?;
@@ -99,7 +99,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
     other.batch_execute("ANALYZE")?;
     assert_eq!(value::<String>(&mut other, RESULT)?, result);
 
-    // The members are the server's: the role can neither change nor move them one by one.
+    // The bootstrap superuser owns the members: the role can neither change nor move any.
     for forbidden in [
         "ALTER EXTENSION neardup SET SCHEMA elsewhere",
         "ALTER FUNCTION _neardup_hamming(bigint, bigint) SECURITY DEFINER",
@@ -116,7 +116,7 @@ fn the_owner_of_a_database_creates_uses_dumps_and_drops_it() -> Outcome {
             "{forbidden}"
         );
     }
-    // A superuser moves the extension, and the role goes on.
+    // A superuser moves the extension, and the role can still use it.
     admin.batch_execute("ALTER EXTENSION neardup SET SCHEMA elsewhere")?;
     client.batch_execute("SET search_path = public, elsewhere")?;
     assert_eq!(value::<String>(&mut client, RESULT)?, result);
@@ -156,7 +156,7 @@ fn only_the_owner_of_a_table_looks_into_its_index() -> Outcome {
             for role in [&owner, &member] {
                 assert_eq!(value::<i64>(&mut role.connect()?, &call)?, 10, "{call}");
             }
-            // Refused without waiting for a lock.
+            // The statement fails without waiting for a lock.
             let mut locking = admin.transaction()?;
             locking.batch_execute("LOCK TABLE docs IN ACCESS EXCLUSIVE MODE")?;
             let refused = other.connect()?.simple_query(&call);
@@ -176,8 +176,8 @@ fn the_script_takes_nothing_from_the_schema_that_it_runs_in() -> Outcome {
     let database = Database::create()?;
     let mut admin = database.connect()?;
     let attacker = Role::create(&database)?;
-    // Everything that a plain role can leave in a schema under a name that the script mentions:
-    // types, functions and operators of the server's names, shells of operators among them.
+    // Makes every object that a plain role can leave under a name in the script: types, functions
+    // and operators with the server's names, and shell operators.
     admin.batch_execute(&format!(
         "DROP EXTENSION neardup; CREATE SCHEMA trap AUTHORIZATION {}",
         attacker.name
@@ -216,7 +216,7 @@ fn the_script_takes_nothing_from_the_schema_that_it_runs_in() -> Outcome {
     assert_eq!(value::<i64>(&mut admin, foreign)?, 0);
     admin.batch_execute("DROP EXTENSION neardup")?;
 
-    // A shell of an operator that the script defines is not adopted.
+    // The script does not adopt a shell of an operator that it defines.
     attacker.connect()?.batch_execute(
         "CREATE FUNCTION trap.f(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'; \
          CREATE OPERATOR trap.!~ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.f, \
@@ -230,8 +230,8 @@ fn the_script_takes_nothing_from_the_schema_that_it_runs_in() -> Outcome {
 #[test]
 fn estimators_survive_operators_on_other_types() -> Outcome {
     let database = Database::create()?;
-    // Older minor releases let any role name an estimator that is not the server's own; the present
-    // ones want a superuser.
+    // Older minor releases let any role name an estimator that is not the server's own; current
+    // ones require a superuser.
     let mut client = database.connect()?;
     client.batch_execute(
         "CREATE SCHEMA own; SET search_path = own, public; \

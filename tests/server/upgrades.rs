@@ -1,5 +1,5 @@
-//! Upgrades of the extension: from every released version, and from one that is made up here so
-//! that the comparison with a fresh installation is seen to work.
+//! Upgrades of the extension: from every released version, and from a made-up version, which shows
+//! that the comparison with a fresh installation works.
 use crate::support::Outcome;
 use crate::support::fixtures::{FIXTURES, hold, prepare};
 use crate::support::table::value;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The name of the version that is made up.
 const BEFORE: &str = "before";
 
-/// Where the server looks for scripts, and the version that it installs.
+/// Folder of the server's scripts, and the version that it installs.
 struct Scripts {
     folder: PathBuf,
     current: String,
@@ -41,7 +41,7 @@ impl Scripts {
     }
 }
 
-/// A script of the made-up version. The file goes with the value.
+/// A script of the made-up version. Dropping the value removes the file.
 struct Script(PathBuf);
 
 impl Script {
@@ -59,15 +59,15 @@ impl Drop for Script {
     }
 }
 
-/// The statement of a script that begins with these words, at the beginning of a line.
+/// Returns the statement of a script with this prefix at the beginning of a line.
 fn statement<'a>(script: &'a str, words: &str) -> Result<&'a str> {
     let begin = script.find(&format!("\n{words}")).context("no statement")? + 1;
     let length = script[begin..].find(";\n").context("no end")? + 2;
     Ok(&script[begin..begin + length])
 }
 
-/// All that the extension consists of, in the statements that would make each member by itself: as
-/// `pg_upgrade` takes it along, so that nothing is left out. OIDs are left out.
+/// Returns the statements that would make each member of the extension by itself, as `pg_upgrade`
+/// dumps them, without OIDs.
 fn members(database: &Database) -> Result<String> {
     let output = client_program("pg_dump")?
         .args(["--schema-only", "--binary-upgrade"])
@@ -80,7 +80,7 @@ fn members(database: &Database) -> Result<String> {
     );
     let dump = String::from_utf8(output.stdout)?;
     let of_members = |line: &&str| {
-        // Random words of psql's restricted mode, and OIDs.
+        // Skips random words of psql's restricted mode, and OIDs.
         !(line.starts_with("\\restrict")
             || line.starts_with("\\unrestrict")
             || line.contains("binary_upgrade_set_next_"))
@@ -98,11 +98,11 @@ fn fresh() -> Result<String> {
     members(&Database::create()?)
 }
 
-/// The members after an upgrade from `version`, whose tables go on as they were.
+/// Returns the members after an upgrade from `version`. Its tables must keep working.
 fn upgraded(version: &str) -> Result<String> {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    // This asks the library of today for every C function of that version.
+    // CREATE EXTENSION looks up every C function of that version in the current library.
     client.batch_execute(&format!(
         "DROP EXTENSION neardup; CREATE EXTENSION neardup VERSION '{version}'"
     ))?;

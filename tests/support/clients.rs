@@ -1,4 +1,4 @@
-//! Several clients at once, and what the server answers them.
+//! Several concurrent clients, and the server's answers.
 use super::table::value;
 use anyhow::{Result, bail};
 use neardup_tests::Database;
@@ -8,7 +8,7 @@ use postgres::{Client, Error};
 /// Attempts to cancel a statement while it runs.
 const ATTEMPTS: u32 = 20;
 
-/// The SQLSTATE of a result; `None` if it is none of the server's errors.
+/// Returns the SQLSTATE of a result; `None` if it is not an error of the server.
 pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
     result
         .as_ref()
@@ -16,11 +16,11 @@ pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
         .and_then(|error| error.code().cloned())
 }
 
-/// Runs a statement and cancels it once `condition`, a query, answers true to another client.
-/// Returns what came of the statement.
+/// Runs a statement and cancels it once the query `condition` returns true to another client.
+/// Returns the result of the statement.
 ///
-/// On a fast machine, or one that stalls, the statement may be over before: then `undo` is run, and
-/// all begins again.
+/// The statement may finish first, on a fast machine or one that stalls. Then this runs `undo` and
+/// tries again.
 ///
 /// # Errors
 /// When no attempt met the condition: the statement then proved nothing.
@@ -57,11 +57,11 @@ pub fn cancel_when(
     bail!("{ATTEMPTS} times it was over before {condition}");
 }
 
-/// Runs a statement with ever shorter timeouts, until one ends it; each time that it is over
-/// before, `undo` is run. Returns what came of the statement.
+/// Runs a statement with ever shorter timeouts, until one ends it. Runs `undo` each time the
+/// statement finishes first. Returns the result of the statement.
 ///
 /// # Errors
-/// When not even a millisecond ends it.
+/// When not even a timeout of a millisecond ends it.
 pub fn time_out(client: &mut Client, statement: &str, undo: &str) -> Result<Result<(), Error>> {
     for milliseconds in [150, 50, 20, 10, 5, 2, 1] {
         client.batch_execute(&format!("SET statement_timeout = '{milliseconds}ms'"))?;

@@ -1,8 +1,8 @@
-//! Fingerprints to test with, the same in every run.
+//! Test fingerprints, the same in every run.
 
 const CONSTANT: u64 = 0x0123_4567_89ab_cdef;
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, and the same for ever.
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, and stable.
 pub struct Random(u64);
 
 impl Random {
@@ -33,22 +33,22 @@ impl Random {
     }
 }
 
-/// Distribution of fingerprints. Each is hard for an index in another way.
+/// Distribution of fingerprints. Each is hard for an index in a different way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Spread evenly, and for each tenth row one near it.
+    /// Uniform, with every tenth row near the one before it.
     Uniform,
     /// 37 values in all.
     FewValues,
     /// 12 centres, each with a dense ball of rows within 10 bits.
     Balls,
-    /// The first 40 bits are alike in all rows: the keys of some tables begin alike.
+    /// The first 40 bits are alike in all rows: the keys of some permutations begin alike.
     LeadingAlike,
-    /// The last 40 bits are alike in all rows: so do those of other tables.
+    /// The last 40 bits are alike in all rows: the keys of other permutations begin alike.
     TrailingAlike,
     /// Neighbouring small numbers.
     Counting,
-    /// One value in all rows: leaves are told apart by the rows' addresses alone.
+    /// One value in all rows: only the rows' addresses distinguish leaves.
     Equal,
 }
 
@@ -63,7 +63,7 @@ impl Shape {
         Shape::Equal,
     ];
 
-    /// A value around which many rows lie, if the shape has such.
+    /// Returns a value with many rows around it, if the shape has one.
     pub fn center(self, seed: u64) -> u64 {
         match self {
             Shape::FewValues | Shape::Balls => Random::new(seed).bits(),
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// As many values, in the order of the rows; about one in 16 is NULL.
+    /// Returns `rows` values, in the order of the rows; about one in 16 is NULL.
     pub fn values(self, rows: usize, seed: u64) -> Vec<Option<u64>> {
         let mut random = Random::new(seed);
         let centers: Vec<u64> = (0..37).map(|_| random.bits()).collect();
@@ -98,15 +98,15 @@ impl Shape {
     }
 }
 
-/// A question: all rows within a radius of a centre.
+/// A probe: all rows within a radius of a centre.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     pub center: u64,
-    /// In bits. Negative: nothing lies within.
+    /// In bits. A negative radius contains nothing.
     pub radius: i32,
 }
 
-/// Questions around the values of some rows, near some and far from all: one for each radius.
+/// Returns one probe for each radius, around the values of some rows, near some, and far from all.
 pub fn probes(values: &[Option<u64>], radii: &[i32], seed: u64) -> Vec<Probe> {
     let mut random = Random::new(seed);
     let known: Vec<u64> = values.iter().copied().flatten().collect();
@@ -124,8 +124,8 @@ pub fn probes(values: &[Option<u64>], radii: &[i32], seed: u64) -> Vec<Probe> {
     radii.iter().enumerate().map(probe).collect()
 }
 
-/// Radii around which something changes: the guaranteed ones, those that probe neighbours, those
-/// that read a table whole, and those that hold nothing or everything.
+/// Radii at which behavior changes: guaranteed radii, radii that probe neighbouring buckets, radii
+/// that read a whole permutation, and radii that contain nothing or everything.
 pub const RADII: [i32; 20] = [
     -1,
     0,

@@ -1,4 +1,4 @@
-//! Tables of the workload, and the conditions that hold for them at any time.
+//! Tables of the workload, and conditions that always hold for them.
 use super::data::{RADII, Random};
 use super::oracle::compare;
 use super::table::value;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::{Client, GenericClient, IsolationLevel, Transaction};
 use std::slice;
 
-/// Values of rows, made from a number: clusters of near ones, single ones, and NULL.
+/// Functions that make the values of rows from a number: clusters, single values, and NULL.
 const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION cluster(n bigint) RETURNS bigint IMMUTABLE \
         RETURN CASE n % 3 WHEN 0 THEN n ELSE n % 25 END; \
@@ -39,7 +39,7 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
                 USING NEW.original; \
             RETURN NULL; END $$;";
 
-/// A table with an index, and how rows of it are made. The index is named after the table.
+/// A table with an index, and the expressions for its rows. The index is named after the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fixture {
     pub table: &'static str,
@@ -52,13 +52,13 @@ pub struct Fixture {
     pub columns: &'static str,
     /// True if a constraint refuses near-duplicates.
     pub keeps_apart: bool,
-    /// The distance within which there may be no two rows, if any.
+    /// Radius within which no two rows are allowed, if any.
     apart: Option<u32>,
-    /// The distance within which copies are marked with the key of an original, if any.
+    /// Radius within which copies are marked with the key of an original, if any.
     marks: Option<u32>,
     /// True if a trigger counts the copies of an original.
     counts: bool,
-    /// True if the rows go with a crash.
+    /// True if a crash removes the rows.
     unlogged: bool,
     /// True if rows have signatures, and the options of a second index.
     signatures: bool,
@@ -101,7 +101,7 @@ pub const SIGNED: Fixture = Fixture {
     other_options: "hashes = 32, similarity = 0.9",
     ..DOCS
 };
-/// A column in front.
+/// With a scope column.
 pub const SCOPED: Fixture = Fixture {
     table: "scoped",
     create: "CREATE TABLE scoped (id bigint, fp fingerprint, site text); \
@@ -110,7 +110,7 @@ pub const SCOPED: Fixture = Fixture {
     columns: "(site, fp)",
     ..DOCS
 };
-/// A constraint that no near-duplicate gets in.
+/// With a constraint against near-duplicates.
 pub const APART: Fixture = Fixture {
     table: "apart",
     create: "CREATE TABLE apart (id bigint, fp fingerprint, \
@@ -121,8 +121,8 @@ pub const APART: Fixture = Fixture {
     apart: Some(6),
     ..DOCS
 };
-/// A trigger that lets no near-duplicate in, and beside it what lets writers wait for each other: a
-/// foreign key, and a trigger that counts rows.
+/// Table with a trigger that rejects near-duplicates, and two causes for writers to wait for each
+/// other: a foreign key, and a trigger that counts rows.
 pub const GUARDED: Fixture = Fixture {
     table: "guarded",
     create: "CREATE TABLE guarded_sites (id bigint PRIMARY KEY, rows bigint DEFAULT 0); \
@@ -142,8 +142,8 @@ pub const GUARDED: Fixture = Fixture {
     apart: Some(10),
     ..DOCS
 };
-/// Triggers that mark near-duplicates with the key of an original, and renew the marks when it
-/// goes.
+/// Triggers that mark near-duplicates with the key of an original, and renew the marks when the
+/// original is deleted.
 pub const MARKED: Fixture = Fixture {
     table: "marked",
     create: "CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
@@ -206,11 +206,11 @@ pub const FLEETING: Fixture = Fixture {
     ..DOCS
 };
 
-/// All of them but [`CROWDED`].
+/// All fixtures but [`CROWDED`].
 pub const FIXTURES: [&Fixture; 9] = [
     &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &COUNTED, &FLEETING,
 ];
-/// Those that a standby has as well.
+/// Fixtures that a standby has as well.
 pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
 /// Makes the tables, each with `rows` rows.
@@ -224,7 +224,7 @@ pub fn prepare(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()
 }
 
 impl Fixture {
-    /// Inserts `rows` new rows; where near-duplicates are kept apart, fewer.
+    /// Returns a statement that inserts `rows` new rows, or fewer if near-duplicates are refused.
     pub fn insert(&self, rows: u64) -> String {
         let Fixture { table, row, .. } = self;
         let conflict = if self.keeps_apart {
@@ -238,12 +238,12 @@ impl Fixture {
         )
     }
 
-    /// A value of some row, or of one that might be.
+    /// Returns an expression for the value of an existing or possible row.
     pub fn of(&self, number: &str) -> String {
         format!("{}({number})", self.of)
     }
 
-    /// The condition that a row is within a radius of a value, as an index answers it.
+    /// Returns the index condition that a row is within a radius of a value.
     pub fn in_ball(&self, value: &str, radius: i32) -> String {
         match self.signatures {
             true => format!("fp <@ minhash_ball({value}, {})", share(radius)),
@@ -251,7 +251,7 @@ impl Fixture {
         }
     }
 
-    /// Empties the table but for `rows` rows, which are left in no order.
+    /// Deletes all but `rows` rows, which remain in no order.
     pub fn trim(&self, client: &mut Client, rows: u64) -> Result<()> {
         let table = self.table;
         client.batch_execute(&format!(
@@ -266,7 +266,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// The query for the number of pairs within a distance that satisfy a condition.
+    /// Returns a query that counts the pairs within a radius that satisfy a condition.
     fn pairs(&self, distance: u32, condition: &str) -> String {
         let table = self.table;
         format!(
@@ -275,15 +275,15 @@ impl Fixture {
         )
     }
 
-    /// Asserts that a query counts nothing.
+    /// Asserts that a query counts no rows.
     fn has_none(&self, of: &str, client: &mut Client, count: &str) -> Result<()> {
         let count: i64 = value(client, count)?;
         ensure!(count == 0, "{count} {of} in {self:?}");
         Ok(())
     }
 
-    /// Asserts that an index, or whichever is meant by the beginning of a name, answers as the
-    /// table itself does, within this radius of some value. Returns how many rows that are.
+    /// Asserts that the index with this name, or any index with this prefix, returns the same rows
+    /// as the table within a radius of some value. Returns the number of rows.
     fn answers(
         &self,
         client: &mut impl GenericClient,
@@ -292,7 +292,7 @@ impl Fixture {
         random: &mut Random,
         strict: bool,
     ) -> Result<usize> {
-        // No value of theirs is NULL.
+        // These numbers have no NULL value.
         let number = random.below(250) * 20 + 1 + random.below(19);
         let value = self.of(&number.to_string());
         let within = match self.signatures {
@@ -318,13 +318,13 @@ impl Fixture {
     }
 }
 
-/// A radius of fingerprints, from which many rows are found, as one of signatures.
+/// Returns a radius of signatures that finds many rows, like this radius of fingerprints.
 fn share(radius: i32) -> f64 {
     f64::from(radius) / 64.0
 }
 
-/// A few probes of a place in one snapshot, by any of its indexes. Unless `strict`, there may be
-/// none: an index that was rebuilt may be too young for the snapshot.
+/// Probes a fixture in one snapshot, by any of its indexes. Unless `strict`, the plan may use no
+/// index, because a rebuilt index may be too young for the snapshot.
 pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> Result<()> {
     let mut transaction = client
         .build_transaction()
@@ -340,8 +340,8 @@ pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> 
     Ok(())
 }
 
-/// Asserts that every index of these places answers right, whatever dead entries it has, and is
-/// sound, and that what is to be kept apart is. Returns how many indexes that were.
+/// Asserts that every index of these fixtures is sound and answers correctly despite dead entries,
+/// and that near-duplicates are kept apart where they should be. Returns the number of indexes.
 pub fn hold(client: &mut Client, places: &[&Fixture], seed: u64) -> Result<usize> {
     let mut indexes = 0;
     for place in places {
@@ -375,7 +375,7 @@ pub fn hold(client: &mut Client, places: &[&Fixture], seed: u64) -> Result<usize
     Ok(indexes)
 }
 
-/// Asserts that each mark names an original that is near, and that no two originals are.
+/// Asserts that each mark names a near original, and that no two originals are near each other.
 fn marks_hold(client: &mut Client, place: &Fixture, distance: u32) -> Result<()> {
     let table = place.table;
     let untrue = format!(
@@ -404,7 +404,7 @@ fn counts_hold(client: &mut Client, place: &Fixture) -> Result<()> {
     place.has_none("counts that are not true", client, &untrue)
 }
 
-/// The query for the indexes of a table that are tested and complete.
+/// Returns a query for the valid indexes of a table that the tests use.
 fn valid_indexes(table: &str) -> String {
     format!(
         "SELECT indexrelid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
@@ -413,7 +413,7 @@ fn valid_indexes(table: &str) -> String {
     )
 }
 
-/// Asserts that every index of these places is sound.
+/// Asserts that every index of these fixtures is sound.
 pub fn check(client: &mut Client, places: &[&Fixture]) -> Result<()> {
     for place in places {
         let check = format!(
@@ -426,8 +426,8 @@ pub fn check(client: &mut Client, places: &[&Fixture]) -> Result<()> {
 }
 
 fn holds(client: &mut Transaction, place: &Fixture, index: &str, seed: u64) -> Result<()> {
-    // Out of the planner's sight until the transaction is rolled back. The server would go on to
-    // believe that a table has no primary key.
+    // Hides an index from the planner until the transaction is rolled back. The server would
+    // continue to assume that a table has no primary key.
     client.batch_execute(&format!(
         "UPDATE pg_index SET indisvalid = false WHERE indrelid = '{}'::regclass \
          AND indexrelid <> '{index}'::regclass AND NOT indisprimary",
@@ -457,7 +457,7 @@ pub fn unfinished(client: &mut Client) -> Result<Vec<(String, String)>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// The indexes that began as copies for REINDEX CONCURRENTLY and have been finished since.
+/// Returns the finished indexes that began as copies for REINDEX CONCURRENTLY.
 pub fn spare(client: &mut Client) -> Result<Vec<String>> {
     value(
         client,
@@ -466,7 +466,7 @@ pub fn spare(client: &mut Client) -> Result<Vec<String>> {
     )
 }
 
-/// Asserts that a crash has emptied what it was to, and fills it again.
+/// Asserts that a crash has emptied the unlogged tables, and fills them again.
 pub fn refill(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
     for place in places.iter().filter(|place| place.unlogged) {
         let left: i64 = value(client, &format!("SELECT count(*) FROM {}", place.table))?;

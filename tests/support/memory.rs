@@ -3,8 +3,8 @@ use super::table::value;
 use anyhow::{Context, Result};
 use postgres::Client;
 
-/// Bytes of its own that the backend has taken at most. Pages of shared memory that it has used
-/// count in what the system says, and are taken off: they only become more.
+/// Returns the peak of the backend's own memory, in bytes. Subtracts pages of shared memory, which
+/// the system includes; their number only grows.
 pub fn most_memory(client: &mut Client) -> Result<u64> {
     let pid: i32 = value(client, "SELECT pg_backend_pid()")?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;

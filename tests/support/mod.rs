@@ -13,8 +13,8 @@ pub mod workload;
 /// Result of a test.
 pub type Outcome = anyhow::Result<()>;
 
-/// Runs a test with a server of its own. Panics instead of returning an error, because
-/// a server that is dropped by a panic leaves its data and its log to look into.
+/// Runs a test with its own server. Panics instead of returning an error, because a server dropped
+/// by a panic keeps its data and its log for inspection.
 pub fn with<T>(mut server: T, test: impl FnOnce(&mut T) -> Outcome) -> Outcome {
     if let Err(error) = test(&mut server) {
         panic!("{error:?}");

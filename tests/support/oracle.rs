@@ -1,11 +1,11 @@
-//! The oracle: what the index answers is what the sequential scan answers, each row once.
+//! The oracle: the index returns the same rows as the sequential scan, each row once.
 use super::data::{Probe, RADII, probes};
 use super::table::{Table, Type, value};
 use super::waiting::poll;
 use anyhow::{Context, Result, bail, ensure};
 use postgres::{GenericClient, SimpleQueryMessage};
 
-/// Way to run a query. `jit` is off because the cost of what is disabled would turn it on.
+/// Way to run a query. `jit` is off because the cost of disabled plan types would turn it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Sequential,
@@ -17,7 +17,7 @@ impl Way {
     /// The ways that use the index.
     pub const INDEXED: [Way; 2] = [Way::Index, Way::Bitmap];
 
-    /// Makes the session plan so.
+    /// Makes the session plan in this way.
     pub fn set(self, client: &mut impl GenericClient) -> Result<()> {
         let on = |way| if self == way { "on" } else { "off" };
         client.batch_execute(&format!(
@@ -57,8 +57,8 @@ pub fn explain(client: &mut impl GenericClient, options: &str, query: &str) -> R
     Ok(text)
 }
 
-/// Returns whether the server leaves an index out because an older transaction still runs: the
-/// table had versions of rows, chained by HOT updates, that the index does not know.
+/// Returns whether the planner skips an index because an older transaction still runs: the table
+/// had HOT-updated row versions that are not in the index.
 fn is_too_new(client: &mut impl GenericClient, index: &str) -> Result<bool> {
     value(
         client,
@@ -77,7 +77,7 @@ pub fn until_old_enough(client: &mut impl GenericClient, index: &str) -> Result<
     })
 }
 
-/// Makes the session plan a query in this way, on this index. Returns the plan if it is another.
+/// Makes the session plan a query in this way, with this index. Returns the plan if it differs.
 fn other_plan(
     client: &mut impl GenericClient,
     way: Way,
@@ -88,7 +88,7 @@ fn other_plan(
     let mut other = None;
     // Other tests have transactions in other databases of the same server.
     poll("the planner may use the index", || {
-        // Asked before planning: the older transaction may end in between.
+        // Checked before planning: the older transaction may end in between.
         let too_new = is_too_new(client, index)?;
         let plan = plan(client, query)?;
         // A condition that the planner itself finds false needs no index.
@@ -99,14 +99,14 @@ fn other_plan(
     Ok(other)
 }
 
-/// The number behind the first of these labels in what EXPLAIN prints.
+/// Returns the number after the first of these labels in the output of EXPLAIN.
 pub fn number(shown: &str, label: &str) -> Option<f64> {
     let rest = shown.split(label).nth(1)?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     rest[..end].parse().ok()
 }
 
-/// Asserts that a query runs in this way, on this index.
+/// Asserts that a query runs in this way, with this index.
 pub fn assert_way(
     client: &mut impl GenericClient,
     way: Way,
@@ -135,7 +135,7 @@ pub fn rewrites(client: &mut impl GenericClient) -> Result<bool> {
     )
 }
 
-/// All the ways to write a probe that an index can answer.
+/// Returns all conditions for a probe that an index can serve.
 fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
     let Probe { center, radius } = probe;
     let center = fp.literal(center);
@@ -152,9 +152,9 @@ fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
     conditions
 }
 
-/// Asserts that each of these conditions, by each way to use an index, finds the rows of `table`
-/// that `filter` finds without one. Returns how many these are. `index` is what the index's name
-/// begins with; unless `strict`, a way that the planner does not take is left out.
+/// Asserts that each of these conditions, in each way to use an index, finds the same rows of
+/// `table` as `filter` without an index. Returns their number. `index` is a prefix of the index's
+/// name. Unless `strict`, skips a way that the planner does not use.
 pub fn compare(
     client: &mut impl GenericClient,
     table: &str,
@@ -188,9 +188,8 @@ pub fn compare(
 }
 
 impl Table {
-    /// Asserts that the index answers these probes as the sequential scan does, in every form and
-    /// way. Returns how many rows all the answers hold, so that a test can assert that there were
-    /// any.
+    /// Asserts that the index returns the same rows as the sequential scan for these probes, in
+    /// every form and way. Returns the total number of rows, which a test can compare with 0.
     pub fn agree(&self, client: &mut impl GenericClient, probes: &[Probe]) -> Result<usize> {
         let rewrites = rewrites(client)?;
         let mut rows = 0;
@@ -206,8 +205,8 @@ impl Table {
         Ok(rows)
     }
 
-    /// [`Table::agree`] on probes of these radii around the table's own values, of which it asserts
-    /// that there was something to find if the table has any fingerprint.
+    /// Calls [`Table::agree`] with probes of these radii around the table's own values. Asserts
+    /// that the probes found rows if the table has any fingerprint.
     pub fn answers(&self, client: &mut impl GenericClient, radii: &[i32], seed: u64) -> Result<()> {
         Way::Sequential.set(client)?;
         let select = format!(
@@ -227,13 +226,13 @@ impl Table {
         Ok(())
     }
 
-    /// Asserts that the index answers right for many radii, and that its structure is sound.
+    /// Asserts that the index returns the right rows for many radii, and that it is sound.
     pub fn holds(&self, client: &mut impl GenericClient, seed: u64) -> Result<()> {
         self.answers(client, &RADII, seed)?;
         self.is_sound(client)
     }
 
-    /// Asserts every invariant of the index, and that each row of the table stands in it.
+    /// Asserts every invariant of the index, and that it contains each row of the table.
     pub fn is_sound(&self, client: &mut impl GenericClient) -> Result<()> {
         for concurrently in [false, true] {
             let check = format!(

@@ -6,7 +6,7 @@ use neardup_tests::{Database, connect};
 use postgres::Client;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A role that can log in, dropped with what it owns in the database.
+/// A role that can log in. Dropping the value drops the role and its objects in the database.
 pub struct Role<'a> {
     /// The name, which needs no quotes.
     pub name: String,

@@ -4,8 +4,8 @@ use anyhow::Result;
 use postgres::{Client, GenericClient};
 use std::io::Write;
 
-/// A type that can be indexed. The tests' values are 64 bits for all of them: those of a wide type
-/// are spread over all its words, so that two are as far apart as the bits that they are made of.
+/// A type that can be indexed. The tests' values have 64 bits. A wide type spreads these bits over
+/// all its words, so that the distance of two values equals the distance of their bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Type {
     pub name: &'static str,
@@ -44,7 +44,7 @@ pub const FINGERPRINT256: Type = Type {
 pub const TYPES: [Type; 4] = [FINGERPRINT, BIGINT, FINGERPRINT128, FINGERPRINT256];
 
 impl Type {
-    /// The bits that each word holds, where they stand in it: bytes in turn.
+    /// Mask of the 64 bits that each word holds: the words take bytes in turn.
     fn masks(self) -> impl Iterator<Item = u64> {
         (0..self.words).map(move |word| {
             (0..8)
@@ -69,7 +69,7 @@ impl Type {
         format!("'{}'::{}", self.text(bits), self.name)
     }
 
-    /// The value that is made of the bits of a bigint, in SQL.
+    /// Returns SQL for the value with the bits of a bigint.
     pub fn of_bits(self, bits: &str) -> String {
         let words = self
             .masks()
@@ -84,7 +84,7 @@ impl Type {
         }
     }
 
-    /// The bits, as a bigint, that a value is made of, in SQL.
+    /// Returns SQL for the bits of a value, as a bigint.
     pub fn bits_of(self, value: &str) -> String {
         let words = (0..self.words).map(|word| {
             let first = 64 * word + 1;
@@ -109,7 +109,7 @@ impl Type {
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     pub name: &'static str,
-    /// As plans show it; with partitions, what all their names begin with.
+    /// Index name in plans; with partitions, the common prefix of the names.
     pub index: &'static str,
     pub fp: Type,
 }
@@ -146,7 +146,7 @@ impl Table {
         Ok(())
     }
 
-    /// The command that makes the index, with options as in `radius = 3, blocks = 5`.
+    /// Returns the command that makes the index, with options such as `radius = 3, blocks = 5`.
     pub fn index_command(&self, options: &str) -> String {
         let Table { name, index, fp } = self;
         let with = match options {
@@ -172,7 +172,7 @@ impl Table {
     }
 }
 
-/// The first column of the first row, which a query must have.
+/// Returns the first column of the first row of a query; a query without rows is an error.
 pub fn value<T>(client: &mut impl GenericClient, query: &str) -> Result<T>
 where
     T: for<'a> postgres::types::FromSql<'a>,

@@ -1,4 +1,4 @@
-//! Waiting for conditions, and moments at which a test interferes. No other module sleeps.
+//! Waiting for conditions, and delays before a test interferes. No other module sleeps.
 use super::Outcome;
 use super::table::value;
 use anyhow::{Result, ensure};
@@ -9,15 +9,15 @@ use std::fmt::Display;
 use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Time after which a condition will never hold, on any machine.
+/// Time after which a condition counts as false for ever, on any machine.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Shortest and longest time between two looks.
+/// Shortest and longest interval between two checks.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(500)];
 
-/// Waits until `holds` returns true. Looks less often the longer it waits.
+/// Waits until `holds` returns true. Checks less often the longer it waits.
 ///
 /// # Errors
-/// An error of `holds`, or that the condition does not come true.
+/// An error of `holds`, or a timeout.
 pub fn poll(condition: impl Display, mut holds: impl FnMut() -> Result<bool>) -> Outcome {
     let start = Instant::now();
     while !holds()? {
@@ -29,22 +29,22 @@ pub fn poll(condition: impl Display, mut holds: impl FnMut() -> Result<bool>) ->
     Ok(())
 }
 
-/// Waits until `condition`, a query, answers true.
+/// Waits until the query `condition` returns true.
 ///
 /// # Errors
-/// As [`poll`].
+/// Same as [`poll`].
 pub fn wait_until(client: &mut impl GenericClient, condition: &str) -> Outcome {
     poll(condition, || {
-        // In a transaction the server repeats its first answer about pg_stat_activity.
+        // Within a transaction the server caches pg_stat_activity.
         client.batch_execute("SELECT pg_stat_clear_snapshot()")?;
         value(client, condition)
     })
 }
 
-/// Waits until `condition`, a query, answers true, while another thread is `running`.
+/// Waits until the query `condition` returns true, while another thread is `running`.
 ///
 /// # Errors
-/// As [`poll`], or that the thread ended before.
+/// Same as [`poll`], or when the thread ended first.
 pub fn wait_while_running<T>(
     client: &mut impl GenericClient,
     condition: &str,
@@ -58,10 +58,10 @@ pub fn wait_while_running<T>(
     })
 }
 
-/// Connects to a server that recovers from the death of a process, once it has.
+/// Connects to a server once it has recovered from the death of a process.
 ///
 /// # Errors
-/// As [`poll`].
+/// Same as [`poll`].
 pub fn reconnect(conninfo: &str) -> Result<Client> {
     let mut connected = None;
     poll("the server has recovered", || {
@@ -72,11 +72,11 @@ pub fn reconnect(conninfo: &str) -> Result<Client> {
     Ok(connected.expect("poll has succeeded"))
 }
 
-/// Kills a server while the thread `inserting` adds rows to an index without end: when the index
-/// has grown by some bytes, and the log on disk contains this growth.
+/// Kills a server while the thread `inserting` endlessly adds rows to an index, once the index has
+/// grown by `growth` bytes and the log on disk contains this growth.
 ///
 /// # Errors
-/// As [`wait_while_running`], or that the server cannot be killed.
+/// Same as [`wait_while_running`], or when the server cannot be killed.
 pub fn kill_while_index_grows<T>(
     server: &mut Server,
     index: &str,
@@ -94,8 +94,8 @@ pub fn kill_while_index_grows<T>(
     server.kill_9()
 }
 
-/// Lets some time pass before the test interferes. For tests that interfere at any moment: one that
-/// needs a state waits for that state.
+/// Lets some time pass before the test interferes at a random moment. A test that needs a state
+/// waits for that state instead.
 pub fn moment(milliseconds: u64) {
     sleep(Duration::from_millis(milliseconds));
 }

@@ -18,20 +18,20 @@ pub enum Work {
     Insert,
     /// Inserts one row without BEGIN.
     Single,
-    /// Inserts thousands of rows in a statement: leaves are split all the time.
+    /// Inserts thousands of rows in a statement, which constantly splits leaves.
     Fill,
     /// Deletes or updates some rows.
     Change,
-    /// Fills the table, deletes most of it and vacuums: pages are merged and used again and, if
-    /// nobody else is there, given back.
+    /// Fills the table, deletes most of it and vacuums. Pages are merged and reused. Without other
+    /// clients, VACUUM truncates the index.
     Drain,
     /// Vacuums, and now and then writes a checkpoint.
     Vacuum,
     /// Builds a second index and drops it.
     Build,
-    /// The same, also concurrently; and rebuilds the indexes.
+    /// The same, also concurrently; also rebuilds the indexes.
     Rebuild,
-    /// Asserts that the index answers as the sequential scan does, in one snapshot.
+    /// Asserts that the index returns the same rows as the sequential scan, in one snapshot.
     Search,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Job {
 }
 
 impl Job {
-    /// The next statements of a client, and a name for them.
+    /// Returns the next statements of a client, and a name for them.
     fn next(self, random: &mut Random) -> (&'static str, String) {
         let Job(work, place) = self;
         let table = place.table;
@@ -81,7 +81,7 @@ impl Job {
             Work::Build if random.below(2) == 0 => drop_other(table, ""),
             Work::Build => create_other(place, ""),
             Work::Rebuild => rebuild(place, random),
-            // Not a statement, but many.
+            // Search runs many statements of its own.
             Work::Search => ("search", String::new()),
         }
     }
@@ -149,7 +149,7 @@ fn rebuild(place: &Fixture, random: &mut Random) -> (&'static str, String) {
         1 => drop_other(table, CONCURRENTLY),
         2 => create_other(place, ""),
         3 | 4 => create_other(place, CONCURRENTLY),
-        // The server builds no index of a constraint concurrently.
+        // The server cannot build the index of a constraint concurrently.
         5 | 6 if !place.keeps_apart => (
             "reindex concurrently",
             format!("REINDEX INDEX CONCURRENTLY {table}_fp"),
@@ -158,7 +158,7 @@ fn rebuild(place: &Fixture, random: &mut Random) -> (&'static str, String) {
     }
 }
 
-/// A client at work, as others see it.
+/// Shared view of a client at work.
 pub struct Busy {
     pub job: Job,
     /// Its process on the server.
@@ -166,7 +166,7 @@ pub struct Busy {
     doing: Mutex<&'static str>,
     /// Number of statements that have ended.
     done: AtomicU32,
-    /// True once the client works no more.
+    /// True once the client has stopped.
     ended: AtomicBool,
 }
 
@@ -181,11 +181,11 @@ impl Busy {
     }
 }
 
-/// Lets clients work until `pause` returns, one for each job. All are connected before it begins,
-/// and each gets something done.
+/// Runs one client per job until `pause` returns. All clients connect first, and each finishes at
+/// least one statement.
 ///
 /// # Errors
-/// The first error of a client. Where `may_end`, clients may lose their connection.
+/// The first error of a client. With `may_end`, clients may lose their connection.
 pub fn run<T>(
     conninfo: &str,
     jobs: &[Job],
@@ -233,8 +233,8 @@ pub fn run<T>(
     })
 }
 
-/// Returns whether each client has done this many statements, or one has ended with an error, which
-/// [`run`] returns.
+/// Returns whether each client has finished this many statements, or one has failed; [`run`]
+/// returns the error.
 pub fn each_has_done(clients: &[Busy], statements: u32) -> bool {
     let has_ended = |client: &Busy| client.ended.load(Ordering::Relaxed);
     let has_done = |client: &Busy| client.done.load(Ordering::Relaxed) >= statements;
@@ -244,14 +244,14 @@ pub fn each_has_done(clients: &[Busy], statements: u32) -> bool {
 /// Waits for [`each_has_done`].
 ///
 /// # Errors
-/// When a statement takes for ever.
+/// When a statement hangs.
 pub fn until_each_has_done(clients: &[Busy], statements: u32) -> Result<()> {
     poll("each client has done its statements", || {
         Ok(each_has_done(clients, statements))
     })
 }
 
-/// One client's work: at least one statement, more until `done`.
+/// Runs one client: at least one statement, and more until `done`.
 fn work_until(
     done: &AtomicBool,
     mut client: Client,
@@ -288,7 +288,7 @@ fn server_error(error: &anyhow::Error) -> Option<&Error> {
         .find_map(|cause| cause.downcast_ref::<Error>())
 }
 
-/// Returns whether the connection ended under the client, as a killed server's does.
+/// Returns whether the server closed the connection, as when it is killed.
 fn is_cut_off(error: &anyhow::Error) -> bool {
     const ENDS: [SqlState; 3] = [
         SqlState::ADMIN_SHUTDOWN,

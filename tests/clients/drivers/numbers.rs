@@ -45,8 +45,8 @@ const OTHER: &str = "'one two three four five six seven eight nine eleven'";
 const SET2: &str = "(SELECT neardup_common_features(body, 0.5, 'word', 2) FROM docs)";
 const SET3: &str = "(SELECT neardup_common_features(body, 0.5, 'word', 3) FROM docs)";
 
-/// Calls with the arguments as SQL, in the order of the parameters. An empty one is left out. Every
-/// numeric parameter of every public function has a number in one of the calls.
+/// Calls with the arguments as SQL, in the order of the parameters; an empty argument is omitted.
+/// Every numeric parameter of every public function has a number in one of the calls.
 const CALLS: &[(&str, &[&str])] = &[
     ("fingerprint(smallint)", &["5"]),
     ("fingerprint(integer)", &["5"]),
@@ -316,8 +316,8 @@ const CALLS: &[(&str, &[&str])] = &[
 const REPORT: &str = "neardup_report(regclass,integer,double precision,text,text,text,text,name,\
     text,integer[],double precision[],integer,integer,integer,integer,boolean)";
 
-/// The public functions with a numeric parameter: those that are not called by operators, by
-/// indexes or by the server itself.
+/// The public functions with a numeric parameter, except functions that operators, indexes or the
+/// server itself call.
 const FUNCTIONS: &str = "SELECT p.oid::regprocedure::text, p.proname::text, p.prokind = 'a', \
         ARRAY(SELECT coalesce(p.proargnames[i], '') FROM generate_series(1, p.pronargs) AS i), \
         ARRAY(SELECT t IN (SELECT oid FROM pg_type WHERE typname IN \
@@ -342,7 +342,7 @@ struct Function {
     has_fractions: Vec<bool>,
 }
 
-/// Query with one number, which stands where the query has `{}`.
+/// Query with one number, at the position of `{}`.
 struct Case {
     query: String,
     value: String,
@@ -366,7 +366,7 @@ fn functions(client: &mut Client) -> Result<HashMap<String, Function>> {
 }
 
 impl Function {
-    /// The query for the result of a call as text.
+    /// Returns the query for the result of a call as text.
     fn query(&self, arguments: &[&str]) -> String {
         let mut listed = Vec::new();
         let mut is_positional = true;
@@ -381,7 +381,7 @@ impl Function {
         let call = format!("{}({})", self.name, listed.join(", "));
         match self.is_aggregate {
             true => format!("SELECT {call}::text FROM generate_series(1, 4) AS n"),
-            // A report names the minute in which it was made.
+            // A report contains the minute of its creation.
             false => format!(
                 "SELECT string_agg(regexp_replace(r::text, 'As of [^<]*', ''), ';' \
                      ORDER BY r::text COLLATE \"C\") FROM {call} AS r"
@@ -403,7 +403,7 @@ fn is_whole(value: &str) -> bool {
     !value.contains('.')
 }
 
-/// All cases. Fails if the calls leave out a numeric parameter of a public function.
+/// Returns all cases. Fails if the calls omit a numeric parameter of a public function.
 fn cases(client: &mut Client) -> Result<Vec<Case>> {
     let functions = functions(client)?;
     let mut left: HashSet<(&str, usize)> = HashSet::new();
@@ -425,7 +425,7 @@ fn cases(client: &mut Client) -> Result<Vec<Case>> {
                 continue;
             }
             left.remove(&(*signature, n));
-            // A whole number is a similarity or a share as well.
+            // An integer can be a similarity or a share as well.
             let whole: &[&str] = if function.has_fractions[n] {
                 &["1", "0"]
             } else {
@@ -469,7 +469,7 @@ fn prepared() -> Result<(Database, Client, Vec<Case>)> {
     Ok((database, client, cases))
 }
 
-/// Compares the results of calls. An error is allowed, but a third of the calls have to return.
+/// Compares the results of calls. An error is allowed, but a third of the calls must succeed.
 fn compare(found: impl Iterator<Item = (String, Option<String>, Option<String>)>) -> Outcome {
     let (mut all, mut returned) = (0, 0);
     for (what, found, expected) in found {
@@ -493,7 +493,7 @@ fn compare(found: impl Iterator<Item = (String, Option<String>, Option<String>)>
     Ok(())
 }
 
-/// Every type that a driver can give to a number, and no type.
+/// Every type that a driver can use for a number, and no type.
 #[test]
 fn a_number_of_any_type_means_what_the_literal_means() -> Outcome {
     let (_database, mut client, cases) = prepared()?;
@@ -525,7 +525,7 @@ fn rust_sends_numbers_to_every_function() -> Outcome {
     compare(found.into_iter())
 }
 
-/// The result of a query with a number of the type that the server asks for; `None` for an error.
+/// Returns the result for a number of the type that the server reports; `None` for an error.
 fn sent(client: &mut Client, case: &Case) -> Option<String> {
     let statement = client.prepare(&case.query.replace("{}", "$1")).ok()?;
     let value = &case.value;

@@ -1,8 +1,7 @@
-//! Calls whose function the parser chooses among several, with the types that drivers give to the
-//! parameters.
+//! Calls of overloaded functions, with the parameter types that drivers send.
 //!
-//! A call must return what it returns with typed literals. Drivers that cannot run here are
-//! replayed: the types are part of the Parse message.
+//! A call must return the same as with typed literals. Drivers that cannot run here are replayed:
+//! the types are part of the Parse message.
 use super::programs::{Call, Value, in_node, in_python};
 use crate::support::Outcome;
 use anyhow::{Result, bail, ensure};
@@ -176,7 +175,7 @@ const DRIVERS: [Driver; 8] = [
     },
 ];
 
-/// Value in the binary form of the type that the server asks for.
+/// Value in the binary form of the type that the server reports.
 #[derive(Debug)]
 struct Sent<'a>(&'a str);
 
@@ -192,7 +191,7 @@ impl ToSql for Sent<'_> {
             Type::INT8 => self.0.parse::<i64>()?.to_sql(ty, out),
             Type::FLOAT8 => self.0.parse::<f64>()?.to_sql(ty, out),
             Type::NUMERIC => {
-                // One group of four digits behind the point.
+                // One group of four digits after the decimal point.
                 let fraction = (self.0.strip_prefix("0.").unwrap_or_default()).to_owned() + "000";
                 let group = fraction.get(..4).unwrap_or_default().parse::<i16>()?;
                 for field in [1, -1, 0, 4, group] {
@@ -231,7 +230,7 @@ fn replayed(client: &mut Client, call: &str, values: &[Value], driver: &Driver) 
     Ok(client.query_one(&statement, &parameters)?.get(0))
 }
 
-/// A type without a text in binary form is sent as text: `$1::minhash_signature` is a text first.
+/// Drivers send a type without a binary form as text: `$1::minhash_signature` is a text first.
 fn casts_come_from_text(call: &str) -> String {
     call.replace("$1::", "$1::text::")
 }

@@ -1,4 +1,4 @@
-//! A look that has to be repeated.
+//! A search that the trigger must repeat.
 use super::cases::CASES;
 use super::nothing_in_flight;
 use super::sessions::{process, session};
@@ -8,8 +8,8 @@ use crate::support::waiting::wait_while_running;
 use anyhow::anyhow;
 use neardup_tests::Database;
 
-/// A unique key whose expression waits each time that it is evaluated, until the holder of the
-/// locks from 101 on lets go of the next one.
+/// A unique key whose expression waits at each evaluation, until the holder of the locks from 101
+/// on releases the next one.
 const STEP_BY_STEP: &str = "CREATE SEQUENCE IF NOT EXISTS steps; \
     CREATE OR REPLACE FUNCTION step(site bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ \
         DECLARE lock bigint = nextval('public.steps'); \
@@ -22,8 +22,8 @@ const STEP_BY_STEP: &str = "CREATE SEQUENCE IF NOT EXISTS steps; \
     SELECT setval('steps', 100); \
     SELECT pg_advisory_lock(n) FROM generate_series(101, 130) AS n;";
 
-/// A row that is the new one by a unique key may change between the look and the lock on it: then
-/// the look is repeated, and what was published for it with it.
+/// A row with the new row's unique key may change between the search and the lock on it. Then the
+/// trigger searches again, and the row must still be in flight only once.
 #[test]
 fn a_row_that_is_looked_up_again_is_in_flight_once() -> Outcome {
     let database = Database::create()?;
@@ -50,8 +50,8 @@ fn a_row_that_is_looked_up_again_is_in_flight_once() -> Outcome {
                      AND locktype = 'advisory' AND objid = {step})"
                 )
             };
-            // The keys of the new row and of the existing one: of its old version and of its new
-            // one, and of the latter again.
+            // Evaluations of the key: of the new row, of the old and the new version of the
+            // existing row, and of the new version again.
             let mut most = 0;
             for step in 101..=106 {
                 wait_while_running(&mut watcher, &at(step), &first)?;

@@ -1,27 +1,26 @@
-//! Tables with the trigger, of each kind of column, and values for them.
+//! Tables with the trigger, for each kind of column, and values for them.
 use crate::support::data::Random;
 
-/// A kind of column, and how an index and a trigger on it are declared.
+/// A kind of column, and the declarations of an index and a trigger on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The type of the column `v`.
     column: &'static str,
     /// The columns of the index, and its options.
     index: &'static str,
-    /// Arguments of the trigger besides the distance.
+    /// Arguments of the trigger other than the radius.
     arguments: &'static str,
-    /// The greatest distance of near-duplicates, in bits; of signatures 100 times the least
-    /// similarity.
+    /// Radius of near-duplicates, in bits; for signatures 100 times the minimum similarity.
     pub distance: u32,
     /// The condition of near-duplicates `a` and `b`.
     pub near: &'static str,
     /// True if the table has two partitions.
     pub partitioned: bool,
-    /// True if rows are compared with those of their `site` only.
+    /// True if rows are compared only within their `site`.
     pub scoped: bool,
-    /// Words of 64 bits in a value; 0: the value is a text, of which a signature is made.
+    /// Words of 64 bits in a value. With 0, the value is a text with a computed signature.
     words: usize,
-    /// The distance of a second trigger, and its events.
+    /// The radius of a second trigger, and its events.
     second: Option<(u32, &'static str)>,
 }
 
@@ -61,7 +60,7 @@ pub const BY_EVENT: Case = Case {
     ..BITS
 };
 
-/// Distances of everyday use, and each kind of column.
+/// Common radii, and each kind of column.
 pub const CASES: [Case; 13] = [
     BITS,
     Case {
@@ -122,7 +121,7 @@ pub const CASES: [Case; 13] = [
 const TEXT: u32 = 40;
 
 impl Case {
-    /// The statements that make the table `t`, in place of an earlier one.
+    /// Returns the statements that make the table `t`, and replace an earlier one.
     pub fn schema(&self) -> String {
         let Case {
             column,
@@ -171,21 +170,21 @@ impl Case {
         self.index
     }
 
-    /// Arguments of the trigger besides the distance.
+    /// Returns the arguments of the trigger other than the radius.
     pub fn arguments(&self) -> &'static str {
         self.arguments
     }
 
-    /// The column that a value goes into.
+    /// The column that stores a value.
     pub fn target(&self) -> &'static str {
         if self.words == 0 { "body" } else { "v" }
     }
 
-    /// A value of a family, `away` bits or words away from the family's first one. Of other
-    /// families, even of the next number, all values are far.
+    /// Returns a value of a family, `away` bits or words from its first value. The values of two
+    /// families are far apart, even if their numbers are adjacent.
     pub fn value(&self, family: u64, away: u32) -> String {
         if self.words == 0 {
-            // Half of the words are common to all families: some hashes are equal.
+            // All families share half of the words, so that some hashes are equal.
             let own = (TEXT / 2..TEXT).map(|word| match word < TEXT / 2 + away {
                 true => format!("f{family}a{word} "),
                 false => format!("f{family}w{word} "),
@@ -213,7 +212,7 @@ impl Case {
         if self.words == 0 { 1 } else { self.distance }
     }
 
-    /// Smallest distance of a row that is no near-duplicate for any of the triggers.
+    /// Smallest distance of a row that neither trigger takes for a near-duplicate.
     pub fn far_off(&self) -> u32 {
         match (self.words, self.second) {
             (0, _) => TEXT / 2,
@@ -222,7 +221,7 @@ impl Case {
         }
     }
 
-    /// Families that are far from each other by any trigger: random values of few bits may be near.
+    /// Returns families far apart for each trigger. Random values of few bits may be near.
     pub fn families(&self, count: usize) -> Vec<u64> {
         let mut families: Vec<(u64, Vec<u64>)> = Vec::new();
         for family in 1.. {

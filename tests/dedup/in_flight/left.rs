@@ -1,4 +1,4 @@
-//! Rows that come to nothing leave nothing in flight.
+//! Rows that are never stored leave nothing in flight.
 use super::cases::CASES;
 use super::nothing_in_flight;
 use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session};
@@ -22,7 +22,7 @@ fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
             "INSERT INTO t (id, site, {column}) VALUES (2, 2, '{}')",
             case.value(1, 0)
         );
-        // In one partition, if there are several.
+        // This row is in the same partition, if there are several.
         let near = case.insert(2, &case.value(1, case.near_by()));
         watcher.batch_execute("SELECT pg_advisory_lock(42)")?;
         std::thread::scope(|scope| -> Outcome {
@@ -51,7 +51,8 @@ fn a_backend_that_is_terminated_leaves_nothing_in_flight() -> Outcome {
     Ok(())
 }
 
-/// Statements after which the transaction goes on, though a row that was looked at is not there.
+/// Statements that do not store a row that the trigger has checked, in a transaction that
+/// continues.
 const FUTILE: [(&str, &str); 5] = [
     (
         "a savepoint is rolled back",

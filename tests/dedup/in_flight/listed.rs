@@ -35,7 +35,7 @@ fn rows_in_flight_are_shown_to_those_who_watch_the_server() -> Outcome {
         first.join().map_err(|_| anyhow!("a client panicked"))??;
         Ok(())
     })?;
-    // Roles belong to the whole server: these go with the transaction.
+    // Roles belong to the whole server. The rollback of the transaction removes this one.
     watcher.batch_execute(
         "BEGIN; CREATE ROLE nobody_in_flight; SET ROLE nobody_in_flight; SAVEPOINT s",
     )?;

@@ -1,4 +1,4 @@
-//! Rows that the trigger is writing: what waits for what, and that nothing is left behind.
+//! Rows that the trigger is writing: their locks and waits, and the removal of their entries.
 mod again;
 mod cases;
 mod left;
@@ -21,21 +21,21 @@ use postgres::error::SqlState;
 const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 
-/// An ordinary trigger: a session that has inserted a row waits for all others that have, until
-/// these commit.
+/// An ordinary trigger: a session that inserts a row waits until all other inserting sessions
+/// commit.
 const COUNTER: &str = "DROP TABLE IF EXISTS counter; \
     CREATE TABLE counter (rows bigint); INSERT INTO counter VALUES (0); \
     CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS \
         $$ BEGIN UPDATE counter SET rows = rows + 1; RETURN NULL; END $$; \
     CREATE TRIGGER count AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION count_row();";
 
-/// Some time passes between the look of the trigger and the write of the row.
+/// Delays the write of the row after the trigger's search.
 const LINGER: &str = "CREATE OR REPLACE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS \
         $$ BEGIN PERFORM pg_sleep(0.002 * random()); RETURN NEW; END $$; \
     CREATE TRIGGER linger BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION linger();";
 
-/// Writes the values in transactions of some rows each, by some clients at once. Returns how many
-/// of the transactions ended in a deadlock.
+/// Writes the values from several clients, in transactions of `rows` rows. Returns the number of
+/// transactions that ended in a deadlock.
 fn deadlocks(database: &Database, case: &Case, values: &[String], rows: usize) -> Result<usize> {
     let share = values.len() / CLIENTS;
     std::thread::scope(|scope| {
@@ -74,8 +74,8 @@ fn deadlocks(database: &Database, case: &Case, values: &[String], rows: usize) -
     })
 }
 
-/// Asserts that no row is in flight, and no lock of one is held: at once after a statement, and
-/// soon after an error, since the server reports it before it rolls back.
+/// Asserts that no row is in flight and none of their locks is held: at once after a statement,
+/// and soon after an error, which the server reports before it rolls back.
 fn nothing_in_flight(client: &mut Client) -> Outcome {
     wait_until(
         client,
@@ -110,15 +110,15 @@ fn unrelated_rows_never_deadlock_over_what_other_triggers_wait_for() -> Outcome 
     nothing_in_flight(&mut client)
 }
 
-/// Two triggers look at each row. Were a row let pass by the one and then found near by the other,
-/// two rows that come at once would wait for each other.
+/// Two triggers check each row. If one trigger accepted a row before the other found it near
+/// another row, two concurrent rows would wait for each other.
 #[test]
 fn single_rows_never_deadlock_between_two_triggers() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     client.batch_execute(&TWICE.schema())?;
     client.batch_execute(LINGER)?;
-    // By its name it fires between the two.
+    // Its name makes it fire between the two.
     client.batch_execute(
         "CREATE TRIGGER dedup_pause BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION linger()",
     )?;

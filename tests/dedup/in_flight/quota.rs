@@ -1,4 +1,4 @@
-//! The limit on the rows that one session has in flight, and that it protects all other sessions.
+//! The limit on the rows that one session has in flight, which protects all other sessions.
 use super::cases::{BITS, CASES};
 use super::nothing_in_flight;
 use super::sessions::{process, session};
@@ -17,8 +17,8 @@ use postgres::{Client, Error};
 const QUOTA: usize = 128;
 /// A signature of 128 hashes takes four.
 const SIGNATURES: usize = QUOTA / 4;
-/// Sessions that take all that they can get. Together they ask for more than the server's registry
-/// had when all sessions shared its slots.
+/// Sessions that take as many slots as they can. Together they request more than the number of
+/// slots that all sessions once shared.
 const HOGS: usize = 5;
 const SCOPED_TRIGGERS: usize = 66;
 
@@ -68,7 +68,7 @@ fn scoped() -> String {
     )
 }
 
-/// The statement that puts this many rows of a table into flight.
+/// Returns the statement that puts this many rows of a table into flight.
 fn nest(table: &str, owner: usize, rows: usize) -> String {
     let column = match table {
         "signatures" => "minhash_signature",
@@ -105,7 +105,8 @@ fn database(server: &Server) -> Result<(Database, Client)> {
     Ok((database, client))
 }
 
-/// Rows of each kind of column one by one, and as many at once as a session may have in flight.
+/// Writes rows of each kind of column one by one, and as many at once as a session may have in
+/// flight.
 fn ordinary_work(client: &mut Client) -> Outcome {
     for case in CASES {
         client.batch_execute(&case.schema())?;
@@ -146,7 +147,7 @@ fn a_session_with_many_rows_in_flight_makes_no_other_session_fail() -> Outcome {
                 running.push(hog);
             }
             let result = ordinary_work(&mut client);
-            // The hogs end before the result is looked at, so that a failure does not hang.
+            // Ends the hogs before checking the result, so that a failure does not hang.
             watcher.batch_execute("SELECT pg_advisory_unlock(42)")?;
             for (number, hog) in running.into_iter().enumerate() {
                 let result = hog.join().map_err(|_| anyhow!("a client panicked"))?;
@@ -195,7 +196,7 @@ fn the_error_of_a_session_names_what_its_slots_are_used_for() -> Outcome {
             assert!(detail.contains(used), "{detail}");
             nothing_in_flight(&mut client)?;
         }
-        // A subtransaction that is rolled back gives its slots back.
+        // Rolling back a subtransaction frees its slots.
         let savepoints: String = (0..3)
             .map(|owner| {
                 let statement = nest("bits", owner, QUOTA);
@@ -215,7 +216,7 @@ fn the_error_of_a_session_names_what_its_slots_are_used_for() -> Outcome {
     })
 }
 
-/// After the crash of a backend the server begins again with an empty registry.
+/// After the crash of a backend the server starts with an empty registry.
 #[test]
 fn a_killed_backend_leaves_no_row_in_flight() -> Outcome {
     with_server("in-flight-killed", |server| {

@@ -1,4 +1,4 @@
-//! Sessions that wait for each other, and places where they do.
+//! Sessions that wait for each other, and points in the code where they do.
 use crate::support::table::value;
 use crate::support::waiting::wait_while_running;
 use anyhow::Result;
@@ -8,15 +8,15 @@ use std::thread::ScopedJoinHandle;
 
 pub type Running<'a, T> = ScopedJoinHandle<'a, T>;
 
-/// A connection whose statements end even if nobody lets them go on, as when a test fails.
+/// A connection whose statements time out, even when the test fails and does not release them.
 pub fn session(database: &Database) -> Result<Client> {
     let mut client = database.connect()?;
     client.batch_execute("SET statement_timeout = '100s'")?;
     Ok(client)
 }
 
-/// Places in the life of a row where it may have to wait for others: before it is written (another
-/// trigger), while it is (a unique key), and afterwards (a foreign key, another trigger).
+/// Points at which the write of a row may wait for others: before it (another trigger), during it
+/// (a unique key), and after it (a foreign key, another trigger).
 pub const FIXTURES: [Fixture; 4] = [
     Fixture {
         name: "a BEFORE trigger",
@@ -26,7 +26,7 @@ pub const FIXTURES: [Fixture; 4] = [
     },
     Fixture {
         name: "a unique key",
-        // The primary key, to which the row is written before the index on its fingerprint.
+        // The primary key, whose index receives the row before the index on its fingerprint.
         make: "",
         hold: "INSERT INTO t (id, site) VALUES (2, 2)",
     },
@@ -46,7 +46,7 @@ pub const FIXTURES: [Fixture; 4] = [
 pub struct Fixture {
     pub name: &'static str,
     pub make: &'static str,
-    /// Statement that makes a row of site 2 wait there.
+    /// Statement that makes a row of site 2 wait at this point.
     pub hold: &'static str,
 }
 

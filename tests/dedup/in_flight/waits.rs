@@ -1,4 +1,4 @@
-//! Who waits for whom, between two or three sessions.
+//! Waits between two or three sessions.
 use super::cases::{BITS, BY_EVENT, CASES, SIGNATURES};
 use super::nothing_in_flight;
 use super::sessions::{FIXTURES, SCHEMA, blocked, process, published, session};
@@ -23,7 +23,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
     }
     let backend = process(&mut waiting)?;
     for case in CASES {
-        // The rows that wait are of site 2.
+        // Rows of site 2 wait.
         for place in FIXTURES.iter().filter(|_| !case.scoped) {
             let context = format!("{case:?}, {}", place.name);
             holder.batch_execute(&case.schema())?;
@@ -39,7 +39,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
             std::thread::scope(|scope| -> Outcome {
                 let waiter = scope.spawn(|| waiting.batch_execute(&waits));
                 blocked(&mut watcher, backend, &waiter)?;
-                // If it waited for the other one, that would be a deadlock.
+                // A wait for the other session would be a deadlock.
                 let result = holder.batch_execute(&far);
                 assert!(result.is_ok(), "{context}: {result:?}");
                 holder.batch_execute("COMMIT")?;
@@ -104,7 +104,7 @@ fn triggers_with_different_scopes_see_each_others_rows() -> Outcome {
         session(&database)?,
         session(&database)?,
     ];
-    // A signature has several slots, which the groups of both scopes share.
+    // A signature has several slots, shared by the groups of both scopes.
     for case in [BITS, SIGNATURES] {
         let (arguments, column) = (case.arguments(), case.target());
         watcher.batch_execute(&case.schema())?;
@@ -159,7 +159,7 @@ const HALFWAY: &str = "CREATE OR REPLACE FUNCTION halfway(site bigint) RETURNS b
         END $$; \
     CREATE INDEX t_halfway ON t (halfway(site));";
 
-/// Others may look through another index than the first that the row is written to.
+/// Other sessions may search another index than the one that receives the row first.
 #[test]
 fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
     let database = Database::create()?;
@@ -174,7 +174,7 @@ fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
         .filter(|case| !case.scoped && !case.partitioned)
     {
         watcher.batch_execute(&case.schema())?;
-        // A partial index is none to look through.
+        // The trigger does not search a partial index.
         watcher.batch_execute("DROP INDEX t_v")?;
         let index = |name: &str| format!("CREATE INDEX {name} ON t USING neardup {}", case.index());
         watcher.batch_execute(&format!("{} WHERE site = 2", index("t_part")))?;
@@ -208,8 +208,8 @@ fn a_row_stays_in_flight_until_it_stands_in_every_index() -> Outcome {
     Ok(())
 }
 
-/// The server takes a row of ON CONFLICT back when another one gets the same key while the row is
-/// being written, and writes it again when that one is gone, without firing the trigger again.
+/// If another row gets the same key during the write of a row with ON CONFLICT, the server removes
+/// this row. It writes the row again once the other row is gone, without firing the trigger again.
 #[test]
 fn a_row_that_is_taken_back_and_written_again_stays_in_flight() -> Outcome {
     let database = Database::create()?;

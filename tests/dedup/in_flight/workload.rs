@@ -1,5 +1,5 @@
-//! Many clients that write near-duplicates in every way there is, while indexes are built and
-//! backends are terminated. At the end there must be no near-duplicates, and nothing in flight.
+//! Many clients that write near-duplicates in every possible way, while indexes are built and
+//! backends are terminated. Afterwards there must be neither near-duplicates nor rows in flight.
 use super::cases::{CASES, Case};
 use super::{LINGER, nothing_in_flight};
 use crate::support::Outcome;
@@ -17,7 +17,7 @@ const CLIENTS: u64 = 5;
 const STEPS: usize = 30;
 /// Steps of all clients between two terminations.
 const STEPS_PER_DEATH: usize = 10;
-/// Families of values, of which all clients write members.
+/// Number of families of values. All clients write members of all families.
 const FAMILIES: usize = 12;
 
 /// Makes one step of a client.
@@ -44,12 +44,12 @@ fn step(case: &Case, families: &[u64], random: &mut Random, id: &mut u64) -> Str
         5 => format!(
             "BEGIN; SAVEPOINT s; {insert} {first}; ROLLBACK TO s; {insert} {second}; COMMIT"
         ),
-        // After the look, and before the row is written.
+        // Waits after the search, and before the row is written.
         6 => format!(
             "INSERT INTO t (id, site, {column}) VALUES ({id}, -1, '{}')",
             contents[0]
         ),
-        // Somebody's row may have this key, and may be going at the same time.
+        // Another client's row may have this key, and may be deleted concurrently.
         7 => format!(
             "INSERT INTO t (id, site, {column}) VALUES ({old}, {site}, '{}') \
              ON CONFLICT (id) DO NOTHING",
@@ -74,7 +74,7 @@ fn step(case: &Case, families: &[u64], random: &mut Random, id: &mut u64) -> Str
     }
 }
 
-/// Returns whether an error is one that this test brings about.
+/// Returns whether this test provokes an error of this kind.
 fn is_expected(error: &Error) -> bool {
     let expected = [
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -82,7 +82,7 @@ fn is_expected(error: &Error) -> bool {
         SqlState::UNIQUE_VIOLATION,
         SqlState::ADMIN_SHUTDOWN,
     ];
-    // None of the server's errors: the connection was cut off.
+    // An error without a code is a lost connection.
     error.code().is_none_or(|code| expected.contains(code))
 }
 
@@ -122,8 +122,7 @@ fn client(
     Ok(())
 }
 
-/// Builds indexes without locking anybody out, until told to stop. Each may fail when it waits for
-/// somebody who waits for it.
+/// Builds indexes concurrently until told to stop. A build may fail in a deadlock.
 fn build(database: &Database, case: &Case, stop: &AtomicBool) -> Outcome {
     let table = if case.partitioned { "t0" } else { "t" };
     let statements = [
@@ -144,7 +143,7 @@ fn build(database: &Database, case: &Case, stop: &AtomicBool) -> Outcome {
         let expected = [
             None,
             Some(SqlState::T_R_DEADLOCK_DETECTED),
-            // Of one that has failed.
+            // A failed build left its index.
             Some(SqlState::DUPLICATE_TABLE),
             Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
         ];
@@ -155,7 +154,7 @@ fn build(database: &Database, case: &Case, stop: &AtomicBool) -> Outcome {
     Ok(())
 }
 
-/// Terminates a client each time that the clients have made some steps, until told to stop.
+/// Terminates a client after every few steps of the clients, until told to stop.
 fn terminate(database: &Database, steps: &AtomicUsize, stop: &AtomicBool) -> Outcome {
     let mut client = database.connect()?;
     let mut next = STEPS_PER_DEATH;
@@ -222,7 +221,7 @@ fn whatever_happens_to_writers_there_are_no_near_duplicates() -> Outcome {
     Ok(())
 }
 
-/// Counts pairs of near-duplicates; in partitions each is for itself.
+/// Returns a query that counts pairs of near-duplicates, within partitions.
 fn pairs(case: &Case) -> String {
     format!(
         "SELECT count(*) FROM t a, t b \

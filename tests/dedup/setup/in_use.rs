@@ -1,4 +1,4 @@
-//! The statements beside a writer.
+//! The statements, run concurrently with a writer.
 use super::code;
 use super::names::{LONG, Names, ODD, PLAIN, reworded, words};
 use crate::support::Outcome;
@@ -49,7 +49,7 @@ fn write_beside(names: &Names, client: &mut Client, stop: &AtomicBool) -> Result
     Ok(written)
 }
 
-/// Runs the statements that add an action beside a writer, twice.
+/// Runs the statements that add an action twice, concurrently with a writer.
 fn add_beside_a_writer(names: &Names, database: &Database, action: &str) -> Outcome {
     let mut client = database.connect()?;
     client.batch_execute(&format!("SET search_path = {}", names.search_path))?;
@@ -58,7 +58,7 @@ fn add_beside_a_writer(names: &Names, database: &Database, action: &str) -> Outc
         let writer =
             scope.spawn(|| -> Result<u64> { write_beside(names, &mut database.connect()?, &stop) });
         let added = names.run(&mut client, action, "add");
-        // Once more: statements that were run already change nothing.
+        // Running the statements again changes nothing.
         let again = names.run(&mut client, action, "add");
         stop.store(true, Ordering::Relaxed);
         let written = writer.join().expect("the writer does not panic")?;
@@ -69,7 +69,7 @@ fn add_beside_a_writer(names: &Names, database: &Database, action: &str) -> Outc
     Ok(())
 }
 
-/// The plan of the search that the last note describes.
+/// Returns the plan of the search that the last note describes.
 fn search_plan(names: &Names, client: &mut Client) -> Result<String> {
     let steps = names.steps(client, "search", "add")?;
     let note = &steps.last().context("a note")?.note;
@@ -91,8 +91,8 @@ fn search_plan(names: &Names, client: &mut Client) -> Result<String> {
         .join("\n"))
 }
 
-/// A text, in SQL, within similarity 0.8 of the text with this number and beyond 0.9. A bound that
-/// is stricter than the documented one would miss it.
+/// Returns SQL for a text with a similarity between 0.8 and 0.9 to the text with this number. A
+/// stricter bound than the documented one would miss it.
 fn near_duplicate(names: &Names, client: &mut Client, number: i32) -> Result<String> {
     let original = words(&number.to_string());
     let variant: String = value(
@@ -199,7 +199,7 @@ fn near_duplicates_are_marked_on_a_table_in_use() -> Outcome {
                 OR {extension}.fingerprint_similarity(o.{fp}, a.{fp}) < 0.8)"
         );
         assert_eq!(value::<i64>(&mut client, &false_marks)?, 0);
-        // Of rows that the writer does not change: one of two equal texts has a mark.
+        // Of the rows that the writer does not change, one of two equal texts has a mark.
         let marked = format!(
             "SELECT count({mark}) FROM {table} WHERE n BETWEEN 1000 AND 3000 AND n % 10 IN (0, 9)"
         );

@@ -26,8 +26,8 @@ pub const PLAIN: Names = Names {
     key: "{}",
     search_path: "public",
 };
-/// Nothing is found without its schema, and every name needs quotes. The trigger's arguments need
-/// quotes of their own for commas, equals signs and quotes.
+/// The schemas are not in the search path, and every name needs quotes. The trigger's arguments
+/// need quotes too, for commas, equals signs and quotes.
 pub const ODD: Names = Names {
     extension: r#""The ext's""#,
     table: r#""My ""schema"", 1"."Docs = $neardup$ {text}""#,
@@ -37,7 +37,7 @@ pub const ODD: Names = Names {
     key: "'key ' || {}",
     search_path: "''",
 };
-/// Names of the greatest length, which begin alike.
+/// Names of maximum length with a common prefix.
 pub const LONG: Names = Names {
     extension: "public",
     table: "ddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd",
@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 impl Names {
-    /// Makes the table with rows from 1 to `rows`. Every tenth repeats the one before.
+    /// Makes the table with rows from 1 to `rows`. Every tenth row repeats the one before.
     pub fn create(&self, client: &mut Client, rows: i32) -> Outcome {
         client.batch_execute(&format!(
             r#"CREATE SCHEMA IF NOT EXISTS "The ext's"; CREATE SCHEMA "My ""schema"", 1";

@@ -1,4 +1,4 @@
-//! Calls of `neardup_setup` that are refused, and that it changes nothing.
+//! Invalid calls of `neardup_setup`, and that the function changes nothing.
 use super::code;
 use super::names::PLAIN;
 use crate::support::Outcome;

@@ -1,4 +1,4 @@
-//! The jobs over keys on Citus: their results are those of the index on one table.
+//! The jobs over keys on Citus return the same results as the index on one table.
 use super::{Cluster, distributed, each, tasks};
 use crate::distributed::statements::sums;
 use crate::support::Outcome;
@@ -9,7 +9,7 @@ use anyhow::ensure;
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// All jobs on one cluster, since it takes some seconds to make one.
+/// Runs all jobs on one cluster, which takes some seconds to start.
 #[test]
 fn jobs_on_citus_find_what_the_index_finds() -> Outcome {
     let Some(cluster) = Cluster::with_neardup("jobs", &[])? else {
@@ -19,7 +19,7 @@ fn jobs_on_citus_find_what_the_index_finds() -> Outcome {
     for fp in TYPES {
         let mut values = Shape::Balls.values(1_500, 71);
         values.extend(Shape::Uniform.values(1_500, 72));
-        // A table of the coordinator alone.
+        // A local table of the coordinator.
         Table::new(fp).create_indexed(client, &values, "")?;
         all_pairs(client, fp)?;
         searches(client, fp, &values)?;
@@ -140,7 +140,7 @@ fn gate(client: &mut Client, fp: Type) -> Outcome {
             }
             Err(error) => {
                 transaction.rollback()?;
-                // Of rows that it copies to its nodes Citus keeps the message, not the SQLSTATE.
+                // For copied rows, Citus keeps the message, but not the SQLSTATE.
                 let is_refused = (error.as_db_error()).is_some_and(|error| {
                     error.message().contains("exclusion constraint \"gate_fp")
                 });
@@ -152,7 +152,7 @@ fn gate(client: &mut Client, fp: Type) -> Outcome {
     ensure!((2..110).contains(&kept), "{kept}");
     let rows: i64 = value(client, "SELECT count(*) FROM kept")?;
     ensure!(rows == kept, "{rows} rows, {kept} were let in");
-    // Keys of the client: the error is that of the constraint.
+    // With keys from the client, the constraint raises the error.
     let of_one = format!(
         "SELECT string_agg(format('(%s, -1, %L)', key, fp), ', ') \
          FROM (SELECT fp FROM kept ORDER BY id LIMIT 1) AS one, \

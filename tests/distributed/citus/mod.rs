@@ -1,5 +1,5 @@
-//! A cluster of Citus: three private servers, of which the first is the coordinator. Only `cargo
-//! xtask test --citus PATH` has one.
+//! A cluster of Citus: three private servers. The first is the coordinator. Only `cargo xtask test
+//! --citus PATH` has a cluster.
 mod documents;
 mod jobs;
 mod tables;
@@ -20,11 +20,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the servers of the test `name` with these settings, and makes them a cluster. `None`
-    /// without Citus, which is said.
+    /// Starts the servers of the test `name` with these settings, and makes them a cluster.
+    /// Without Citus, reports a skip and returns `None`.
     ///
     /// # Errors
-    /// When a server does not start, or is not taken into the cluster.
+    /// When a server does not start or cannot join the cluster.
     pub fn create(name: &str, settings: &[(&str, &str)]) -> Result<Option<Self>> {
         if std::env::var_os(CITUS).is_none() {
             skip_optional("no Citus; cargo xtask test --citus PATH runs it")?;
@@ -33,7 +33,7 @@ impl Cluster {
         let mut all = vec![
             ("shared_preload_libraries", "citus"),
             ("wal_level", "logical"),
-            // What is killed is the server, not the system.
+            // The test kills the server, not the operating system.
             ("fsync", "off"),
         ];
         all.extend(settings);
@@ -42,7 +42,7 @@ impl Cluster {
             let node = own_server(&format!("citus-{name}-{number}"), &all)?;
             let mut client = connect(&node.conninfo("postgres"))?;
             client.batch_execute("CREATE EXTENSION citus")?;
-            // The name by which a node connects to itself.
+            // The host name by which a node connects to itself.
             client.batch_execute(&format!(
                 "ALTER SYSTEM SET citus.local_hostname = {}",
                 host(&node)
@@ -63,10 +63,10 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// As [`Cluster::create`], with the extension neardup.
+    /// Calls [`Cluster::create`] and creates the extension neardup.
     ///
     /// # Errors
-    /// As [`Cluster::create`], or when CREATE EXTENSION fails.
+    /// Same as [`Cluster::create`], and when CREATE EXTENSION fails.
     pub fn with_neardup(name: &str, settings: &[(&str, &str)]) -> Result<Option<Self>> {
         let cluster = Self::create(name, settings)?;
         if let Some(cluster) = &cluster {
@@ -91,7 +91,7 @@ impl Cluster {
     }
 }
 
-/// The folder of a server's socket, which libpq takes for a host, as an SQL literal.
+/// Returns the folder of a server's socket, which libpq accepts as a host, as an SQL literal.
 fn host(server: &Server) -> String {
     let socket = server.socket_dir().display().to_string();
     format!("'{}'", socket.replace('\'', "''"))
@@ -106,8 +106,8 @@ pub fn distributed(client: &mut Client, table: &str, columns: &str, column: &str
     Ok(())
 }
 
-/// Runs statements, none of which has a semicolon inside, one by one: with some commands Citus
-/// sends the whole text that they came in to its nodes.
+/// Runs statements one by one; none may contain a semicolon. For some commands, Citus sends the
+/// whole text of a query to its nodes.
 pub fn each(client: &mut Client, statements: &str) -> Result<()> {
     for statement in statements.split(';') {
         client.batch_execute(statement)?;

@@ -1,5 +1,4 @@
-//! Tables of Citus as such: the extension on all nodes, functions over whole tables, shards that
-//! move.
+//! Distributed tables: the extension on all nodes, whole-table functions, and moves of shards.
 use super::{Cluster, distributed, each, holds_on_all, host};
 use crate::distributed::statements::sums;
 use crate::support::Outcome;
@@ -38,7 +37,7 @@ fn tables_of_citus_are_as_those_of_one_server() -> Outcome {
     ))?;
     let before = pairs(client, "docs")?;
     ensure!(before.0 == 2_998, "{before:?}");
-    // Rows that were there before stay behind, as a stale copy in the coordinator's own table.
+    // Existing rows remain as a stale copy in the coordinator's local table.
     client.batch_execute("SELECT create_distributed_table('docs', 'id')")?;
     refused(client)?;
     within_shards(client)?;
@@ -54,7 +53,7 @@ fn pairs(client: &mut Client, table: &str) -> anyhow::Result<(i64, i64, i64, i64
     sums(client, &query)
 }
 
-/// User words that one node alone has show in the digests.
+/// The digests reveal user words that only one node has.
 fn words_of_one_node(client: &mut Client, cluster: &Cluster) -> Outcome {
     let digests = |count: u32| {
         format!(
@@ -76,7 +75,7 @@ fn words_of_one_node(client: &mut Client, cluster: &Cluster) -> Outcome {
     Ok(())
 }
 
-/// Functions that read tables past the executor say where the rows are.
+/// Functions that read tables without the executor raise an error that names the rows' location.
 fn refused(client: &mut Client) -> Outcome {
     client.batch_execute("CREATE TABLE shared (LIKE docs INCLUDING ALL)")?;
     client.batch_execute("SELECT create_reference_table('shared')")?;
@@ -117,7 +116,7 @@ fn refused(client: &mut Client) -> Outcome {
             );
         }
     }
-    // The trigger cannot be made on a distributed table without what Citus calls unsafe.
+    // Citus requires an unsafe setting for the trigger on a distributed table.
     let trigger = "CREATE TRIGGER dedup BEFORE INSERT ON docs FOR EACH ROW \
         EXECUTE FUNCTION neardup_dedup('fp')";
     ensure!(
@@ -127,7 +126,7 @@ fn refused(client: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// The statements of the hints, on each shard.
+/// Runs the statements of the hints on each shard.
 fn within_shards(client: &mut Client) -> Outcome {
     let on_shards = |call: &str| {
         format!("SELECT * FROM run_command_on_shards('docs', $cmd$SELECT {call}$cmd$)")
@@ -174,7 +173,7 @@ fn within_shards(client: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// Searches of all shards, by their indexes.
+/// Searches all shards, by their indexes.
 fn searches(client: &mut Client) -> Outcome {
     each(client, "ANALYZE docs; ANALYZE single")?;
     let mut seen = 0;
@@ -205,7 +204,7 @@ fn searches(client: &mut Client) -> Outcome {
     }
     ensure!(seen > 60, "{seen}");
     let q: String = value(client, "SELECT fp::text FROM single WHERE id = 99")?;
-    // Of so few rows a scan would be as fast.
+    // For so few rows a scan would be as fast.
     client.batch_execute("SET citus.propagate_set_commands = 'local'")?;
     let mut transaction = client.transaction()?;
     transaction.batch_execute("SET LOCAL enable_seqscan = off")?;
@@ -218,7 +217,7 @@ fn searches(client: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// Moves and splits of shards take their indexes along.
+/// Moved and split shards keep their indexes.
 fn moved(client: &mut Client, cluster: &Cluster) -> Outcome {
     let count = "SELECT count(*) FROM docs WHERE fp <~> \
         (SELECT fp FROM single WHERE id = 99) <= 3";
@@ -272,7 +271,7 @@ fn moved(client: &mut Client, cluster: &Cluster) -> Outcome {
     Ok(())
 }
 
-/// Generated columns and COPY; the constraint with the distribution column in front.
+/// Generated columns and COPY; the constraint with the distribution column as a scope.
 fn generated(client: &mut Client) -> Outcome {
     distributed(
         client,

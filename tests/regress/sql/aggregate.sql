@@ -1,4 +1,4 @@
--- simhash_agg, simhash128_agg: features that stand in rows.
+-- simhash_agg, simhash128_agg: features stored one per row.
 CREATE SCHEMA aggregate_test;
 SET search_path = aggregate_test, public;
 CREATE TABLE features (doc int, feature text, weight real);
@@ -55,7 +55,7 @@ SELECT count(*) FROM (SELECT feature, simhash_agg(feature, weight) AS fp FROM fe
 RESET enable_sort;
 RESET work_mem;
 
--- NULL: such rows are passed over. No feature of a weight above zero: NULL.
+-- NULL: such rows are skipped. Without a feature of positive weight: NULL.
 SELECT simhash_agg(f, w) = simhash('{a,b}'::text[], '{2,3}') AS passed_over
     FROM (VALUES ('a', 2), (NULL, 5), ('b', 3), ('c', NULL), (NULL, NULL)) v (f, w);
 SELECT simhash_agg(f, w) IS NULL AS no_row, simhash128_agg(f, w) IS NULL AS no_row128
@@ -68,14 +68,14 @@ SELECT simhash_agg(f, w) = simhash('{a}'::text[]) AS zero_is_nothing
 SELECT simhash_agg(f, w) = simhash('{a}'::text[]) AS far_apart
     FROM (VALUES ('a', 1e38), ('b', 1e-38), ('b', 1e-44)) v (f, w);
 
--- Bad weights, as simhash(text[], real[]) refuses them
+-- Invalid weights, with the errors of simhash(text[], real[])
 SELECT simhash_agg('a', 'NaN');
 \echo :SQLSTATE
 SELECT simhash_agg('a', 'Infinity');
 \echo :SQLSTATE
 SELECT simhash128_agg('a', -0.5);
 \echo :SQLSTATE
--- There is no form with one argument; and the parts are nothing to call.
+-- There is no form with one argument, and the support functions cannot be called.
 \set VERBOSITY terse
 SELECT simhash_agg('a');
 SELECT _neardup_simhash_agg_add(NULL, 'a', 1);
@@ -113,8 +113,8 @@ END;
 SELECT count(*) FROM idf WHERE weight = 0;
 CREATE TABLE fingerprints AS SELECT id, simhash(lexemes) AS plain, simhash_idf(lexemes) AS idf
     FROM docs;
--- Two articles each are the same but for their number; the words that all of them share no longer
--- draw the others near.
+-- Pairs of articles are the same except for their number. The words that all articles share no
+-- longer reduce the distance of the others.
 SELECT round(avg(a.plain <~> b.plain) FILTER (WHERE a.id / 2 = b.id / 2)) <
     round(avg(a.plain <~> b.plain) FILTER (WHERE a.id / 2 <> b.id / 2)) AS plain,
        round(avg(a.idf <~> b.idf) FILTER (WHERE a.id / 2 <> b.id / 2)) AS unrelated_idf,

@@ -15,7 +15,7 @@ CREATE VIEW near AS SELECT a.id AS a, b.id AS b,
     WHERE minhash_similarity(a.sig, b.sig) >= 0.5;
 SELECT count(*) FROM near;
 
--- Exact without the setting; with it most are found, and none that is not near.
+-- Exact without the setting. With it, most pairs are found, and no others.
 SELECT count(*) - (SELECT count(*) FROM near) AS missed
 FROM neardup_pairs('docs', similarity => 0.5);
 SET neardup.allow_approximate = on;
@@ -26,15 +26,15 @@ SELECT count(*) > 0.8 * (SELECT count(*) FROM near) AS most,
     count(*) < (SELECT count(*) FROM near) AS but_not_all,
     count(*) = count(DISTINCT (a, b)) AS each_once FROM found;
 SELECT count(*) AS wrong FROM (TABLE found EXCEPT TABLE near) f;
--- All that share a band: the same in a little memory, which takes several batches.
+-- All pairs that share a band: the result is the same in little memory, with several batches.
 SET work_mem = '64kB';
 SELECT count(*) = (SELECT count(*) FROM found) AS same
 FROM neardup_pairs('docs', similarity => 0.5);
 RESET work_mem;
--- Within what the bands guarantee nothing changes, and nothing is told.
+-- Within the guarantee of the bands, nothing changes, and there is no notice.
 SELECT count(*) - (SELECT count(*) FROM near WHERE similarity >= 0.8) AS missed
 FROM neardup_pairs('docs', similarity => 0.8);
--- Clusters: chains of the pairs found; around a row to keep, those that were found to be near it.
+-- Clusters are chains of the pairs found. With "keep", a cluster has the rows found near one row.
 WITH RECURSIVE edges AS (SELECT a, b FROM found UNION SELECT b, a FROM found),
     reached (id, other) AS (SELECT id, id FROM docs UNION
         SELECT r.id, e.b FROM reached r JOIN edges e ON e.a = r.other),
@@ -57,7 +57,7 @@ SELECT count(*) = (SELECT count(*) FROM found WHERE a > 100 AND b > 100) AS same
 FROM neardup_pairs('docs', similarity => 0.5, filter => 'id > 100');
 SELECT sum(pairs) = (SELECT count(*) FROM found) AS same
 FROM neardup_distance_histogram('docs', similarity => 0.5, sample_rows => NULL);
--- What would be refused is searched; the refusal says what would be found.
+-- With the setting on, a search runs that is otherwise refused. The refusal states its recall.
 CREATE TABLE many (id int, sig minhash_signature);
 INSERT INTO many SELECT i, minhash(ARRAY[(i / 2)::text]) FROM generate_series(1, 7000) i;
 CREATE INDEX many_sig ON many USING neardup (sig);
@@ -69,13 +69,13 @@ CREATE INDEX many_bands ON many USING neardup (sig) WITH (bands = 64);
 SELECT count(*) FROM neardup_clusters('many_sig', similarity => 0.2);
 SELECT count(*) FROM neardup_clusters('many_bands', similarity => 0.2);
 DROP INDEX many_sig;
--- The textbook's bands, of which neither pairs of 0.8 nor of less are all found.
+-- The textbook's bands guarantee neither all pairs of 0.8 nor all pairs of less.
 CREATE INDEX few_bands ON docs USING neardup (sig) WITH (bands = 16, rows = 8);
 SET neardup.allow_approximate = on;
 SELECT count(*) > 0 AS some FROM neardup_pairs('few_bands', similarity => 0.8);
 DROP INDEX few_bands;
--- Of several indexes the one that serves the similarity best: no notice if one guarantees it, and
--- else one of the widest.
+-- With several indexes, the best one for the similarity is used: there is no notice if one
+-- guarantees the similarity, and otherwise one of the widest is used.
 CREATE INDEX narrow ON docs USING neardup (sig) WITH (similarity = 0.95);
 CREATE INDEX wide ON docs USING neardup (sig) WITH (similarity = 0.7);
 SELECT count(*) > 0 AS some FROM neardup_pairs('docs', similarity => 0.7);
@@ -89,7 +89,7 @@ DROP INDEX wide;
 SELECT count(*) > 0 AS some FROM neardup_pairs('docs', similarity => 0.7);
 ROLLBACK;
 DROP INDEX narrow, wide;
--- Of fingerprints every search is exact.
+-- Every search for fingerprints is exact.
 ALTER TABLE many ADD fp fingerprint;
 UPDATE many SET fp = id::bigint::fingerprint;
 CREATE INDEX many_fp ON many USING neardup (fp);

@@ -1,10 +1,10 @@
--- Indexes on arrays of bigint, as of the hashes of passages: searches by &&, @> and =.
+-- Indexes on arrays of bigint, such as the hashes of passages: searches by &&, @> and =.
 \set VERBOSITY default
 CREATE SCHEMA array_index_test;
 SET search_path = array_index_test, public;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'bigint_array_ops';
 
--- Arrays of any shape: without an element, with NULLs, repeated elements, several dimensions.
+-- Arrays of any shape: without elements, with NULLs, repeated elements, several dimensions.
 CREATE TABLE sets (id int PRIMARY KEY, site text, tags bigint[]);
 INSERT INTO sets SELECT id, 'site' || id % 3, CASE id % 97
     WHEN 1 THEN NULL
@@ -68,7 +68,7 @@ INSERT INTO conditions VALUES
     ($$site = 'site1'$$), ($$site IS NULL AND tags && '{17}'$$),
     ($$site = 'site2' AND tags = '{}'$$), ($$site = 'site1' AND site = 'site2'$$);
 SELECT condition, a.* FROM conditions, agree(condition) a;
--- The index on the tags alone is taken for none of these.
+-- The index on the tags alone serves none of these.
 BEGIN;
 DROP INDEX sets_tags;
 SELECT condition, a.* FROM conditions, agree(condition) a WHERE NOT same;
@@ -80,7 +80,7 @@ SELECT * FROM agree('tags && ''{-77,-78,-79}''');
 SELECT * FROM agree('tags && ''{-77,-78,-79}'' AND site = ''many''');
 RESET work_mem;
 
--- Without a look at the table for what is exact; with one for what the index cannot tell.
+-- Exact conditions without the table's rows; other conditions with them.
 SET enable_seqscan = off;
 EXPLAIN (COSTS off) SELECT id FROM sets WHERE tags && '{17,18}';
 EXPLAIN (COSTS off) SELECT id FROM sets WHERE site = 'site1' AND tags && '{17,18}';
@@ -94,7 +94,7 @@ EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags && '{17}';
 EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags && '{-77,-78,0}';
 EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags @> '{17,1}';
 EXPLAIN (COSTS off) SELECT count(*) FROM sets WHERE tags @> '{}';
--- The rare element of two is looked up, wherever it stands.
+-- The search uses the rare element of two, at any position.
 CREATE FUNCTION found_by_index(condition text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN
@@ -110,7 +110,7 @@ EXPLAIN (COSTS off) SELECT count(*) FROM sets;
 SELECT count(*) FROM sets;
 RESET enable_seqscan;
 
--- Rows that go, come and change.
+-- Rows are deleted, inserted and changed.
 DELETE FROM sets WHERE id > 20000 OR id % 7 = 0;
 UPDATE sets SET tags = tags || 17::bigint WHERE id % 11 = 0 AND array_ndims(tags) = 1;
 UPDATE sets SET tags = NULL WHERE id % 13 = 0;
@@ -123,7 +123,7 @@ SELECT condition, a.* FROM conditions, agree(condition) a WHERE NOT same;
 SELECT reltuples = (SELECT count(*) FROM sets) AS counted FROM pg_class
     WHERE relname = 'sets_tags';
 
--- What is told of it.
+-- Information about the index.
 SELECT radius, similarity, guaranteed_radius, guaranteed_similarity, probed_radius, blocks, tables,
     after_reindex, rows, null_rows, bytes_per_row > 0 AS has_size,
     leaf_fill > 40 AS is_filled, candidates > 1 AS has_candidates, largest_bucket_entries
@@ -135,7 +135,7 @@ FROM neardup_expert_index_statistics('sets_tags');
 SELECT index, columns, options, is_constraint FROM neardup_indexes
     WHERE relation = 'sets'::regclass ORDER BY 1;
 
--- There is no distance, and there are none of its options.
+-- There is no distance, and its options do not exist.
 SELECT * FROM neardup_pairs('sets_tags', 3);
 SELECT * FROM neardup_clusters('sets_tags', 3);
 SELECT * FROM neardup_clusters('sets', 3);
@@ -185,7 +185,7 @@ INSERT INTO unequal VALUES ('{1,2}'), ('{2,1}'), ('{1,2,2}'), ('{1,2}'), ('{}'),
     ('{}') ON CONFLICT DO NOTHING;
 SELECT tags FROM unequal;
 
--- A function that changes its mind, and one that returns an array in pieces.
+-- A function that changes its result, and one that returns an array in pieces.
 CREATE FUNCTION lying(id int) RETURNS bigint[] IMMUTABLE LANGUAGE sql
     AS $$ SELECT ARRAY[id, current_setting('array_index_test.lie')::bigint] $$;
 SET array_index_test.lie = 1;

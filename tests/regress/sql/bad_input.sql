@@ -1,4 +1,4 @@
--- What nobody should ask of an index: an answer that is right, or an error that says what to do.
+-- Unreasonable uses of an index: each gives the right answer, or an error that explains the fix.
 CREATE SCHEMA bad_input_test;
 SET search_path = bad_input_test, public;
 \set VERBOSITY default
@@ -12,7 +12,7 @@ VACUUM ANALYZE docs;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
--- Radii that are negative, huge, no integers, unknown, no numbers.
+-- Radii that are negative, huge, not integers, unknown, or not numbers.
 SELECT count(*) FROM docs WHERE fp <~> '0000000000000000' <= -1;
 SELECT count(*) FROM docs WHERE fp <~> '0000000000000000' <= -9223372036854775808;
 SELECT count(*) FROM docs WHERE fp <~> '0000000000000000' <= 9223372036854775807;
@@ -45,7 +45,7 @@ SELECT count(*) FROM docs WHERE fp <~> wide <= 3;
 SELECT count(*) FROM docs WHERE fp <@ ball(wide, 3);
 SELECT count(*) FROM docs WHERE fp <~> 5 <= 3;
 SELECT id FROM docs ORDER BY fp <~> '00ff' LIMIT 2;
--- An unknown centre is as far from one row as from another.
+-- An unknown centre is at the same distance from every row.
 SELECT count(*) FROM (SELECT id FROM docs ORDER BY fp <~> NULL LIMIT 2) any_two;
 
 -- Constraints.
@@ -60,18 +60,18 @@ CREATE TABLE kept (fp fingerprint, radius int,
     EXCLUDE USING neardup (ball(fp, -1) WITH ~=) WHERE (radius = -1),
     EXCLUDE USING neardup (ball(fp, radius) WITH ~=) WHERE (radius BETWEEN 0 AND 64),
     EXCLUDE USING neardup (fp WITH =) WHERE (radius IS NULL));
--- Within 1000 bits lies everything, within less than none nothing, not even what is equal.
+-- A radius of 1000 bits contains everything; a negative one contains nothing, not even equals.
 INSERT INTO kept VALUES ('0000000000000000', 1000);
 INSERT INTO kept VALUES ('ffffffffffffffff', 1000);
 INSERT INTO kept VALUES ('0000000000000000', -1), ('0000000000000000', -1);
--- Of two balls each must hold the other's centre.
+-- Each of two balls must contain the other's centre.
 INSERT INTO kept VALUES ('0000000000000000', 2), ('000000000000000f', 64), ('00000000000000ff', 3);
 INSERT INTO kept VALUES ('000000000000001f', 2);
 INSERT INTO kept VALUES ('0000000000000000', NULL), ('0000000000000001', NULL);
 INSERT INTO kept VALUES ('0000000000000001', NULL);
 SELECT * FROM kept ORDER BY radius, fp;
 
--- Operator classes of others that would have values taken for what they are not.
+-- Operator classes of other authors that would misinterpret values.
 CREATE OPERATOR CLASS wrong_ball FOR TYPE float8 USING neardup AS OPERATOR 1 = (float8, float8);
 CREATE OPERATOR CLASS wrong_store FOR TYPE fingerprint128_ball USING neardup AS
     OPERATOR 2 ~= (fingerprint128_ball, fingerprint128_ball), STORAGE fingerprint;
@@ -85,11 +85,11 @@ CREATE TABLE numbers (x float8);
 CREATE INDEX ON numbers USING neardup (x wrong_ball);
 CREATE INDEX ON docs USING neardup (ball(wide, 3) wrong_store);
 CREATE INDEX ON docs USING neardup (spot no_hash, fp);
--- This one is as good as those that come with neardup.
+-- This operator class is as good as neardup's own.
 CREATE INDEX ON docs USING neardup ((id / 2.0::float8) other_scope, fp);
 CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 8 = (float8,
     float8);
--- Sets are arrays of bigint, and nothing else.
+-- Sets are arrays of bigint only.
 CREATE OPERATOR CLASS any_set FOR TYPE anyarray USING neardup AS OPERATOR 5 && (anyarray, anyarray);
 CREATE OPERATOR CLASS int_set FOR TYPE int[] USING neardup AS OPERATOR 5 && (anyarray, anyarray);
 CREATE OPERATOR CLASS text_set FOR TYPE text USING neardup AS OPERATOR 5 = (text, text);
@@ -99,7 +99,7 @@ CREATE INDEX ON docs USING neardup ((id::text) text_set);
 CREATE OPERATOR CLASS has_function FOR TYPE float8 USING neardup AS OPERATOR 3 = (float8, float8),
     FUNCTION 1 btfloat8cmp(float8, float8);
 
--- Functions that look into indexes.
+-- Functions that inspect indexes.
 SELECT neardup_index_check(4294967295);
 SELECT neardup_index_check('docs_fp', NULL) IS NULL AS of_null;
 SELECT neardup_index_info('docs_fp_there_is_none');

@@ -7,7 +7,7 @@ SELECT ball('0123456789abcdef'::fingerprint, 3), ball(81985529216486895, 3), bal
 SELECT pg_typeof(ball('0123456789abcdef'::fingerprint, 3)), pg_typeof(ball(5, 3));
 SELECT '<0123456789ABCDEF,3>'::fingerprint_ball, '<-1,10>'::bigint_ball,
     '<9223372036854775807,0>'::bigint_ball;
--- A radius beyond the width is the width, and any negative one is the empty ball.
+-- A radius beyond the width is the width, and every negative radius is the empty ball.
 SELECT ball(5, 65), ball(5, 2147483647), ball(5, -1), ball(5, (-2147483648)), '<5,-7>'::bigint_ball,
     '<0123456789abcdef,1000>'::fingerprint_ball;
 -- There is a ball for each fingerprint type. A bare literal, or text, is a fingerprint of 64 bits.
@@ -58,7 +58,7 @@ SELECT a, b, ball(0, a) ~= ball(7, b) AS near FROM generate_series(2, 4) a, gene
 SELECT ball('0000000000000000'::fingerprint, 3) ~= ball('0000000000000007'::fingerprint, 3) AS near,
     ball('0000000000000000'::fingerprint, -1) ~= ball('0000000000000000'::fingerprint, 3) AS empty;
 
--- The operators are not in the way of the server's own of the same names.
+-- The operators do not hide the server's own of the same names.
 SELECT 3 <@ int4range(1, 5), 5::bigint <@ int8range(1, 10), ARRAY[1] <@ ARRAY[1, 2],
     point '(1,1)' <@ box '(0,0),(2,2)', '{"a":1}'::jsonb @> '{}',
     box '(0,0),(1,1)' ~= box '(0,0),(1,1)';
@@ -75,7 +75,7 @@ CREATE TABLE copied (LIKE balls);
 \copy copied FROM 'ball.bin' (FORMAT binary)
 SELECT count(*), count(c.f) AS balls, count(*) FILTER (WHERE c.f::text = b.f::text
     AND c.b::text = b.b::text) AS equal FROM copied c JOIN balls b USING (i);
--- A radius out of range in a message is brought into range, as everywhere.
+-- A radius out of range in a message is clamped, as everywhere.
 CREATE TABLE raw (f bytea);
 INSERT INTO raw VALUES ('\x0123456789abcdef7fffffff');
 \copy raw TO 'ball.bin' (FORMAT binary)

@@ -1,5 +1,5 @@
--- A bound that is left out is the bound of the index: in functions over a whole table, in the
--- report and in the trigger.
+-- An omitted bound is the bound of the index: in functions over a whole table, in the report and
+-- in the trigger.
 CREATE SCHEMA bounds_test;
 SET search_path = bounds_test, public;
 SET client_min_messages = warning;
@@ -43,18 +43,18 @@ SELECT count(*) FROM neardup_clusters('docs');
 SELECT member, representative FROM neardup_clusters_by_key(NULL::int, 'docs') ORDER BY 1;
 SELECT neardup_report('docs') LIKE '%6 bits%' AS shows_six;
 
--- The index states its radius.
+-- The radius of the index.
 CREATE INDEX docs_fp_2 ON docs USING neardup (fp) WITH (radius = 2);
 SELECT pairs('docs_fp_2');
 SELECT pairs('docs_fp');
--- Two indexes on one column state two radii.
+-- Two indexes on one column with two radii.
 SELECT pairs('docs');
 SELECT pairs('docs', ', radius => 5');
 SELECT try($$SELECT count(*)::text FROM neardup_pairs('docs')$$);
 SELECT try($$SELECT count(*)::text FROM neardup_clusters('docs')$$);
 SELECT try($$SELECT count(*)::text FROM neardup_clusters_by_key(NULL::int, 'docs')$$);
 SELECT try($$SELECT neardup_report('docs')$$);
--- A histogram has a range of its own.
+-- A histogram has its own range.
 SELECT count(*) > 0 AS counted FROM neardup_distance_histogram('docs', sample_rows => NULL,
     column_name => 'fp');
 DROP INDEX docs_fp;
@@ -63,7 +63,7 @@ SELECT pairs('docs');
 CREATE INDEX docs_partial ON docs USING neardup (fp) WITH (radius = 8) WHERE id > 0;
 CREATE INDEX docs_scope ON docs USING neardup (id, fp) WITH (radius = 8);
 SELECT pairs('docs');
--- A new radius counts from the next build on.
+-- A new radius applies from the next build on.
 ALTER INDEX docs_fp_2 SET (radius = 5);
 SELECT pairs('docs');
 REINDEX INDEX docs_fp_2;
@@ -131,7 +131,7 @@ SELECT load();
 SELECT define('fp', 'radius=5');
 SELECT load();
 DROP INDEX news_fp_5;
--- Marks need a bound of their own.
+-- Marks need their own bound.
 SELECT define('fp', 'action=mark', 'mark=dup');
 SELECT load();
 SELECT define('fp', 'action=mark', 'mark=dup', 'radius=2');

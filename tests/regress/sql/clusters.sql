@@ -1,4 +1,4 @@
--- Near-duplicates of a whole table: pairs, clusters, and how many there are at each distance.
+-- Near-duplicates of a whole table: pairs, clusters, and the number of pairs at each distance.
 CREATE SCHEMA clusters_test;
 SET search_path = clusters_test, public;
 \set VERBOSITY default
@@ -19,14 +19,14 @@ SELECT * FROM neardup_pairs('docs_fp', 2) ORDER BY a, b;
 SELECT * FROM pairs2 ORDER BY a, b;
 SELECT count(*) FROM neardup_pairs('docs_fp', 3);
 SELECT count(*) FROM neardup_pairs('docs_fp', 4);
--- Far beyond the radius that the index guarantees: all pairs of the six rows with a fingerprint.
+-- Far beyond the index's guaranteed radius: all pairs of the six rows with a fingerprint.
 SELECT count(*), max(distance) FROM neardup_pairs('docs_fp', 1000);
 SELECT count(*) FROM neardup_pairs('docs_fp', 0);
 SELECT count(*) FROM neardup_pairs('docs_fp', NULL);
 SELECT count(*) FROM neardup_pairs('docs_fp', '2');
 SELECT neardup_pairs('docs_fp', -1);
 
--- The addresses are those of the versions that are seen, also after updates within a page.
+-- The addresses are the visible versions' addresses, also after updates within a page.
 UPDATE docs SET body = body || '!' WHERE id IN (2, 5);
 UPDATE docs SET body = body || '!' WHERE id IN (2, 5);
 SELECT * FROM pairs2 ORDER BY a, b;
@@ -57,9 +57,9 @@ SELECT * FROM shown(2, keep => 'id = 2 DESC, id');
 SELECT * FROM shown(2, 'connected');
 SELECT * FROM shown(2, 'connected', 'length(body) DESC, id -- a comment');
 SELECT * FROM shown(0);
--- Without an order the first row in the table is kept.
+-- Without an order, the first row in the table is kept.
 SELECT count(*), sum((member = representative)::int) FROM neardup_clusters('docs_fp', 2);
--- The order may be any that follows ORDER BY, and nothing else.
+-- The order may be any ORDER BY list, and nothing else.
 SELECT * FROM shown(2,
     keep => '(SELECT count(*) FROM docs d WHERE d.id > docs.id), body COLLATE "C"');
 SELECT * FROM shown(2, keep => 'id; DROP TABLE docs');
@@ -76,7 +76,7 @@ SELECT * FROM neardup_clusters('docs_fp', -1);
 SELECT * FROM neardup_clusters('docs_fp', 2, method => NULL);
 SELECT * FROM neardup_clusters(NULL, 2);
 
--- A scope in front: pairs within it. 1 and 2^32 have the same hash and are not the same; NULL
+-- With a scope, pairs are within it. 1 and 2^32 are different scopes with the same hash; NULL
 -- equals nothing.
 CREATE TABLE scoped (id int, site bigint, lang text, fp fingerprint);
 INSERT INTO scoped SELECT i, (ARRAY[1, 4294967296, 2, NULL])[i % 4 + 1], 'l' || i / 8,
@@ -89,8 +89,8 @@ SELECT a.id, b.id FROM neardup_pairs('scoped_fp', 3) p JOIN scoped a ON a.ctid =
 SELECT count(*) FROM scoped a JOIN scoped b USING (site, lang)
     WHERE a.id < b.id AND a.fp <~> b.fp <= 3;
 
--- What links two rows is of another scope with the same hash: they are near each other all the
--- same.
+-- The row between two rows is in another scope with the same hash. The two rows are near each
+-- other without it.
 CREATE TABLE linked (site bigint, fp fingerprint);
 INSERT INTO linked VALUES (4294967296, '0000000000000100'), (1, '0000000000000101'),
     (1, '0000000000000102');
@@ -111,14 +111,14 @@ SELECT count(*) FROM others a JOIN others b ON a.id < b.id AND a.hash <~> b.hash
     AND 3 NOT IN (a.id, b.id);
 SELECT count(*) FROM neardup_pairs('others_ball', 1);
 
--- How many pairs there are at each distance, ...
+-- Number of pairs at each distance, ...
 SELECT distance, pairs, bar, cardinality(a) AS shown FROM neardup_distance_histogram('docs_fp',
     8, sample_rows => NULL);
 SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('docs', 2);
 SELECT distance, pairs FROM neardup_distance_histogram('scoped_fp', 1);
 SELECT distance, pairs FROM neardup_distance_histogram('others', 1, column_name => 'hash');
--- ... and some to read.
+-- ... and examples.
 SELECT h.distance, a.id, b.id FROM neardup_distance_histogram('docs_fp', 2) h,
     unnest(h.a, h.b) s (a, b)
     JOIN docs a ON a.ctid = s.a JOIN docs b ON b.ctid = s.b ORDER BY 1, 2, 3;
@@ -148,7 +148,7 @@ SELECT * FROM neardup_distance_histogram('docs_fp', examples => 1001);
 SELECT * FROM neardup_distance_histogram('docs_fp', examples => NULL);
 SELECT * FROM neardup_distance_histogram('pairs2');
 
--- What is no index of ours.
+-- Relations that are not neardup indexes.
 SELECT * FROM neardup_pairs('docs_pkey', 3);
 SELECT * FROM neardup_clusters('docs_pkey', 3);
 CREATE TABLE parted (fp fingerprint) PARTITION BY HASH (fp);
@@ -160,7 +160,7 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'docs_fp'::regclass;
 SELECT * FROM neardup_pairs('docs_fp', 3);
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'docs_fp'::regclass;
 
--- A great many pairs come one by one; a component of 100,000 equal rows takes no quadratic work.
+-- Many pairs are returned one by one; a component of 100,000 equal rows takes no quadratic work.
 CREATE TABLE same AS SELECT i AS id, '00000000000000ff'::fingerprint AS fp
     FROM generate_series(1, 100000) i;
 INSERT INTO same VALUES (0, '00000000000000fe');
@@ -171,7 +171,7 @@ SELECT count(*), count(DISTINCT representative), max(size), max(c.distance)
 SET maintenance_work_mem = '1MB';
 SELECT count(*) FROM neardup_clusters('same_fp', 3);
 RESET maintenance_work_mem;
--- An index that is rebuilt under a cursor is not read on.
+-- A cursor fails when its index is rebuilt.
 BEGIN;
 DECLARE walk CURSOR FOR SELECT neardup_pairs('same_fp', 0);
 MOVE 1 FROM walk;
@@ -179,7 +179,7 @@ REINDEX INDEX same_fp;
 MOVE 100000 FROM walk;
 ROLLBACK;
 
--- An ordinary role sees what it may read by itself.
+-- An ordinary role sees the rows that it may read.
 CREATE ROLE neardup_reader;
 GRANT USAGE ON SCHEMA clusters_test TO neardup_reader;
 SET ROLE neardup_reader;
@@ -203,7 +203,7 @@ RESET ROLE;
 GRANT SELECT ON docs TO neardup_reader;
 SET ROLE neardup_reader;
 SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2, keep => 'length(body)');
--- The order is the caller's own SQL: names are looked up by the caller, for what the caller may do.
+-- The order is SQL of the caller: names are resolved by the caller, with the caller's rights.
 SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2,
     keep => '(SELECT count(*) FROM clusters_test.others)');
 SELECT count(*) FROM neardup_clusters('clusters_test.docs_fp', 2,

@@ -5,13 +5,13 @@ CREATE FUNCTION words(seed text, n int) RETURNS text LANGUAGE sql IMMUTABLE AS $
     SELECT string_agg(translate(left(md5(seed || i), 7), '0123456789', 'ghijklmnop'), ' '
     ORDER BY i) FROM generate_series(1, n) i
 $$;
--- Each article stands on two sites of five.
+-- Each article appears on two of five sites.
 CREATE TABLE pages (id int PRIMARY KEY, article int, site int, body text);
 INSERT INTO pages SELECT i, i / 2, i % 5, words('site ' || i % 5, 80) || ' ' ||
     words('article ' || i / 2, 50) || ' number ' || i FROM generate_series(2, 401) i;
 CREATE TABLE sets (name text PRIMARY KEY, features bytea);
 INSERT INTO sets SELECT 'all', neardup_common_features(body, 0.02) FROM pages;
--- 78 features of each of five sites; none that joins a frame and an article.
+-- 78 features of each of five sites; no feature joins a frame and an article.
 SELECT (length(features) - 12) / 8 AS features, left(features::text, 42) AS start FROM sets;
 
 -- As the definition says
@@ -30,7 +30,7 @@ SELECT count(*) AS pages,
     s.features, shingle => 3) = simhash(r.features)) AS simhash, bool_and(simhash128_without(body,
     s.features, shingle => 3, weight => 'tf') = simhash128(r.features)) AS simhash128
 FROM pages JOIN rare r USING (id), sets s;
--- What it is for
+-- Purpose
 SELECT a.article = b.article AS same_article, count(*) AS pairs,
        count(*) FILTER (WHERE a.whole <~> b.whole <= 8) AS found_whole,
        count(*) FILTER (WHERE a.fp <~> b.fp <= 8) AS found_rare
@@ -63,7 +63,7 @@ FROM (SELECT neardup_common_features(body, 0.6, 'jieba', 1) AS set,
     neardup_common_features(body, 0.6, 'jieba_tfidf', 1) AS keywords
     FROM (VALUES ('点击这里订阅，天气'), ('点击这里订阅，经济'), ('点击这里订阅')) t (body)) s;
 
--- Nothing that is common, nothing that is rare, nothing at all
+-- No common features, no rare features, no features
 SELECT minhash64_without('one two three', set) = minhash64('one two three') AS none_common,
     minhash64_without('a b c', all_common) IS NULL AS none_rare, minhash64_without('!', set) IS NULL
     AS no_feature,
@@ -76,7 +76,7 @@ SELECT neardup_common_features(body, 0.5) IS NULL AS of_no_row FROM pages WHERE 
 SELECT neardup_common_features(NULL, 0.5) IS NULL AS of_null_rows FROM pages;
 SELECT length(neardup_common_features('', 0.5)) AS of_empty_texts FROM pages;
 
--- Which parameter is meant: text remains text.
+-- Overload resolution: text remains text.
 SELECT minhash64('a b c', 'char') = minhash64('a b c', tokens => 'char') AS tokens,
     minhash('a b c', 'char', 5) = minhash('a b c', tokens => 'char', shingle => 5) AS signature,
     simhash128('a b c', 'line') = simhash128('a b c', tokens => 'line') AS wide;
@@ -95,7 +95,7 @@ SET LOCAL min_parallel_table_scan_size = 0;
 SET LOCAL max_parallel_workers_per_gather = 2;
 EXPLAIN (COSTS OFF) SELECT neardup_common_features(body, 0.02) FROM pages;
 SELECT neardup_common_features(body, 0.02) = (SELECT features FROM sets) AS parallel FROM pages;
--- Where memory is little, of a sample
+-- With little memory, from a sample
 SET LOCAL maintenance_work_mem = '1MB';
 CREATE TEMP TABLE sampled AS SELECT neardup_common_features(body, 0.1) AS features FROM pages;
 SET LOCAL max_parallel_workers_per_gather = 0;
@@ -106,7 +106,7 @@ SELECT neardup_common_features(body, 0.1) = (SELECT features FROM sampled) AS sa
 FROM pages;
 COMMIT;
 
--- Several sets in one query, by rows; and one that lies in TOAST
+-- Several sets in one query, by row; and a TOASTed one
 INSERT INTO sets SELECT 'site ' || site, neardup_common_features(body, 0.5) FROM pages
 GROUP BY site;
 SELECT count(*) AS pages, count(DISTINCT name) AS sets, bool_and(minhash64_without(body,
@@ -139,7 +139,7 @@ INSERT INTO filled SELECT body FROM pages WHERE site = 1;
 SELECT count(*) AS pages, count(DISTINCT g.fp) AS fingerprints, bool_and(g.fp = f.fp) AS same
 FROM generated g JOIN filled f USING (body);
 
--- The trigger takes it as an option, as it takes all parameters.
+-- The trigger has it as an option, like all parameters.
 SELECT 'without=' || neardup_common_features(body, 0.02, 'word', 2)::text AS without FROM pages
 \gset
 CREATE TABLE kept (id int, body text, fp fingerprint);

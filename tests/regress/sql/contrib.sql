@@ -1,7 +1,7 @@
--- Every extension that this server offers goes into one schema with neardup, before it and after
--- it.
--- What can be created without neardup (some need a preloaded library or another language) must be
--- creatable beside it: a name that both want would show here.
+-- Every extension that this server offers is created in one schema with neardup, before it and
+-- after it.
+-- An extension that can be created without neardup (some need a preloaded library or another
+-- language) must be creatable with it. Two extensions that define the same name would fail here.
 -- Needs: btree_gist, pg_trgm, cube, hstore, intarray, citext
 SET client_min_messages = warning;
 DROP EXTENSION neardup;
@@ -30,7 +30,7 @@ SELECT count(*) AS present FROM alone WHERE name IN ('btree_gist', 'pg_trgm', 'c
 CREATE SCHEMA contrib_test;
 CREATE EXTENSION neardup WITH SCHEMA contrib_test;
 SELECT name AS conflict FROM alone EXCEPT SELECT unnest(create_all());
--- Its operators are still found, as are theirs.
+-- Its operators are still found, and so are the other extensions' operators.
 SET search_path = contrib_test;
 SELECT '0000000000000000'::fingerprint <~> '000000000000000f' AS four, 1 <~> 2 AS two,
     '0000000000000000'::fingerprint ~= '0000000000000007' AS near,

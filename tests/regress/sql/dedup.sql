@@ -1,10 +1,10 @@
--- The trigger neardup_dedup: its actions, its arguments, and who may see what.
+-- The trigger neardup_dedup: its actions, its arguments, and access rights.
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 CREATE TABLE docs (id bigint PRIMARY KEY, body text, fp fingerprint);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'radius=3', 'action=skip');
--- Without an index a look would read the table for each row.
+-- Without an index, a search would read the table for each row.
 INSERT INTO docs VALUES (1, 'The quick brown fox jumps over the lazy dog');
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 
@@ -20,7 +20,7 @@ COPY docs (id, body) FROM stdin;
 9	nothing of the kind was ever seen in this town, or the next
 \.
 SELECT id, body FROM docs ORDER BY id;
--- A row is no near-duplicate of its own former version; an update to another's text is left out.
+-- A row is not compared with its own former version; an update to another's text is skipped.
 UPDATE docs SET body = 'the quick brown fox jumps over the lazy dog.' WHERE id = 1;
 UPDATE docs SET body = 'The quick brown fox jumps over the lazy dog' WHERE id = 3;
 UPDATE docs SET body = 'A text that is new' WHERE id = 3;
@@ -61,7 +61,7 @@ SELECT * FROM marked WHERE id = 2;
 UPDATE marked SET fp = 'ffffffffffffffff' WHERE id = 2;
 SELECT * FROM marked WHERE id = 2;
 
--- log: in the schema of the table, whatever the search_path
+-- The log is in the schema of the table, independent of the search_path
 CREATE SCHEMA apart;
 CREATE TABLE apart.pages (url text PRIMARY KEY, body text,
     fp fingerprint128 GENERATED ALWAYS AS (simhash128(body)) STORED);
@@ -87,7 +87,7 @@ UPDATE scoped SET site = 'x' WHERE id = 4;
 UPDATE scoped SET site = 'z' WHERE id = 4;
 SELECT id, site, lang FROM scoped ORDER BY id;
 
--- Parameters of simhash and simhash128, by the names that they have there
+-- Parameters of simhash and simhash128, by the same names
 CREATE TABLE computed (id int PRIMARY KEY, body varchar, fp fingerprint, wide fingerprint128);
 CREATE INDEX ON computed USING neardup (fp);
 CREATE INDEX ON computed USING neardup (wide);
@@ -109,7 +109,7 @@ SELECT id, fp = simhash(body, tokens => 'char', shingle => 5, weight => 'log', h
     wide = simhash128(body, tokens => 'jieba_tfidf:2', html => true) AS wide FROM computed
     ORDER BY id;
 
--- Arguments that make no sense, each with what is expected
+-- Invalid arguments, each with the expected values
 CREATE TABLE bad (id int, body text, fp fingerprint, n int, v varchar(10));
 CREATE INDEX ON bad USING neardup (fp);
 CREATE FUNCTION try(VARIADIC arguments text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -163,7 +163,7 @@ CREATE OR REPLACE TRIGGER dedup BEFORE DELETE ON bad FOR EACH ROW
 DELETE FROM bad;
 SELECT neardup_dedup();
 
--- A row with a unique key that is there is no near-duplicate of that row, but the row itself.
+-- A row with an existing unique key is not a near-duplicate of that row, but the same row.
 CREATE TABLE pages_by_url (id int PRIMARY KEY, url text UNIQUE, fp fingerprint,
     visits int DEFAULT 1);
 CREATE INDEX ON pages_by_url USING neardup (fp);
@@ -175,14 +175,14 @@ INSERT INTO pages_by_url VALUES (4, 'a', '0000000000000001') ON CONFLICT (url) D
     SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
 INSERT INTO pages_by_url VALUES (1, 'a', '0000000000000003') ON CONFLICT (id) DO UPDATE
     SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
--- Near another row: skipped as ever; so is what has no key in common.
+-- An upsert near another row is skipped, and so is a near-duplicate that shares no key with it.
 INSERT INTO pages_by_url VALUES (2, 'b', '0000000000000001') ON CONFLICT (id) DO UPDATE
     SET fp = EXCLUDED.fp, visits = pages_by_url.visits + 1;
 INSERT INTO pages_by_url VALUES (5, 'c', '0000000000000001'), (6, NULL, '00000000fffffffe');
 INSERT INTO pages_by_url VALUES (1, 'd', '0000000000000001');
 SELECT * FROM pages_by_url ORDER BY id;
 
--- Two triggers on one table, and a statement in a statement: each holds its own locks.
+-- Two triggers on one table, and nested statements: each has its own locks.
 CREATE TABLE two (id int PRIMARY KEY, a fingerprint, b fingerprint);
 CREATE INDEX ON two USING neardup (a);
 CREATE INDEX ON two USING neardup (b);
@@ -208,7 +208,7 @@ SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_p
 COMMIT;
 SELECT * FROM two ORDER BY id;
 
--- An unprivileged user: the look needs no right, the key of what is found is for readers only, and
+-- An unprivileged user: the search needs no rights, only readers see the key of the row found, and
 -- the log is written with the user's own rights.
 CREATE ROLE regress_neardup_writer;
 GRANT INSERT ON docs TO regress_neardup_writer;

@@ -79,7 +79,7 @@ SELECT * FROM each('INSERT INTO {} (id, fp) SELECT 41, {fp} FROM (SELECT 4 AS n)
 -- An editor marks a row. The mark lasts when the text of either row changes.
 SELECT * FROM each('UPDATE {} SET dup = 50, checked_by = ''ann'' WHERE id = 30');
 SELECT * FROM each('UPDATE {} SET fp = {fp} FROM (SELECT 2 AS n) v WHERE id IN (30, 50)');
--- A row that loses its flag is compared. So is the row that its mark named, with its next text.
+-- A row without its flag is compared, and so is the row of its mark when its text changes.
 SELECT * FROM each('UPDATE {} SET checked_by = NULL WHERE id = 30');
 SELECT * FROM each('UPDATE {} SET fp = {fp} FROM (SELECT 1 AS n) v WHERE id = 50');
 -- A mark by hand follows its original when that is marked by hand.
@@ -98,7 +98,7 @@ SELECT name, neardup_remark(name::regclass) > 0 AS changed, neardup_remark(name:
 SELECT * FROM each('UPDATE {} SET dup = dup');
 SELECT neardup_remark('narrow', manual => 'false') > 0 AS changed;
 
--- Errors: the row itself, rows that do not exist, conditions that make no sense.
+-- Errors: the row itself, rows that do not exist, invalid conditions.
 UPDATE narrow SET dup = 1, checked_by = 'ann' WHERE id = 1;
 UPDATE narrow SET dup = 99, checked_by = 'ann' WHERE id = 1;
 INSERT INTO narrow (id, fp, dup, checked_by) VALUES (7, '0000000000000000', 99, 'ann');
@@ -133,7 +133,7 @@ CREATE OR REPLACE TRIGGER before_ BEFORE INSERT OR UPDATE OF fp, dup ON narrow F
         'manual=checked_by = ''ann''');
 UPDATE narrow SET fp = fp;
 
--- Conditions on generated columns, with a fingerprint and a key that are generated as well.
+-- Conditions on generated columns, with a generated fingerprint and a generated key.
 CREATE TABLE made (url text, body text, editor text,
     id text PRIMARY KEY GENERATED ALWAYS AS (lower(url)) STORED,
     fp fingerprint GENERATED ALWAYS AS (minhash64(body, shingle => 1)) STORED, dup text,
@@ -151,8 +151,8 @@ UPDATE made SET dup = 'c', editor = 'ann' WHERE id = 'a';
 UPDATE made SET body = 'x y z' WHERE id = 'c';
 SELECT id, dup, is_checked FROM made ORDER BY id;
 
--- The condition is evaluated as the writer, and names mean what they mean in pg_catalog. When
--- marks are renewed that is the table's owner, so a writer's own objects must not be called.
+-- The condition is evaluated as the writer, with names from pg_catalog. For renewed marks the
+-- writer is the table's owner, so another writer's objects must not be called.
 CREATE ROLE regress_neardup_writer;
 GRANT USAGE, CREATE ON SCHEMA by_hand TO regress_neardup_writer;
 CREATE TABLE owned (id int PRIMARY KEY, fp fingerprint, dup int, flag text);

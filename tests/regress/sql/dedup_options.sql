@@ -1,12 +1,11 @@
--- The trigger neardup_dedup: the function that it computes, what its log keeps, notices, and lists
--- of columns (UPDATE OF) that leave changes unseen.
+-- The trigger neardup_dedup: the function that it computes, the contents of its log, notices, and
+-- column lists (UPDATE OF) that hide changes from it.
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 CREATE SCHEMA options;
 SET search_path = options, public;
 
--- Each function with its options; which one it is follows from the column's type, or from the
--- option.
+-- Each function with its options. The column's type or the option selects the function.
 CREATE TABLE texts (n int, body text);
 INSERT INTO texts SELECT n, 'Word ' || string_agg('w' || i, ' ' ORDER BY i)
     FROM generate_series(1, 3) n, generate_series(n * 100, n * 100 + 60) i GROUP BY n;
@@ -45,7 +44,7 @@ SELECT computed('bigint', ', ''function=simhash'', ''shingle=1''',
     'simhash(body, shingle => 1)::bigint');
 CREATE DOMAIN broad AS fingerprint128;
 SELECT computed('broad', ', ''function=minhash128''', 'minhash128(body)');
--- What it does not compute, and where it does not fit: a generated column does it.
+-- Values that the trigger does not compute, and columns of the wrong type: use a generated column.
 SELECT computed('fingerprint', ', ''function=minhash128''', 'NULL');
 SELECT computed('minhash_signature', ', ''function=minhash64''', 'NULL');
 SELECT computed('bigint', ', ''function=minhash''', 'NULL');
@@ -56,8 +55,8 @@ SELECT computed('fingerprint', ', ''function=pg_sleep''', 'NULL');
 SELECT computed('fingerprint', ', ''function=minhash64'', ''weight=log''', 'NULL');
 SELECT computed('fingerprint', ', ''window=5''', 'NULL');
 
--- The log: columns that are left out, the fingerprint in a column of its own (also a generated
--- one), and each near-duplicate once.
+-- The log: omitted columns, the fingerprint in a separate column (also a generated one), and each
+-- near-duplicate once.
 CREATE SCHEMA site;
 CREATE TABLE site.pages (url text PRIMARY KEY, body text,
     sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
@@ -71,7 +70,7 @@ INSERT INTO site.pages SELECT 'http://b/' || n, body FROM texts WHERE n IN (11, 
 INSERT INTO site.pages SELECT 'http://b/' || n, body FROM texts WHERE n IN (11, 12);
 SELECT kept, distance, dropped, fingerprint = minhash(body) AS computed, seen
     FROM site.dropped JOIN texts ON dropped->>'url' = 'http://b/' || n ORDER BY 1;
--- A unique index says which lines are the same: here, the key and the fingerprint.
+-- A unique index defines which log lines are the same: here, by key and fingerprint.
 TRUNCATE site.dropped;
 CREATE UNIQUE INDEX ON site.dropped ((dropped->>'url'), fingerprint);
 INSERT INTO site.pages SELECT 'http://b/' || n, body FROM texts WHERE n IN (11, 12);
@@ -80,7 +79,7 @@ INSERT INTO site.pages SELECT 'http://b/11', body FROM texts WHERE n = 12;
 UPDATE site.pages SET body = (SELECT body FROM texts WHERE n = 2) WHERE url = 'http://a/1';
 UPDATE site.pages SET body = (SELECT body FROM texts WHERE n = 2) WHERE url = 'http://a/1';
 SELECT dropped->>'url' AS url, kept FROM site.dropped ORDER BY 1, 2;
--- A column of another type keeps its default; a constraint that is checked later goes without.
+-- A column of another type keeps its default; a deferred constraint is not used.
 DROP INDEX site.dropped_expr_fingerprint_idx;
 ALTER TABLE site.dropped ALTER fingerprint TYPE text USING 'mine', ALTER fingerprint SET DEFAULT
     'mine';
@@ -127,7 +126,7 @@ FROM narrow;
 
 DROP SCHEMA site CASCADE;
 
--- Notices of what is left out. The key is for those who may read it.
+-- Notices of skipped rows. Only roles that may read the key see it.
 CREATE TABLE told (id int PRIMARY KEY, fp fingerprint, seen int DEFAULT 0);
 CREATE INDEX ON told USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON told FOR EACH ROW
@@ -156,7 +155,7 @@ CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON told FOR EACH ROW
 INSERT INTO told VALUES (2, '0000000000000003');
 DROP TABLE told;
 
--- UPDATE OF without a column that rows are compared by: a warning, once a session.
+-- UPDATE OF without a column that is compared: a warning, once per session.
 CREATE TABLE scoped (id int PRIMARY KEY, site text, body text, fp fingerprint);
 CREATE INDEX ON scoped USING neardup (site, fp);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body ON scoped FOR EACH ROW
@@ -165,11 +164,11 @@ INSERT INTO scoped VALUES (1, 'x', 'one text');
 INSERT INTO scoped VALUES (2, 'y', 'one text');
 UPDATE scoped SET site = 'x' WHERE id = 2;
 SELECT id, site FROM scoped ORDER BY id;
--- The text's column, too, without which fingerprints stay what they were.
+-- The same for the text's column, without which fingerprints are not updated.
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 INSERT INTO scoped VALUES (3, 'z', 'one text');
--- Another trigger that sees it will do, if it compares the same rows.
+-- Another trigger on that column is sufficient, if it compares the same rows.
 CREATE TRIGGER rest BEFORE UPDATE OF body, site ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body');
 CREATE INDEX ON scoped USING neardup (fp);
@@ -188,24 +187,24 @@ INSERT INTO scoped VALUES (5, 'u', 'one text');
 CREATE OR REPLACE TRIGGER rest BEFORE UPDATE OF site ON scoped FOR EACH ROW
     WHEN (NEW.id < 10) EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 INSERT INTO scoped VALUES (6, 't', 'one text');
--- One that takes the fingerprint which another computes has to see the text.
+-- A trigger that uses the fingerprint computed by another one must fire on the text.
 CREATE OR REPLACE TRIGGER rest BEFORE UPDATE OF fp ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp');
 UPDATE scoped SET fp = '0123456789abcdef' WHERE id = 6;
--- The fingerprint's own column, where the trigger computes it: listed, a change is taken back.
+-- The fingerprint's own column, computed by the trigger: if listed, changes of it are reverted.
 DROP TRIGGER rest ON scoped;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, site, fp ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 UPDATE scoped SET fp = 'fedcba9876543210' WHERE id = 6;
 SELECT fp = minhash64(body) AS computed FROM scoped WHERE id = 6;
--- No list, and no UPDATE at all, leave nothing open by mistake.
+-- Triggers without a list, and triggers without UPDATE, do not warn.
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT ON scoped FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'body', 'scope=site');
 \c -
 \set SHOW_CONTEXT never
 SET search_path = options, public;
 INSERT INTO scoped VALUES (7, 's', 'one text');
--- Generated columns: a list with what they are made from sees all, and so does one with them.
+-- Generated columns: a list with their base columns sees all changes, and so does one with them.
 CREATE TABLE made (id int PRIMARY KEY, title text, body text, url text,
     site text GENERATED ALWAYS AS (split_part(url, '/', 1)) STORED,
     fp fingerprint GENERATED ALWAYS AS (simhash(title || ' ' || body)) STORED);
@@ -224,7 +223,7 @@ CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp, url ON made FOR E
 INSERT INTO made VALUES (4, 'another title', 'of another text', 'x/4');
 UPDATE made SET title = 'a title', body = 'and a text' WHERE id = 4;
 SELECT id, title FROM made ORDER BY id;
--- So is the text, and the key; a mark cannot be one.
+-- The text and the key may be generated, too; a mark cannot be.
 CREATE TABLE joined (url text, title text, body text,
     id text PRIMARY KEY GENERATED ALWAYS AS (lower(url)) STORED,
     whole text GENERATED ALWAYS AS (title || ' ' || body) STORED,
@@ -244,13 +243,13 @@ UPDATE joined SET dup = 'a' WHERE id = 'a';
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON joined FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'whole', 'action=mark', 'mark=made', 'radius=3');
 INSERT INTO joined VALUES ('C', 'another title', 'and a text');
--- Marks would become untrue: there it is an error.
+-- With marks, which would become wrong, it is an error.
 ALTER TABLE made ADD dup int;
 CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF body, dup, url ON made FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'scope=site', 'action=mark', 'mark=dup', 'radius=3');
 INSERT INTO made VALUES (5, 'a title', 'and a text', 'x/5');
 
--- Marks that statements set, and that they do not.
+-- Marks that statements set, and marks that they do not set.
 CREATE TABLE kept (id int PRIMARY KEY, fp fingerprint, seen int DEFAULT 0,
     dup int REFERENCES kept ON DELETE SET NULL ON UPDATE CASCADE);
 CREATE INDEX ON kept USING neardup (fp) WHERE dup IS NULL;
@@ -277,8 +276,8 @@ CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON kept FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('fp', 'manual=false');
 UPDATE kept SET seen = 2;
 
--- An upsert of a page whose new text is like another's: an error with a constraint, and what the
--- action says with the trigger. A text like the page's own is neither.
+-- An upsert of a page whose new text is like another's: the constraint raises an error, and the
+-- trigger takes its action. A text like the page's own has neither effect.
 CREATE TABLE refused (url text PRIMARY KEY, fp fingerprint, EXCLUDE USING neardup (fp WITH ~=));
 CREATE TABLE marked_pages (url text PRIMARY KEY, fp fingerprint, dup text);
 CREATE INDEX ON marked_pages USING neardup (fp) WHERE dup IS NULL;
@@ -296,7 +295,7 @@ INSERT INTO marked_pages VALUES ('a', '0000000000000001'), ('b', '00000000000000
     ON CONFLICT (url) DO UPDATE SET fp = EXCLUDED.fp;
 SELECT * FROM marked_pages ORDER BY url;
 
--- Two triggers compose: within a site a near-duplicate is left out, across sites it is marked.
+-- Two triggers together: near-duplicates within a site are skipped, across sites they are marked.
 CREATE TABLE news (id int PRIMARY KEY, site text, fp fingerprint, duplicate_of int);
 CREATE INDEX ON news USING neardup (site, fp);
 CREATE INDEX ON news USING neardup (fp) WHERE duplicate_of IS NULL;

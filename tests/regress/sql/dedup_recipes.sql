@@ -1,5 +1,5 @@
--- The recipes of docs/dedup.md, and the plans of those that join. Those that move documents between
--- tables are in tests/deliveries.rs.
+-- The recipes of docs/dedup.md, and the plans of the joins. Recipes that move documents between
+-- tables are in tests/dedup/deliveries.rs.
 CREATE SCHEMA recipes_test;
 SET search_path = recipes_test, public;
 SET client_min_messages = warning;
@@ -31,7 +31,7 @@ SELECT representative AS kept, array_agg(member ORDER BY distance, member) AS dr
 FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id')
 WHERE member <> representative GROUP BY 1 ORDER BY 1 LIMIT 3;
 
--- Numbers of groups that stay.
+-- Stable numbers of groups.
 CREATE TABLE stories AS
 SELECT member AS id, min(member) OVER (PARTITION BY representative) AS story,
     representative AS kept, size
@@ -42,7 +42,7 @@ SELECT count(*), count(DISTINCT id), count(DISTINCT story), max(size),
     (WHERE size = 1) AS alone FROM stories;
 SELECT count(*) FROM neardup_clusters('docs', 6, filter => 'id % 100 = 0');
 
--- Numbers that are carried on while members leave and come: night by night in other windows.
+-- Numbers that persist while members are deleted and inserted, each night in other windows.
 CREATE SEQUENCE story_numbers;
 CREATE TABLE story_of (id int PRIMARY KEY, story bigint NOT NULL);
 WITH grouped AS MATERIALIZED (
@@ -90,7 +90,7 @@ INSERT INTO story_of SELECT g.id, n.story FROM grouped g JOIN numbered n USING (
 ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EXCLUDED.story;
 SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
 WHERE f.story <> story_of.story;
--- Groups are told apart by their numbers.
+-- Numbers distinguish groups.
 SELECT count(*) AS wrong FROM neardup_clusters('docs', 6, keep => 'length(body) DESC, id',
     filter => 'id % 7 <> 2') c
 JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative
@@ -114,7 +114,7 @@ FROM docs o LEFT JOIN dropped x ON x.member = o.ctid
 WHERE o.id = d.id AND d.duplicate_of IS DISTINCT FROM x.kept;
 SELECT count(*), count(duplicate_of), min(duplicate_of) FROM docs;
 
--- Move to an archive, with what each was a copy of.
+-- Move to an archive, with the original of each document.
 CREATE TABLE archive (LIKE docs, distance int, archived timestamptz DEFAULT now());
 BEGIN;
 LOCK TABLE docs IN SHARE ROW EXCLUSIVE MODE;
@@ -131,7 +131,7 @@ INSERT INTO archive (id, body, fp, duplicate_of, distance) SELECT * FROM moved;
 COMMIT;
 SELECT count(*), min(duplicate_of), max(distance) FROM archive;
 
--- Delete in batches: keys first, which stay good between transactions.
+-- Delete in batches: store the keys first, which stay valid between transactions.
 CREATE TABLE doomed AS
 SELECT member AS id, representative AS kept
 FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id')
@@ -145,7 +145,7 @@ BEGIN
     LOOP
         SELECT array_agg(id) INTO taken FROM (SELECT id FROM doomed ORDER BY id LIMIT 300) next;
         EXIT WHEN taken IS NULL;
-        -- Nothing goes whose kept row has gone or changed meanwhile.
+        -- A row stays if its kept row was deleted or changed meanwhile.
         PERFORM FROM docs k WHERE k.id IN (SELECT kept FROM doomed WHERE id = ANY (taken))
         ORDER BY k.id FOR SHARE;
         DELETE FROM docs d USING doomed x, docs k
@@ -175,19 +175,19 @@ INSERT INTO staging SELECT id + 10000, body, (fp::bigint # 1)::fingerprint FROM 
 INSERT INTO staging VALUES (399999, '', NULL);
 VACUUM ANALYZE docs;
 ANALYZE staging;
--- What is there already, and what is like it.
+-- Documents that are already in the table, and documents like them.
 EXPLAIN (COSTS OFF) SELECT s.id, m.id, s.fp <~> m.fp FROM staging s JOIN docs m
     ON m.fp <~> s.fp <= 6;
 SELECT count(DISTINCT s.id), count(*), max(s.fp <~> m.fp) FROM staging s JOIN docs m
     ON m.fp <~> s.fp <= 6;
--- The nearest of each, where there is one.
+-- The nearest of each, if any.
 SET enable_memoize = off;
 EXPLAIN (COSTS OFF) SELECT s.id, m.id FROM staging s CROSS JOIN LATERAL (SELECT id, fp FROM docs d
     WHERE d.fp <~> s.fp <= 6 ORDER BY d.fp <~> s.fp LIMIT 1) m;
 RESET enable_memoize;
 SELECT count(*) FROM staging s CROSS JOIN LATERAL (SELECT id FROM docs d WHERE d.fp <~> s.fp <= 6
     ORDER BY d.fp <~> s.fp LIMIT 1) m;
--- What is not.
+-- Documents without a near-duplicate in the table.
 EXPLAIN (COSTS OFF) SELECT s.id FROM staging s WHERE NOT EXISTS (SELECT FROM docs m
     WHERE m.fp <~> s.fp <= 6);
 SELECT count(*) FROM staging s WHERE NOT EXISTS (SELECT FROM docs m WHERE m.fp <~> s.fp <= 6);

@@ -1,15 +1,15 @@
--- neardup_diff, neardup_diff_html, neardup_diff_ansi: spans that are both texts, escaped.
+-- neardup_diff, neardup_diff_html, neardup_diff_ansi: spans that add up to both texts, escaped.
 SELECT * FROM neardup_diff('The cat sat on the mat.', 'The dog sat on a big mat');
 SELECT * FROM neardup_diff(E'one\ntwo\nthree', E'one\nthree\nfour');
 SELECT ordinal, kind, a_text, b_text FROM neardup_diff('图书馆昨天宣布，将在下个月开放。',
     '图书馆今天宣布，将于下个月开放！');
--- White space alone; nothing at all; one of them empty.
+-- White space only; empty texts; one empty text.
 SELECT kind, a_text, replace(b_text, E'\n', '\n') AS b_text FROM neardup_diff('a b  c', E'a\nb c');
 SELECT * FROM neardup_diff('', '');
 SELECT kind, a_text, b_text FROM neardup_diff('same', 'same');
 SELECT kind, a_start, a_end, b_start, b_end, b_text FROM neardup_diff('', 'all of it');
 SELECT count(*) FROM neardup_diff(NULL, 'a');
--- Places are those of substr, in characters.
+-- Positions are substr positions, in characters.
 SELECT bool_and(substr(a, a_start, a_end - a_start) = a_text) AS places_a,
     bool_and(substr(b, b_start, b_end - b_start) = b_text) AS places_b,
     string_agg(a_text, '' ORDER BY ordinal) = a AS all_a,
@@ -32,7 +32,7 @@ SELECT replace(neardup_diff_ansi(E'on Monday\x1b]0;x\x07 at 3', 'on Friday at 3 
     E'\x1b', 'ESC');
 SELECT replace(neardup_diff_ansi('1 2 3 4 5 6 7 8 old', '1 2 3 4 5 6 7 8', 2), E'\x1b', 'ESC');
 
--- What is refused
+-- Invalid arguments
 SELECT neardup_diff_html('a', 'b', -1);
 \echo :SQLSTATE
 SELECT neardup_diff_ansi('a', 'b', context => -5);
@@ -44,7 +44,7 @@ SELECT length(neardup_diff_html('a', repeat('long ', 4000000)));
 -- As long as texts may be, and nothing in common
 SELECT count(*) > 0 AS done FROM neardup_diff(repeat('a ', 500000), repeat('b ', 500000));
 
--- An index on an expression takes immutable functions alone.
+-- An index on an expression requires immutable functions.
 CREATE TABLE differences_test (a text, b text);
 CREATE INDEX ON differences_test (md5(neardup_diff_html(a, b)));
 INSERT INTO differences_test VALUES ('a b', 'a c');

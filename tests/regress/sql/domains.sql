@@ -1,5 +1,5 @@
--- Domains over fingerprints: operators, conditions, indexes and functions take them for what
--- they are.
+-- Domains over fingerprints: operators, conditions, indexes and functions treat them like the base
+-- type.
 CREATE DOMAIN page_fp AS fingerprint;
 CREATE DOMAIN news_fp AS page_fp CHECK (VALUE IS NOT NULL);
 CREATE DOMAIN image_fp AS fingerprint256;

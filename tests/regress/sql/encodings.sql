@@ -1,5 +1,4 @@
--- Databases in other encodings: texts are converted, so whatever is made of one is the same as in
--- UTF-8.
+-- Databases in other encodings: texts are converted, so that all results are the same as in UTF-8.
 \set make 'CREATE FUNCTION everything(b text) RETURNS text LANGUAGE sql AS $$ SELECT'
 \set make :make ' md5(concat_ws('','', simhash(b), simhash128(b), simhash(b, ''char'', 3),'
 \set make :make ' simhash(b, ''line'', 1), simhash(b, ''jieba'', 1),'
@@ -57,7 +56,7 @@ CREATE INDEX pages_fp ON pages USING neardup (fp);
 SELECT page ~ '^[\x01-\x7f]+$' AS is_ascii, page ~ '<h1><bdi>Gr&#252;&#223;e</bdi></h1>' AS title,
     page ~ '<del>[^<]*1</del>' AS marked, page ~ '&#\d{3};.*<del>' AS texts
 FROM neardup_report('pages', 3, body => 'body', key => 'body', title => 'Grüße') page;
--- Characters that the encoding does not have take no longer than others.
+-- Characters that the encoding does not have take as little time as others.
 SET statement_timeout = '60s';
 SELECT length(euros), left(euros, 12) AS euros FROM html_text(repeat('&#8364;', 6e6::int)) euros;
 SELECT length(mixed), right(mixed, 14) AS mixed FROM html_text(repeat('a&#8364;&uuml;&#128512;',
@@ -109,7 +108,7 @@ SELECT getdatabaseencoding(), everything(:'russian') = :'utf8_russian' AS same;
 \c :home
 DROP DATABASE neardup_encoding;
 
--- SQL_ASCII does not say what bytes mean: they are UTF-8, or an error.
+-- SQL_ASCII does not define the meaning of bytes: they are UTF-8, or an error.
 CREATE DATABASE neardup_encoding ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0;
 \c neardup_encoding
 SET client_min_messages = warning;
@@ -119,13 +118,13 @@ SET client_encoding = 'SQL_ASCII';
 SELECT getdatabaseencoding(), everything(:'german') = :'utf8_german' AS german,
     everything(:'chinese') = :'utf8_chinese' AS chinese,
     everything(:'russian') = :'utf8_russian' AS russian;
--- In a report bytes that are no UTF-8 are seen as such.
+-- A report shows bytes that are not UTF-8 as such.
 CREATE TABLE pages AS SELECT n AS id, E'Gr\xfc\xdfe ' || n AS body, n::bigint::fingerprint AS fp
     FROM generate_series(1, 2) n;
 CREATE INDEX pages_fp ON pages USING neardup (fp);
 SELECT page ~ '^[\x01-\x7f]+$' AS is_ascii, page ~ 'Gr&#65533;&#65533;e <del>' AS texts
 FROM neardup_report('pages', 3, body => 'body', key => 'body') page;
--- Nor is a character cut in half where the server counts bytes.
+-- Characters stay whole where the server counts bytes.
 CREATE TABLE cut AS SELECT n AS id, 'x' || repeat('é', 900) || n AS body,
     n::bigint::fingerprint AS fp FROM generate_series(1, 2) n;
 CREATE INDEX cut_fp ON cut USING neardup (fp);

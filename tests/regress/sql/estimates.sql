@@ -3,7 +3,7 @@ CREATE SCHEMA estimates_test;
 SET search_path = estimates_test, public;
 \set VERBOSITY default
 \pset format unaligned
--- 3,000 fingerprints, 80 of which are equal, and 600 of which are 1 or 2 bits from another one.
+-- 3,000 fingerprints: 80 are equal, and 600 are 1 or 2 bits from another one.
 CREATE TABLE prints (id int PRIMARY KEY, fp fingerprint, sig minhash_signature);
 INSERT INTO prints SELECT i, hash::fingerprint, minhash(ARRAY['w' || hash, 'x' || hash, 'y' ||
     hash])
@@ -15,7 +15,7 @@ CREATE INDEX prints_fp ON prints USING neardup (fp);
 CREATE INDEX prints_sig ON prints USING neardup (sig);
 VACUUM ANALYZE prints;
 
--- All pairs have no margin, whether the index or a sample of all rows counts them.
+-- With all pairs there is no margin, whether the index or a sample of all rows counts them.
 SELECT distance, pairs, margin FROM neardup_distance_histogram('prints_fp', 3, sample_rows => NULL);
 SELECT distance, pairs, margin FROM neardup_distance_histogram('prints_fp', 3, sample_rows => 3000);
 -- The margin of a sample covers the true number, at distances with few pairs and with many.
@@ -30,7 +30,7 @@ SELECT min(e.margin) > 0 AS have_margins,
 FROM neardup_distance_histogram('prints_sig', similarity => 0.8, sample_rows => 500) e
 JOIN neardup_distance_histogram('prints_sig', similarity => 0.8, sample_rows => NULL) c
     USING (similarity);
--- More rows have a smaller margin.
+-- With more rows the margin is smaller.
 SELECT (SELECT sum(margin) FROM neardup_distance_histogram('prints_fp', 28, sample_rows => 2000)) <
     (SELECT sum(margin) FROM neardup_distance_histogram('prints_fp', 28, sample_rows => 200)) AS
     less;

@@ -19,7 +19,7 @@ FROM (SELECT array_agg(distance), array_agg(is_duplicate), array_agg(weight) FRO
     x (d, l, w), neardup_evaluate(d, l, w) e, labelled l
 WHERE l.is_duplicate IS NOT NULL
 GROUP BY e.distance, e.pairs, e.duplicates, e.precision, e.recall, e.f1 ORDER BY 1;
--- Equal weights are no weights; distances of each kind
+-- Equal weights change nothing; distances of each kind
 SELECT count(*) AS lines, bool_and(a = b) AS same
 FROM neardup_evaluate('{3,1,2}', '{f,t,t}') WITH ORDINALITY a (d, p, t, x, y, z, n)
 JOIN neardup_evaluate('{3,1,2}', '{f,t,t}', '{2,2,2}') WITH ORDINALITY b (d, p, t, x, y, z, n)
@@ -30,7 +30,7 @@ SELECT e.* FROM (SELECT array_agg(simhash(a) <~> simhash(b)), array_agg(label)
 SELECT e.* FROM (SELECT array_agg(minhash(a) <%> minhash(b)), array_agg(label)
     FROM (VALUES ('one two', 'One, two', true), ('a b', 'c d', false)) t (a, b, label)) x (d, l),
     neardup_evaluate(d, l) e;
--- Nothing to say
+-- Undefined results
 SELECT * FROM neardup_evaluate('{}', '{}');
 SELECT * FROM neardup_evaluate('{1,2}', '{f,f}');
 SELECT * FROM neardup_evaluate('{1,NULL,infinity}', '{t,t,f}', '{0,1,1}');

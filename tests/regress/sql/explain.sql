@@ -1,5 +1,5 @@
 -- neardup_explain: each function with its own defaults, distance and estimate; features in the
--- order of the text, with their places.
+-- order of the text, with their positions.
 CREATE SCHEMA explain_test;
 SET search_path = explain_test, public;
 CREATE TABLE texts (a text, b text);
@@ -7,7 +7,7 @@ INSERT INTO texts VALUES
     ('The library will reopen on Monday, the council said; all its rooms were painted in spring.',
      'The library will  REOPEN on Tuesday — the council said; all its rooms were painted in May.');
 
--- Distances, estimates and similarities are those of the functions themselves.
+-- Distances, estimates and similarities equal the results of the functions themselves.
 SELECT f.function, e->>'function' = f.function AS named, e->'options'->'shingle' AS shingle,
     e->'options'->'weight' AS weight, e->'distance' AS distance, round((e->>'estimate')::numeric,
     4) AS estimate, round((e->>'jaccard')::numeric, 4) AS jaccard,
@@ -21,14 +21,14 @@ FROM texts, LATERAL (VALUES
     ('minhash128', 3, minhash128(a) <~> minhash128(b), minhash128(a)::text),
     ('minhash', 3, minhash(a) <%> minhash(b), NULL)) f (function, shingle, own, text_a),
     LATERAL neardup_explain(a, b, function => f.function) e;
--- An estimate is not below 0; options are passed on; a shingle of one's own.
+-- An estimate is not below 0; options are passed on; a shingle set by the caller.
 SELECT neardup_explain('one two three', 'four five six',
     function => 'minhash128')->'estimate' AS least,
     neardup_explain('one two', 'two one', shingle => 1, function => 'minhash64')->'distance' AS set,
     neardup_explain('call 12', 'call 99', digits => 'zero',
     function => 'minhash')->'estimate' AS zeros;
 
--- In the order of the text, whatever the weights; the heaviest are chosen, then the first.
+-- Features are in text order, independent of weight. The heaviest are shown; ties go to the first.
 SELECT jsonb_path_query_array(e, '$.only_a.heaviest[*].feature') AS only_a,
     jsonb_path_query_array(e, '$.shared.heaviest[*].feature') AS shared, e->'shared'->'features' AS
     all_shared
@@ -37,7 +37,7 @@ SELECT jsonb_path_query_array(neardup_explain('z z y y x w w', 'z y x w v v', sh
     top => top, weight => 'tf', function => 'simhash'), '$.shared.heaviest[*].feature')
 FROM generate_series(0, 4) top;
 
--- Places are those of the text as it stands: substr shows what is there.
+-- Positions refer to the original text: substr returns the passage.
 SELECT x->>'feature' AS feature, substr(a, (x->>'start')::int, (x->>'length')::int) AS in_a
 FROM texts, jsonb_array_elements(neardup_explain(a, b,
     function => 'minhash128')->'only_a'->'heaviest') x;
@@ -63,7 +63,7 @@ SELECT x->>'feature' AS feature, x->'start' AS start, x->'length' AS length
 FROM jsonb_array_elements(neardup_explain(E'One  line\r\n\n  another one\nlast', 'last', 'line', 1,
     function => 'minhash64')->'only_a'->'heaviest') x;
 
--- Of an HTML page, places in html_text.
+-- For an HTML page, positions refer to html_text.
 SELECT x->>'feature' AS feature, substr(html_text(page), (x->>'start')::int,
     (x->>'length')::int) AS in_text
 FROM (VALUES ('<title>No</title><h1>Caf&eacute; <b>re</b>opens</h1>
@@ -71,7 +71,7 @@ FROM (VALUES ('<title>No</title><h1>Caf&eacute; <b>re</b>opens</h1>
     jsonb_array_elements(neardup_explain(page, '<p>on Monday', shingle => 1, html => true,
     function => 'minhash64')->'only_a'->'heaviest') x;
 
--- What differs, a line for each change, in the order of the text
+-- Differences, a line for each change, in the order of the text
 CREATE FUNCTION changes(comparison jsonb) RETURNS TABLE (a text, b text, a_at int4range,
     b_at int4range, features text) LANGUAGE sql AS $$
     SELECT x->'a'->>'text', x->'b'->>'text',
@@ -93,14 +93,14 @@ SELECT c.a, c.b FROM changes(neardup_explain('<h1>Caf&eacute;</h1><p>opens on <b
     '<p>Caf&eacute; opens in May', shingle => 1, html => true)) c;
 SELECT c.a, c.b FROM changes(neardup_explain('我来到北京清华大学，清华大学很好', '我来到上海', 'jieba_tfidf:3')) c;
 
--- The bits that each change costs: of minima they add up to the distance.
+-- The bits of each change: for minima they add up to the distance.
 SELECT f.function, e->'distance' AS distance, e->'changes'->'count' AS changes,
     jsonb_path_query_array(e, '$.changes.largest[*].bits') AS bits,
     (SELECT sum((x->>'bits')::int) FROM jsonb_array_elements(e->'changes'->'largest') x)
         = (e->>'distance')::numeric AS all_of_them
 FROM texts, (VALUES ('minhash64'), ('minhash128'), ('simhash'), ('simhash128'), ('minhash'))
     f (function), LATERAL neardup_explain(a, b, function => f.function) e;
--- Of one change, all; the largest changes have theirs among those that are not shown.
+-- A single change has the whole distance. Its number of bits does not depend on "top".
 SELECT f.function, e->'distance' = e->'changes'->'largest'->0->'bits' AS of_one
 FROM (VALUES ('minhash64'), ('minhash128'), ('simhash'), ('simhash128')) f (function),
     LATERAL neardup_explain('one two three four five', 'one two new four five', weight =>
@@ -111,7 +111,7 @@ SELECT jsonb_path_query_array(neardup_explain('a b c', '', function => f),
     '$.changes.largest[*].bits') AS without_a_distance
 FROM unnest('{simhash,minhash64,minhash}'::text[]) f;
 
--- Texts without features, NULL, and what is refused
+-- Texts without features, NULL, and invalid arguments
 SELECT neardup_explain('!', '', function => f)
 FROM unnest('{simhash128,minhash64,minhash}'::text[]) f;
 SELECT neardup_explain('a', NULL, function => 'minhash') IS NULL AS text,

@@ -1,4 +1,4 @@
--- Sets of common features: what is in them, and what they leave of a text.
+-- Sets of common features: their contents, and a text without them.
 \set VERBOSITY default
 CREATE SCHEMA feature_sets;
 SET search_path = feature_sets, public;
@@ -31,11 +31,11 @@ SELECT neardup_expert_feature_set_contains(NULL, 'ffffffffffffffff'),
     neardup_expert_feature_set_contains(features, 'ffffffffffffffff') FROM common;
 SELECT neardup_expert_feature_set_contains('abc', 'ffffffffffffffff');
 
--- What is left of a text.
+-- The remaining text.
 SELECT neardup_text_without(body, features) FROM pages, common WHERE id = 7;
 SELECT neardup_text_without(body, chars) FROM pages, common WHERE id = 7;
 SELECT neardup_text_without(body, words) FROM pages, common WHERE id = 7;
--- All that is compared is there: no fingerprint of single words changes.
+-- All compared features remain: the fingerprints of single words do not change.
 SELECT count(*) FILTER (WHERE minhash64_without(body, words, 'word', 1, true, 'remove', 'zero') IS
     DISTINCT
     FROM minhash64(neardup_text_without(body, words), 'word', 1, true, 'remove', 'zero')) AS wrong

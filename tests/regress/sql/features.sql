@@ -1,9 +1,9 @@
--- Ready-made features and hashes: weights, schemes, what is NULL, what is refused. The values of
--- other programs are frozen in the text crate; here are some of them, and how they are asked for.
+-- Ready-made features and hashes: weights, schemes, NULL, invalid arguments. The text crate
+-- freezes the values of other programs; this file has some of them, and the calls for them.
 CREATE SCHEMA features_test;
 SET search_path = features_test, public;
 
--- Which function is meant: arrays of any type that turns into text[] or bigint[] by itself, and any
+-- Overload resolution: arrays of any type with an implicit cast to text[] or bigint[], and any
 -- weights.
 SELECT simhash(ARRAY['a', 'b'], ARRAY[1, 2]) = simhash('{a,b}'::text[], '{1,2}') AS integers,
        simhash(ARRAY['a', 'b'], ARRAY[0.5, 1]::real[]) = simhash(ARRAY['a', 'b'],
@@ -14,12 +14,12 @@ SELECT simhash(ARRAY['a', 'b'], ARRAY[1, 2]) = simhash('{a,b}'::text[], '{1,2}')
        '{1,2}') AS named,
        simhash(hashes => '{1,2}') = simhash(ARRAY[1, 2]) AS hashes;
 
--- Weights are doubles, and sums exact: 0.1 and 0.2 are each above what they stand for, 0.3 is
--- below.
+-- Weights are doubles, and sums are exact: the doubles 0.1 and 0.2 are each above the decimal
+-- number, 0.3 is below.
 SELECT simhash(ARRAY[1, 1, 0], ARRAY[0.1, 0.2, 0.3])::bigint AS above, simhash(ARRAY[0, 0, 1],
     ARRAY[0.1, 0.2, 0.3])::bigint AS below,
        simhash(ARRAY[1, 0, 1], ARRAY[1e308, 1e308, 5e-324])::bigint AS tiny;
--- A number of single precision is another one.
+-- A single-precision number has another value.
 SELECT simhash(ARRAY[1, 0], ARRAY[0.1, 0.1::real::float8])::bigint AS smaller,
     simhash(ARRAY[0, 1], ARRAY[0.1, 0.1::real::float8])::bigint AS larger;
 
@@ -47,7 +47,7 @@ SELECT simhash(ARRAY['aaa', 'bbb'], scheme => 'python_simhash')::bigint AS pypi,
 SELECT simhash(ARRAY['b', 'a', 'c', 'e'], ARRAY[0.3, 0.3, 0.7, 0.1],
     'python_simhash')::bigint AS rounded;
 
--- Nothing
+-- No features
 SELECT simhash(NULL::text[]) IS NULL AS no_features, simhash(NULL::bigint[],
     '{1}') IS NULL AS no_hashes,
     simhash('{a}'::text[], NULL) = simhash('{a}'::text[]) AS no_weights,

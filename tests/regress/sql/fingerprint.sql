@@ -38,7 +38,7 @@ SELECT '\x01'::bytea::fingerprint;
 \echo :SQLSTATE
 SELECT repeat('a', 20000)::bytea::fingerprint;
 \echo :SQLSTATE
--- No implicit cast: an integer is no fingerprint unless the user says so, or stores it in one.
+-- No implicit cast: an integer becomes a fingerprint only by a cast or an assignment.
 SELECT '0123456789abcdef'::fingerprint = 5::bigint;
 \echo :SQLSTATE
 SELECT '0123456789abcdef'::fingerprint = 5;
@@ -68,7 +68,7 @@ FROM (VALUES ('7fffffffffffffff'::fingerprint, '8000000000000000'::fingerprint),
 SELECT _neardup_fingerprint_cmp('7fffffffffffffff', '8000000000000000') AS lt,
     _neardup_fingerprint_cmp('8000000000000000', '8000000000000000') AS eq,
        _neardup_fingerprint_cmp('8000000000000000', '7fffffffffffffff') AS gt;
--- A larger sort, which goes by the sort support function, agrees with the operators.
+-- A larger sort, which uses the sort support function, agrees with the operators.
 CREATE TABLE many AS SELECT i, (hashint8extended(i, 0))::fingerprint AS fp
     FROM generate_series(1, 20000) i;
 SELECT count(*) FROM (SELECT fp, lag(fp) OVER (ORDER BY fp) AS before FROM many) s
@@ -129,7 +129,7 @@ INSERT INTO narrow VALUES (1, 2);
 \set VERBOSITY sqlstate
 \copy copied FROM 'fingerprint.bin' (FORMAT binary)
 \set VERBOSITY default
--- An integer column's binary form is a fingerprint's.
+-- The binary form of an integer column is valid for a fingerprint.
 CREATE TABLE wide (i int, h bigint);
 INSERT INTO wide VALUES (0, 255);
 \copy wide TO 'fingerprint.bin' (FORMAT binary)

@@ -1,5 +1,5 @@
--- What every function of the extension is declared as. A new function that keeps to the rules
--- changes nothing here; one that does not shows up, for somebody to look at.
+-- The declaration of every function of the extension. A new function that follows the rules
+-- changes nothing here; a function that breaks one appears in this output for review.
 CREATE TEMP VIEW members AS
 SELECT p.*, p.oid::regprocedure::text COLLATE "C" AS signature, internal.takes
 FROM pg_proc p JOIN pg_depend d ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
@@ -7,10 +7,9 @@ CROSS JOIN LATERAL (SELECT 'internal'::regtype = ANY (p.proargtypes) AS takes) i
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
     WHERE extname = 'neardup');
 SELECT count(*) > 300 AS many FROM members;
--- None runs with another's rights, none is written in SQL or PL/pgSQL, where names would be
--- looked up by search_path, and none has settings of its own. Kept from PUBLIC is only what tells
--- of
--- other sessions.
+-- No function runs with another role's rights. None is written in SQL or PL/pgSQL, where names are
+-- resolved by search_path, and none has its own settings. PUBLIC may not call only the functions
+-- that report on other sessions.
 SELECT signature FROM members WHERE prosecdef OR proconfig IS NOT NULL OR proacl IS NOT NULL
     OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('c', 'internal'));
 -- Neither volatile nor stable: immutable.
@@ -24,9 +23,9 @@ SELECT signature, proparallel FROM members WHERE proparallel <> 's' AND proname 
 -- Support functions are called by the planner alone.
 SELECT signature FROM members WHERE proname ~ '_support$' AND NOT (takes AND pronargs = 1
     AND prorettype = 'internal'::regtype);
--- What takes internal cannot be called from SQL.
+-- Functions with an internal argument cannot be called from SQL.
 SELECT signature FROM members WHERE takes AND proname !~ '_(support|sortsupport|recv)$' ORDER BY 1;
--- What reads a text or a whole table costs more than a comparison.
+-- Functions that read a text or a whole table have a higher cost than a comparison.
 SELECT signature, procost FROM members WHERE prokind = 'f' AND procost = 1
     AND (proargtypes[0] IN ('text'::regtype, 'text[]'::regtype, 'tsvector'::regtype,
     'regclass'::regtype, 'bigint[]'::regtype)) ORDER BY 1;

@@ -9,14 +9,14 @@ SELECT '0000000000000000'::fingerprint <~> '000000000000000f' AS four,
 SELECT '0000000000000000'::fingerprint <#> '000000000000000f' AS four,
     0::bigint <#> (-1)::bigint AS all_bits, 1::bigint <~> 2::bigint AS two, 1 <~> 2 AS two_again;
 
--- Unknown literals take the other side's type; two of them could be anything.
+-- Unknown literals get the other side's type; two unknown literals are ambiguous.
 SELECT '000000000000000f' <~> '0000000000000000'::fingerprint AS four, 7::bigint <~> '0' AS three;
 SELECT '000000000000000f' <~> '0000000000000000';
 \echo :SQLSTATE
 SELECT '0000000000000000'::fingerprint <~> 5::bigint;
 \echo :SQLSTATE
 
--- What drivers see: an integer.
+-- Type for drivers: an integer.
 SELECT pg_typeof('0000000000000000'::fingerprint <~> '000000000000000f'),
     pg_typeof('0000000000000000'::fingerprint <#> '000000000000000f'),
        pg_typeof(('0000000000000000'::fingerprint <~> '000000000000000f') + 1),
@@ -79,7 +79,7 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
--- Radii that no int4 holds
+-- Radii beyond int4
 SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' <= 9223372036854775807;
 SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' < -9223372036854775808;
 SELECT count(*) FROM d, (VALUES ((-9223372036854775808)::bigint)) v (r)
@@ -90,7 +90,7 @@ SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' <= NULL;
 SELECT count(*) FROM d WHERE fp <~> NULL <= 3;
 SELECT count(*) FROM d WHERE (fp <~> NULL <= 3) IS NULL;
 
--- Other forms that comparisons come in
+-- Other forms of comparisons
 SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' BETWEEN 1 AND 3;
 SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' NOT BETWEEN 1 AND 3;
 SELECT count(*) FROM d WHERE fp <~> '00000000000000a5' IN (1, 3);
@@ -145,7 +145,7 @@ SELECT p.oid::regprocedure FROM pg_operator o JOIN pg_proc p ON p.oid = oprcode
 WHERE p.oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass
     AND deptype = 'e' AND classid = 'pg_proc'::regclass
                 AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'neardup'))
-  -- Not strict: NULL comes before all numbers.
+  -- Not strict: NULL sorts before all numbers.
   AND proname <> '_neardup_hamming_nulls_first'
   AND NOT (provolatile = 'i' AND proisstrict AND proparallel = 's' AND proleakproof);
 

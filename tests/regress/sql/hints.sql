@@ -24,7 +24,7 @@ SELECT 'a' <~> fp FROM docs;
 SELECT * FROM docs WHERE fp <~> 'some text' <= 3;
 SELECT * FROM docs WHERE fp <@ 'some text';
 
--- What to index instead.
+-- The expression to index instead.
 \set VERBOSITY default
 CREATE INDEX ON docs USING neardup ("Body");
 CREATE INDEX ON docs USING neardup (short);
@@ -69,7 +69,7 @@ SELECT * FROM neardup_distance_histogram('pages', column_name => 'body');
 SELECT * FROM neardup_distance_histogram('pages', column_name => 'none');
 SELECT neardup_report('notes');
 
--- An index on an expression is found as by the other functions.
+-- An index on an expression is found, as by the other functions.
 INSERT INTO pages SELECT n, 'Page', 'A page about number ' || n / 2 || ' and no other one.'
 FROM generate_series(1, 9) n;
 CREATE INDEX ON pages USING neardup (minhash64(body));

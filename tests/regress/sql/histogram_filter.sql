@@ -15,11 +15,11 @@ CREATE INDEX docs_wide ON docs USING neardup (wide);
 CREATE INDEX docs_widest ON docs USING neardup (widest);
 CREATE INDEX docs_hash ON docs USING neardup (hash bigint_hamming_ops);
 CREATE INDEX docs_sig ON docs USING neardup (sig);
--- Entries of rows that are gone, or have moved within their page, or are new.
+-- Entries of deleted rows, of rows moved within their page, and of new rows.
 DELETE FROM docs WHERE id % 17 = 0;
 UPDATE docs SET id = -id WHERE id % 13 = 0;
 
--- The difference from a join over the rows that the filter leaves.
+-- The difference from a join over the filtered rows.
 CREATE FUNCTION wrong(source text, col text, bound text, sample int, is_distinct boolean,
     filter text) RETURNS TABLE (pairs numeric, wrong bigint) LANGUAGE plpgsql AS $$
 BEGIN
@@ -50,7 +50,7 @@ FROM (VALUES ('docs_fp', 'fp', 'radius => 3'), ('docs', 'fp', 'radius => 3'),
     wrong(source, col, bound, sample, is_distinct, 'id % 5 < 3 AND id < 150') w
 WHERE NOT (source = 'docs' AND col = 'fp' AND sample IS NULL)
 ORDER BY 1, 2, 3, 4;
--- Of what is equal, the first that meets the condition takes part.
+-- Of equal values, the first that meets the filter is counted.
 SELECT distance, pairs FROM neardup_distance_histogram('docs_fp', 2, sample_rows => NULL,
     distinct_values => true, filter => 'id BETWEEN 5 AND 7') ORDER BY 1;
 SELECT sum(pairs) FROM neardup_distance_histogram('docs_fp', 3, filter => 'false');
@@ -62,7 +62,7 @@ SELECT sum(pairs) = (SELECT sum(pairs)
     FROM neardup_distance_histogram('docs_fp', 3, sample_rows => NULL)) AS same
 FROM neardup_distance_histogram('docs_fp', 3, sample_rows => NULL, filter => NULL);
 
--- An error names the parameter that it comes from.
+-- An error names the parameter that causes it.
 SELECT * FROM neardup_distance_histogram('docs', 3, column_name => 'fp', filter => 'ids > 1');
 SELECT * FROM neardup_distance_histogram('docs_fp', 3, filter => 'ids > 1');
 SELECT * FROM neardup_distance_histogram('docs', similarity => 0.8, filter => 'id / 0 > 1',
@@ -72,13 +72,13 @@ SELECT * FROM neardup_clusters('docs_fp', 3, keep => 'ids');
 SELECT * FROM neardup_clusters('docs_fp', 3, keep => '1 / (id - id)');
 SELECT * FROM neardup_clusters('docs_fp', 3, keep => 'id', filter => 'ids = 1');
 SELECT (neardup_pairs('docs_fp', 3, filter => 'ids = 1')).a;
--- So does one that a function of the caller's own raises.
+-- So does an error raised by a function of the caller.
 CREATE FUNCTION fails(n int) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'not %', n;
 END $$;
 SELECT * FROM neardup_distance_histogram('docs_fp', 3, filter => 'fails(id)');
--- What is called meanwhile may ask for the like.
+-- A function in the filter may call the same function.
 CREATE FUNCTION counted() RETURNS numeric LANGUAGE sql VOLATILE AS
     $$ SELECT sum(pairs) FROM neardup_distance_histogram('docs_sig', similarity => 0.9,
         filter => 'id > 190') $$;

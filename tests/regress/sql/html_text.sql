@@ -1,4 +1,4 @@
--- html_text, and html => true. Which page has which text is frozen in the text crate.
+-- html_text, and html => true. The text crate freezes the texts of pages.
 CREATE SCHEMA html_test;
 SET search_path = html_test, public;
 
@@ -32,7 +32,7 @@ CREATE INDEX ON pages (md5(html_text(page)));
 INSERT INTO pages VALUES ('<p>one two three'), ('<div>one</div> two <b>three</b>');
 SELECT count(DISTINCT fp) AS fingerprints, count(DISTINCT html_text(page)) AS texts FROM pages;
 
--- Deep, long, malformed: it ends, and when it is asked to.
+-- Deep, long, malformed pages: the function ends, and can be cancelled.
 SELECT html_text(repeat('<div><b>', 500000) || 'deep') AS deep,
     length(html_text(repeat('<p>word', 100000))) AS long,
     length(html_text('<p ' || repeat('a=b ', 500000) || '>x')) AS attributes;
@@ -44,7 +44,7 @@ SELECT html_text(page) IS NULL FROM long;
 RESET statement_timeout;
 \set VERBOSITY default
 
--- What another encoding does not have is a question mark, but counts in fingerprints.
+-- Characters missing in another encoding are question marks, but count in fingerprints.
 SELECT simhash('<p>Gr&uuml;&szlig;e &#20013;&#25991;', html => true) AS utf8 \gset
 CREATE DATABASE neardup_html_latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0;
 SELECT current_database() AS home \gset

@@ -1,11 +1,11 @@
--- The access method: what it indexes, what it answers, what it refuses, and looking inside.
+-- The access method: types, queries, errors, and inspection.
 CREATE SCHEMA index_test;
 SET search_path = index_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 
 CREATE TABLE docs (id int PRIMARY KEY, site text, fp fingerprint);
--- 1,000 fingerprints of few bits, so that neighbours abound, and some NULLs.
+-- 1,000 fingerprints of few bits with many neighbours, and some NULLs.
 INSERT INTO docs
     SELECT i, 'site ' || i % 3, (1::bigint << i % 50 | 1::bigint << i % 7)::fingerprint
     FROM generate_series(1, 1000) i;
@@ -15,11 +15,11 @@ CREATE INDEX docs_site ON docs USING neardup (site, fp) WITH (radius = 2, blocks
     fillfactor = 100);
 VACUUM ANALYZE docs;
 
--- Looking inside.
+-- Inspection.
 SELECT * FROM neardup_index_check('docs_fp');
 SELECT * FROM neardup_index_check('docs_site', heap => true);
 
--- What reaches the index.
+-- Conditions that use the index.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE fp <~> '0000000000000003' <= 3;
@@ -71,7 +71,7 @@ CREATE INDEX ON images USING neardup (hash bigint_hamming_ops);
 SELECT id FROM images WHERE hash <~> 1 <= 2 ORDER BY id;
 CREATE INDEX ON images USING neardup (hash);
 
--- What is refused.
+-- Errors.
 CREATE INDEX ON docs USING neardup (fp, site);
 CREATE INDEX ON docs USING neardup (fp) WITH (radius = 65);
 CREATE INDEX ON docs USING neardup (fp) WITH (distance = 3);

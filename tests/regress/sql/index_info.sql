@@ -1,12 +1,11 @@
--- Looking inside an index: its pages, how full they are, and how its keys are spread.
+-- Inspection of an index: its pages, their fill, and the distribution of its keys.
 CREATE SCHEMA index_info_test;
 SET search_path = index_info_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 
--- 4,000 even fingerprints, and 1,000 that share all but their last 12 bits: in three of four tables
--- they
--- share one bucket. Ten rows have none.
+-- 4,000 uniform fingerprints, and 1,000 that share all but their last 12 bits: in three of four
+-- permutations they share one bucket. Ten rows have none.
 CREATE TABLE docs (id int, site text, fp fingerprint);
 INSERT INTO docs SELECT i, 'site ' || i % 3, hashint8extended(i, 1)::fingerprint
     FROM generate_series(1, 4000) i;
@@ -30,12 +29,12 @@ SELECT i.rows = c.rows AND i.null_rows = c.null_rows AND s.entries = c.entries A
        bytes_per_row = round((pages * 8192.0 / (i.rows + i.null_rows)), 2) AS per_row
 FROM neardup_index_info('docs_fp') i, neardup_expert_index_statistics('docs_fp') s,
     neardup_index_check('docs_fp') c;
--- The candidates are those that a self-join over each table's leading bits finds, 16 bits each.
+-- The candidates equal a self-join on each permutation's leading bits, 16 bits each.
 SELECT round(sum(n * n) / 5000, 2) = (SELECT candidates FROM neardup_index_info('docs_fp'))
     AS counted
 FROM (SELECT count(*) AS n FROM docs, generate_series(0, 3) block WHERE fp IS NOT NULL
     GROUP BY block, (fp::bigint >> 16 * block) & 65535) groups;
--- The rows of the largest bucket, one of which is named.
+-- The rows of the largest bucket. The index names one row of it.
 SELECT count(*) = max(largest_bucket_entries) AS all_found, bool_or(docs.ctid = largest_bucket_row)
     AS with_the_named
 FROM docs, neardup_index_info('docs_fp'), neardup_expert_index_statistics('docs_fp')
@@ -46,7 +45,7 @@ SELECT count(*) = max(largest_bucket_entries) AS all_found, bool_or(docs.ctid = 
 FROM docs, neardup_index_info('docs_site'), neardup_expert_index_statistics('docs_site')
     WHERE fp::bit(64) & largest_bucket_mask = largest_bucket_bits AND site = (SELECT site FROM docs
     WHERE ctid = largest_bucket_row);
--- The greatest radius of a search that reads no table whole, as the plan of such a search does not.
+-- The largest radius at which a search, by its plan, does not read any permutation whole.
 CREATE TABLE many AS SELECT i, hashint8extended(i, 3)::fingerprint AS fp,
     md5(i::text)::fingerprint128 AS wide FROM generate_series(1, 60000) i;
 CREATE INDEX many_fp ON many USING neardup (fp);
@@ -102,7 +101,7 @@ SELECT count(*) = max(largest_bucket_entries) AS bucket_of_256 FROM hashes,
     neardup_index_info('hashes_g'), neardup_expert_index_statistics('hashes_g')
     WHERE g::bit(256) & largest_bucket_mask = largest_bucket_bits;
 
--- What has nothing to look into.
+-- Relations that cannot be inspected.
 CREATE TABLE parts (id int PRIMARY KEY, fp fingerprint) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE INDEX parts_fp ON parts USING neardup (fp);

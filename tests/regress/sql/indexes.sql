@@ -1,9 +1,9 @@
--- The view of all neardup indexes: each kind of index, whoever asks.
+-- The view of all neardup indexes, for each kind of index and each role.
 CREATE SCHEMA indexes_test;
 SET search_path = indexes_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
--- Other scripts leave tables behind.
+-- Other scripts leave tables.
 \set schemas '(''indexes_test''::regnamespace, pg_my_temp_schema())'
 \set own 'relation IN (SELECT oid FROM pg_class WHERE relnamespace IN ':schemas')'
 CREATE TABLE docs (id int, site text, hash bigint, fp fingerprint, wide fingerprint128,
@@ -21,7 +21,7 @@ CREATE INDEX docs_pdq ON docs USING neardup (pdq);
 CREATE INDEX docs_sig ON docs USING neardup (sig) WITH (similarity = 0.7);
 CREATE INDEX docs_expression ON docs USING neardup ((hash::fingerprint));
 ALTER TABLE docs ADD CONSTRAINT docs_alone EXCLUDE USING neardup (ball(fp, 2) WITH ~=);
--- Indexes of other kinds are not in it.
+-- The view excludes indexes of other access methods.
 CREATE INDEX docs_btree ON docs (fp);
 CREATE UNLOGGED TABLE volatile_docs (fp fingerprint);
 CREATE INDEX volatile_fp ON volatile_docs USING neardup (fp);
@@ -35,7 +35,7 @@ CREATE TABLE parts_1a PARTITION OF parts_1 FOR VALUES FROM (0) TO (50);
 INSERT INTO parts SELECT id, fp FROM docs WHERE id < 50;
 CREATE INDEX parts_fp ON parts USING neardup (fp);
 CREATE INDEX parts_later ON ONLY parts USING neardup (fp);
--- One that a failed build has left over.
+-- An index of a failed build.
 CREATE TABLE broken AS SELECT 0 AS id;
 CREATE INDEX CONCURRENTLY broken_fp ON broken USING neardup (((1 / id)::bigint::fingerprint));
 
@@ -44,7 +44,7 @@ FROM neardup_indexes WHERE :own ORDER BY index::text COLLATE "C";
 SELECT index, persistence, is_valid, is_partial, is_constraint, rows,
     bytes = pg_relation_size(index) AS bytes_right, dead_rows, last_vacuum IS NOT NULL AS vacuumed
 FROM neardup_indexes WHERE :own ORDER BY index::text COLLATE "C";
--- The index's own answer is the same, for those that have storage.
+-- neardup_index_info returns the same for indexes that have storage.
 SELECT count(*), bool_and(pages * 8192 = bytes AND info.rows + info.null_rows = v.rows) AS same
 FROM neardup_indexes v, neardup_index_info(v.index) info WHERE v.bytes IS NOT NULL AND v.is_valid
     AND v.rows IS NOT NULL AND :own;
@@ -62,7 +62,7 @@ VACUUM (INDEX_CLEANUP ON) docs;
 SELECT index, rows, dead_rows, last_vacuum > now() - interval '1 day' AS vacuumed
 FROM neardup_indexes WHERE index IN ('docs_fp'::regclass, 'docs_few') ORDER BY index::text;
 
--- Any role sees them, as it sees the catalogs, and without rights on the tables.
+-- Any role sees them, like the catalogs, without rights on the tables.
 CREATE ROLE neardup_watcher;
 CREATE ROLE neardup_stranger;
 GRANT pg_monitor TO neardup_watcher;

@@ -32,14 +32,14 @@ SELECT d, count(*) FROM (SELECT sig <%> sig AS d FROM docs) s GROUP BY d;
 SELECT array_agg(d::float8) FROM (SELECT sig <%> sig AS d FROM docs WHERE id < 4) s;
 SELECT (d, 1) > (0, 0), d IN (0, 1), d = ANY ('{0,1}'), d BETWEEN 0 AND 0.5, d = d
     FROM (SELECT sig <%> sig AS d FROM docs WHERE id = 1 OFFSET 0) s;
--- The server's own comparisons are what they were, and so are those with other domains.
+-- The server's own comparisons are unchanged, also with other domains.
 SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1, 1 <
     0.5::float8, 2.5 < 3::real, '3' < 4.0;
 CREATE DOMAIN share AS double precision;
 SELECT 0.5::share <= 0.5, 1 > 0.5::share, 0.5::share < 1::share;
 
--- Conditions, also where the library is loaded only while they are planned: a new session for each.
--- What PostgreSQL 17 and 18 call subqueries and what they add is brought into the form of 15.
+-- Conditions, also when planning is the first to load the library: a new session for each.
+-- The names of subqueries in PostgreSQL 17 and 18 and added lines are normalized to those in 15.
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
@@ -105,7 +105,7 @@ SET max_parallel_maintenance_workers = 2;
 REINDEX TABLE docs;
 RESET max_parallel_maintenance_workers;
 
--- Signatures of different kinds: no estimate, and no condition on one that holds.
+-- Signatures of different kinds have no estimate, and no condition on an estimate is true.
 INSERT INTO docs SELECT id + 1000, 'seed', id % 5 = 0, minhash_from_values(minhash_values(sig),
     seed => 1) FROM docs WHERE kind = 'usual' AND id <= 200;
 INSERT INTO docs SELECT id + 2000, 'scheme', id % 5 = 0, minhash_from_values(minhash_values(sig),
@@ -155,14 +155,14 @@ BEGIN
 END $$;
 RESET enable_seqscan;
 SELECT * FROM compared();
--- What the values themselves say.
+-- The same comparisons in the select list.
 SELECT count(*) FILTER (WHERE a.sig <%> q <= 1), count(*) FILTER (WHERE NOT a.sig <%> q <= 1),
     count(*) FILTER (WHERE a.sig <%> q IS NULL), count(*) FROM docs a, asked WHERE sig IS NOT NULL;
 SELECT count(*) FILTER (WHERE d <= 0.2), count(*) FILTER (WHERE d > 0.2), count(*) FILTER (WHERE d
     IS NULL) FROM (SELECT a.sig <%> b.sig AS d FROM docs a, docs b WHERE a.id % 100 = 7 OFFSET 0) s;
 SELECT count(*) FILTER (WHERE a.sig <%> b.sig <= 0.2), count(*) FILTER (WHERE a.sig <%> b.sig >
     0.2) FROM docs a, docs b WHERE a.id % 100 = 7;
--- All pairs and clusters: those that a join finds.
+-- All pairs and clusters equal the result of a join.
 SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.2
     AND a.id < b.id), count(*) FROM neardup_pairs('docs_sig', similarity => 0.8);
 SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <= 0.7
@@ -170,17 +170,17 @@ SELECT count(*) = (SELECT count(*) FROM docs a JOIN docs b ON a.sig <%> b.sig <=
 SELECT count(*) FROM neardup_clusters('docs_sig', similarity => 0.8) c
     JOIN docs m ON m.ctid = c.member
     JOIN docs r ON r.ctid = c.representative WHERE m.kind <> r.kind;
--- An exclusion constraint meets only its own kind.
+-- An exclusion constraint compares only values of its own kind.
 CREATE TABLE kept (id int, sig minhash_signature, EXCLUDE USING neardup (sig WITH ~=));
 INSERT INTO kept SELECT id, sig FROM docs WHERE id % 1000 = 7 ORDER BY id ON CONFLICT DO NOTHING;
 INSERT INTO kept SELECT id, sig FROM docs WHERE id % 1000 IN (7, 8)
     ORDER BY id ON CONFLICT DO NOTHING;
 SELECT array_agg(id ORDER BY id) FROM kept;
--- Unions are of one kind, and say so.
+-- Unions need signatures of one kind, and otherwise raise an error.
 SELECT minhash_union(minhash('a'), minhash('a', seed => 1));
 \echo :SQLSTATE
 
--- Row security keeps the index: the conditions may come first, as they tell nothing of hidden rows.
+-- Row security keeps the index: the conditions are leakproof and may run first.
 CREATE ROLE jaccard_reader;
 GRANT USAGE ON SCHEMA jaccard_test TO jaccard_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA jaccard_test TO jaccard_reader;

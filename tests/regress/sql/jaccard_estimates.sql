@@ -1,5 +1,5 @@
--- How many rows conditions on signatures are expected to yield, at every length, and what searches
--- beyond the bands are expected to cost.
+-- Expected number of rows of conditions on signatures, at every length, and expected cost of
+-- searches beyond the bands.
 CREATE SCHEMA jaccard_estimates_test;
 SET search_path = jaccard_estimates_test, public;
 \pset format unaligned
@@ -7,8 +7,7 @@ SET search_path = jaccard_estimates_test, public;
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 
--- Chains of ten documents that share most of their features; every tenth document is one and the
--- same.
+-- Chains of ten documents that share most of their features. Every tenth document is the same one.
 CREATE TABLE docs AS
     SELECT id, minhash(f, 128) AS s128, minhash(f, 252) AS s252, minhash(f, 253) AS s253,
         minhash(f, 256) AS s256, minhash(f, 512) AS s512, minhash(f, 1024) AS s1024
@@ -17,8 +16,8 @@ CREATE TABLE docs AS
         FROM generate_series(1, 3000) id OFFSET 0) features;
 INSERT INTO docs (id) SELECT generate_series(3001, 3300);
 ANALYZE docs;
--- The server's kinds for values that are not too wide, ours for those that are; the width is
--- that of what is stored: a pointer to where it stands.
+-- Values that are not too wide have the server's statistics kinds, and wide values have ours. The
+-- width is the width of the stored datum, a TOAST pointer.
 SELECT attname, stadistinct < 0, stanullfrac > 0.09, stawidth, array(SELECT k
     FROM unnest(ARRAY[stakind1, stakind2, stakind3]) k
     WHERE k <> 0), array_length(stanumbers1, 1) > 0
@@ -37,7 +36,7 @@ BEGIN
     EXECUTE 'SELECT count(*) FROM (' || query || ') q' INTO n;
     RETURN n;
 END $$;
--- The estimate within a factor of three of the rows, or one of the two figures if it is not.
+-- Shows whether the estimate is within a factor of three of the rows, or else one of the figures.
 CREATE FUNCTION judged(query text) RETURNS text LANGUAGE sql AS $$
     SELECT CASE WHEN greatest(e, 1) / greatest(n, 1) BETWEEN 1 / 3.0
         AND 3 THEN 'near' ELSE format('%s of %s', e, n) END
@@ -59,16 +58,16 @@ SELECT k, judged(format('SELECT FROM docs WHERE s%s <%%> %s <= 0.2', k, q(k, 10)
     k, k)) AS none,
     judged(format('SELECT FROM docs WHERE s%s <%%> %s <= 1', k, q(k, 14))) AS "all"
 FROM unnest(ARRAY[128, 252, 253, 256, 512, 1024]) k;
--- Joins, whose estimate at 128 values is the measure.
+-- Joins, compared with their estimate at 128 values.
 SELECT k, e / e128 BETWEEN 1 / 3.0 AND 3 AS as_for_128
 FROM (SELECT k, e, first_value(e) OVER (ORDER BY k) AS e128
     FROM (SELECT k, expected(format('SELECT FROM docs a JOIN docs b ON a.s%s <%%> b.s%s <= 0.2', k,
     k)) AS e FROM unnest(ARRAY[128, 256, 512, 1024]) k) x) y;
--- Equality: of the most common value, and of one that only one row has.
+-- Equality: with the most common value, and with a unique one.
 SELECT k, judged(format('SELECT FROM docs WHERE s%s = %s', k, q(k, 10))) AS common,
     judged(format('SELECT FROM docs WHERE s%s = %s', k, q(k, 14))) AS single
 FROM unnest(ARRAY[128, 256, 512, 1024]) k;
--- Short memory: what does not fit counts as before.
+-- With little memory, values that do not fit are counted as before.
 SET maintenance_work_mem = '1MB';
 ANALYZE docs (s1024);
 SELECT stawidth, array(SELECT k FROM unnest(ARRAY[stakind1, stakind2, stakind3]) k WHERE k <> 0)
@@ -84,7 +83,7 @@ SELECT judged(format('SELECT FROM mixed WHERE sig <%%> %s <= 0.2', q(128, 10))),
 CREATE TABLE empty (sig minhash_signature);
 ANALYZE empty;
 
--- The bound of a ball is known where its centre is not: beyond the bands an index reads all
+-- The radius of a ball may be known without its centre: beyond the bands an index reads all
 -- sketches.
 CREATE INDEX docs_sig ON docs USING neardup (s128);
 CREATE FUNCTION scans(query text) RETURNS text LANGUAGE plpgsql AS $$

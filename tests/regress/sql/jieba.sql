@@ -1,6 +1,5 @@
--- Chinese words by jieba. Which text has which words is frozen in the text crate;
--- tests/dictionary.rs
--- has user words and preloading, for which a server of its own is needed.
+-- Chinese words by jieba. The text crate freezes the words of texts. tests/server/dictionary.rs
+-- tests user words and preloading, which need a server of their own.
 SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words
     FROM neardup_features('小明硕士毕业于中国科学院计算所，后在日本京都大学深造', tokens => 'jieba', shingle => 1);
 SELECT string_agg(feature, ' ' ORDER BY feature COLLATE "C") AS words
@@ -9,7 +8,7 @@ SELECT * FROM neardup_features('图书馆昨天宣布，图书馆的阅览室将
     weight => 'tf');
 SELECT * FROM neardup_features('图书馆昨天宣布，图书馆的阅览室将在下个月向公众开放，阅览室有WiFi。', tokens => 'jieba_tfidf:2');
 
--- Values are part of what versions promise.
+-- Versions guarantee the values.
 SELECT tokens, simhash('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens),
     simhash128('图书馆昨天宣布，新的阅览室将在下个月向公众开放。', tokens => tokens)
 FROM unnest('{word,jieba,jieba_search,jieba_tfidf,jieba_tfidf:3}'::text[]) AS tokens;
@@ -20,7 +19,7 @@ FROM unnest('{word,jieba,jieba_search}'::text[]) AS tokens;
 SELECT jaccard_similarity('我来到北京清华大学', '我来到上海交通大学', tokens => 'jieba', shingle => 1) AS jaccard,
        neardup_explain('图书馆开放', '图书馆关门', tokens => 'jieba_tfidf:4') -> 'options' -> 'tokens' AS
        tokens;
--- Case, width and form do not count; other scripts are cut as by 'word'.
+-- Case, width and form are ignored; other scripts are split as by 'word'.
 SELECT simhash('他在Ｔ台上穿Ｔ恤，ＯＫ', tokens => 'jieba') = simhash('他在t台上穿t恤,ok',
     tokens => 'jieba') AS width,
        simhash('The quick brown fox', tokens => 'jieba') = simhash('The quick brown fox') AS
@@ -38,7 +37,7 @@ SELECT simhash('x', tokens => 'jieba:3');
 SET neardup.jieba_user_words = '北京大学';
 \echo :SQLSTATE
 
--- In a generated column and an index; a long computation stops.
+-- In a generated column and an index; a long computation can be cancelled.
 CREATE TEMPORARY TABLE docs (body text, fp fingerprint GENERATED ALWAYS AS (simhash(body,
     tokens => 'jieba')) STORED);
 CREATE INDEX ON docs USING neardup (simhash(body, tokens => 'jieba_tfidf'));

@@ -1,5 +1,5 @@
--- The state of a scan is kept for the next scan of the same index in a transaction. It serves one
--- scan at a time, and is dropped when the index is rebuilt, and with the subtransaction.
+-- A transaction keeps the state of a scan for the next scan of the same index. The state serves
+-- one scan at a time, and is dropped when the index is rebuilt, and with the subtransaction.
 CREATE SCHEMA kept_scans;
 SET search_path = kept_scans, public;
 CREATE VIEW kept AS
@@ -9,7 +9,7 @@ CREATE FUNCTION number(n bigint) RETURNS fingerprint LANGUAGE sql IMMUTABLE AS
     $$ SELECT (hashint8extended(n, 1))::fingerprint $$;
 
 -- Errors that end scans in subtransactions, and more indexes than are remembered: 40 partitions,
--- each with a constraint, of which every third row is refused.
+-- each with a constraint that refuses every third row.
 CREATE TABLE parts (id bigint, part int, fp fingerprint) PARTITION BY LIST (part);
 DO $$
 BEGIN
@@ -75,7 +75,7 @@ INSERT INTO docs VALUES (10, 'ffffffffffffffff') ON CONFLICT DO NOTHING;
 SELECT id FROM docs ORDER BY id;
 COMMIT;
 
--- A row that is written twice by one statement, and the retry after an error.
+-- One statement writes a row twice, and a retry after an error.
 INSERT INTO docs VALUES (11, '00000000ffffffff'), (12, '00000000fffffffe') ON CONFLICT DO NOTHING;
 DO $$
 BEGIN
@@ -90,7 +90,7 @@ BEGIN
 END $$;
 SELECT id FROM docs ORDER BY id;
 
--- Scans of one index that are open at the same time, and end in another order, or by an error.
+-- Open scans of one index at the same time that end in another order, or by an error.
 CREATE TABLE many (id bigint, fp fingerprint);
 INSERT INTO many SELECT n, ('x' || lpad(to_hex(n % 4), 16, '0'))::bit(64)::bigint::fingerprint
     FROM generate_series(1, 40) AS n;
@@ -142,7 +142,7 @@ MOVE ALL FROM c;
 COMMIT;
 SELECT * FROM kept;
 
--- Orders hold many rows, which go with the scan.
+-- Ordered scans hold many rows, and free them at the end of the scan.
 DO $$
 DECLARE
     state kept;

@@ -15,8 +15,8 @@ CREATE INDEX docs_wide ON docs USING neardup (wide);
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 CREATE INDEX docs_hash ON docs USING neardup (hash bigint_hamming_ops);
 
--- The type of the columns is that of key_type. A key is an expression as in a select list, and the
--- primary key without one; of two rows a is the one with the lesser key.
+-- The columns have the type of key_type. A key is an expression as in a select list; the default
+-- is the primary key. In a pair, a is the row with the smaller key.
 SELECT *, pg_typeof(a), pg_typeof(distance) FROM neardup_pairs_by_key(NULL::bigint, 'docs',
     0, column_name => 'fp', key => 'id') ORDER BY a, b;
 SELECT * FROM neardup_pairs_by_key(NULL::int, 'docs_fp', 0) ORDER BY a, b;
@@ -35,7 +35,7 @@ CREATE TYPE address AS (site text, nr int);
 SELECT (a).site, (a).nr, b FROM neardup_pairs_by_key(NULL::address, 'docs', 0,
     column_name => 'fp', key => 'ROW(site, nr)::address') ORDER BY a, b;
 SELECT (neardup_pairs_by_key(NULL::bigint, 'docs', 0, column_name => 'fp')).b AS b ORDER BY b;
--- An address is a key, too.
+-- An address is a valid key.
 SELECT count(*) FROM neardup_pairs('docs', 0, column_name => 'fp') p
     JOIN neardup_pairs_by_key(NULL::tid, 'docs', 0, key => 'ctid', column_name => 'fp') k
     ON (p.a, p.b) = (k.a, k.b);
@@ -60,7 +60,7 @@ PREPARE of(text, float8) AS SELECT count(*) FROM neardup_pairs_by_key(NULL::text
     similarity => $2, key => $1);
 EXECUTE of('url', 0.5);
 EXECUTE of('site', 0.5);
--- What does not fit.
+-- Invalid calls.
 SELECT * FROM neardup_pairs_by_key(NULL::tid, 'docs', 0, column_name => 'fp', key => 'id');
 SELECT * FROM neardup_pairs_by_key(relation => 'docs_fp', radius => 0, key_type => 1);
 SELECT * FROM neardup_pairs_by_key(key_type => 1, radius => 4096, relation => 'docs_hash',
@@ -110,12 +110,12 @@ SELECT * FROM neardup_pairs_by_key(1, 'docs', 0, key => 'id', column_name => 'fp
 CREATE TABLE bare (id int, fp fingerprint, PRIMARY KEY (id, fp));
 CREATE INDEX bare_fp ON bare USING neardup (fp);
 SELECT * FROM neardup_pairs_by_key(NULL::int, 'bare', 0);
--- A scope: told once.
+-- With a scope: one notice.
 CREATE TABLE scoped (id int PRIMARY KEY, site int, fp fingerprint);
 CREATE INDEX scoped_fp ON scoped USING neardup (site, fp);
 INSERT INTO scoped SELECT i, i % 2, '0000000000000000' FROM generate_series(1, 4) i;
 SELECT * FROM neardup_pairs_by_key(NULL::int, 'scoped', 0) ORDER BY a;
--- Rights: those of the caller on the key, too, and no way around policies.
+-- The caller needs rights on the key, too, and cannot bypass policies.
 CREATE ROLE keys_reader;
 GRANT USAGE ON SCHEMA keys_test TO keys_reader;
 GRANT SELECT (fp, id) ON docs TO keys_reader;
@@ -152,9 +152,9 @@ SELECT * FROM neardup_components(NULL::text, 'SELECT a, b
     column_name => ''hash'', key => ''url'');');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b FROM neardup_pairs(''docs'', 0,
     column_name => ''fp'')') c JOIN docs ON ctid = member ORDER BY id LIMIT 0;
--- Each key once: a key beside itself is a group.
+-- Each key appears once: a key paired with itself is a group.
 SELECT * FROM neardup_components('SELECT id, id FROM docs UNION ALL VALUES (1, 2) -- more');
--- Keys that are equal but look different are one, which looks the same whatever comes first.
+-- Equal keys that look different are one key. Its form does not depend on the order of the pairs.
 SELECT * FROM neardup_components(NULL::numeric, 'VALUES (1.0, 2.00), (2, 3), (1.00, 1)',
     'star');
 SELECT * FROM neardup_components(NULL::numeric, 'VALUES (2, 3), (1.00, 1), (1.0, 2.00)',
@@ -165,7 +165,7 @@ SELECT * FROM neardup_components(NULL::address, 'VALUES (ROW(''b'', 1)::address,
 SELECT * FROM neardup_components('SELECT 1, 2 WHERE false');
 SELECT * FROM neardup_components('WITH p AS (SELECT 1 AS a, 2 AS b) TABLE p');
 SELECT (neardup_components('VALUES (1, 2), (3, 2)')).*;
--- What is no pairs.
+-- Queries that do not return pairs.
 SELECT * FROM neardup_components('SELECT 1');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b, distance
     FROM neardup_pairs(''docs'', 0, column_name => ''fp'')');

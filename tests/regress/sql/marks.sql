@@ -1,9 +1,9 @@
--- The trigger neardup_dedup with action=mark: marks stay true when originals go, change, or are
--- marked themselves.
+-- The trigger neardup_dedup with action=mark: marks stay valid when originals are deleted,
+-- changed, or marked themselves.
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 
--- Without the means to keep marks true nothing is marked: the hints are the statements to run.
+-- Nothing is marked without the prerequisites of valid marks. The hints are statements to run.
 CREATE TABLE "Pages, all" ("the id" int PRIMARY KEY, "fp=" fingerprint, "o'mark,""" int);
 CREATE INDEX ON "Pages, all" USING neardup ("fp=") WHERE "o'mark,""" IS NULL;
 CREATE INDEX ON "Pages, all" ("o'mark,""");
@@ -101,10 +101,10 @@ SELECT * FROM each('UPDATE {} SET id = 20 WHERE id = 2');
 -- It moves far away, and back: then it is a duplicate itself.
 SELECT * FROM each('UPDATE {} SET fp = (SELECT {fp} FROM (VALUES (5)) v (n)) WHERE id = 20');
 SELECT * FROM each('UPDATE {} SET fp = (SELECT {fp} FROM (VALUES (2)) v (n)) WHERE id = 20');
--- An original and one of its rows go with one statement.
+-- One statement deletes an original and one of its rows.
 SELECT * FROM each('DELETE FROM {} WHERE id IN (3, 4)');
 SELECT * FROM each('INSERT INTO {} (id, fp) SELECT n, {fp} FROM generate_series(1, 4) n');
--- NULL belongs nowhere.
+-- NULL is near no row.
 SELECT * FROM each('UPDATE {} SET fp = NULL WHERE id = 3');
 SELECT * FROM each('UPDATE {} SET fp = NULL WHERE id = 20');
 SELECT * FROM each('DELETE FROM {}');
@@ -127,18 +127,18 @@ SELECT rows_of('parted');
 DROP TRIGGER marks ON parted;
 INSERT INTO parted VALUES (9, 'ffffffffffffffff');
 
--- Marks that come with a row, or are set by hand.
+-- Marks in the inserted row, and marks set by hand.
 INSERT INTO narrow VALUES (1, '0000000000000000', 77), (2, '0000000000000001', NULL), (3,
     '0000000000000003', 2),
     (4, 'ffffffffffffffff', 1), (5, 'fffffffffffffff0', 4);
 SELECT rows_of('narrow');
--- NULL is obeyed: both are originals then. Looking at the row again takes a change of it.
+-- The trigger obeys NULL: both rows are originals then. It compares the row again when it changes.
 UPDATE narrow SET dup = NULL WHERE id = 2;
 SELECT rows_of('narrow');
 UPDATE narrow SET fp = '0000000000000000' WHERE id = 2;
 SELECT rows_of('narrow');
--- Another original is obeyed; what is marked leads to its original. What was marked with it
--- follows.
+-- The trigger obeys another original. A marked row leads to its original, and the rows that were
+-- marked with it follow.
 UPDATE narrow SET dup = 5 WHERE id = 3;
 SELECT rows_of('narrow');
 UPDATE narrow SET dup = 2 WHERE id = 3;
@@ -154,8 +154,8 @@ UPDATE narrow SET dup = NULL;
 SELECT rows_of('narrow');
 DELETE FROM narrow;
 
--- Foreign keys on the mark: what a deletion sets to NULL is looked at as well; a check that is
--- deferred finds the new marks.
+-- Foreign keys on the mark: rows whose mark a deletion sets to NULL are compared again. A deferred
+-- check finds the new marks.
 ALTER TABLE narrow ADD FOREIGN KEY (dup) REFERENCES narrow ON DELETE SET NULL ON UPDATE CASCADE;
 INSERT INTO narrow SELECT n, seed(n)::fingerprint FROM generate_series(1, 5) n;
 UPDATE narrow SET id = 10 WHERE id = 1;
@@ -170,7 +170,7 @@ DELETE FROM narrow WHERE id = 2;
 SELECT rows_of('narrow');
 DELETE FROM narrow;
 
--- ON CONFLICT: the row itself is not compared; its duplicates follow what it becomes.
+-- ON CONFLICT: the row itself is not compared; its duplicates get its new original.
 INSERT INTO narrow SELECT n, seed(n)::fingerprint FROM generate_series(1, 4) n;
 INSERT INTO narrow VALUES (1, '00000000000000ff')
     ON CONFLICT (id) DO UPDATE SET fp = EXCLUDED.fp, dup = EXCLUDED.dup;
@@ -204,7 +204,7 @@ UPDATE generated SET body = 'Rain is expected all over the country.' WHERE id = 
 SELECT rows_of('bodies'), rows_of('generated'), (SELECT bool_and(fp = minhash64(body, shingle => 1))
     FROM bodies) AS computed;
 
--- A key that is NULL cannot be marked with, nor logged.
+-- A NULL key cannot be a mark, nor be logged.
 CREATE TABLE keyless (url text, fp fingerprint, dup text);
 CREATE INDEX ON keyless USING neardup (fp);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON keyless FOR EACH ROW
@@ -215,7 +215,7 @@ INSERT INTO keyless VALUES (NULL, '0000000000000000');
 INSERT INTO keyless VALUES ('a', '0000000000000001');
 SELECT * FROM keyless;
 
--- What keeps a mark from being renewed is an error, not a mark that is not true.
+-- If a mark cannot be renewed, that is an error; the mark does not become wrong.
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE TRIGGER a BEFORE UPDATE ON bodies FOR EACH ROW EXECUTE FUNCTION refuse();
 DELETE FROM bodies WHERE id = 2;
@@ -236,8 +236,8 @@ CREATE TRIGGER late AFTER UPDATE ON bodies FOR EACH ROW EXECUTE FUNCTION neardup
 UPDATE bodies SET body = 'Other' WHERE id = 3;
 DROP TRIGGER late ON bodies;
 
--- Who writes must not learn the key of a row that is hidden: by missing rights, or by row security.
--- Marks of others are renewed with the rights of the table's owner.
+-- Writers must not learn the key of a hidden row: missing rights, or row security. Marks of other
+-- rows are renewed with the rights of the table's owner.
 CREATE ROLE regress_neardup_author;
 CREATE TABLE shared (id int PRIMARY KEY, fp fingerprint, dup int, author name DEFAULT current_user);
 CREATE INDEX ON shared USING neardup (fp) WHERE dup IS NULL;
@@ -261,7 +261,7 @@ SET ROLE regress_neardup_author;
 INSERT INTO shared VALUES (3, '0000000000000001');
 INSERT INTO shared VALUES (4, 'ffffffffffffffff');
 INSERT INTO shared VALUES (5, 'fffffffffffffff0'), (6, 'fffffffffffffff1'), (7, 'ffffffffffffff11');
--- The mark of 2 names a row that its author does not see; by that way, no more is to be learnt.
+-- The mark of 2 names a row that its author cannot see. This must not reveal more.
 UPDATE shared SET dup = 2 WHERE id = 4;
 RESET ROLE;
 UPDATE shared SET author = 'postgres' WHERE id = 6;

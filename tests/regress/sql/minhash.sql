@@ -1,4 +1,4 @@
--- MinHash signatures: how they are made, written, compared and joined.
+-- MinHash signatures: construction, text form, comparison and unions.
 CREATE SCHEMA minhash_test;
 SET search_path = minhash_test, public;
 \pset format unaligned
@@ -13,14 +13,14 @@ SELECT minhash('the quick', hashes => 16) = minhash(ARRAY['the quick'], 16);
 SELECT minhash(to_tsvector('english', 'the quick brown foxes'), 16) = minhash(ARRAY['quick',
     'brown', 'fox'], 16);
 SELECT length(minhash('the quick brown fox')::text), pg_column_size(minhash('the quick brown fox'));
--- Without features there is none.
+-- Without features the result is NULL.
 SELECT minhash('...') IS NULL, minhash('') IS NULL, minhash('{}'::text[]) IS NULL,
     minhash(NULL::text) IS NULL, minhash(''::tsvector) IS NULL;
--- The text options are those of simhash.
+-- The text options work as in simhash.
 SELECT minhash('abcd', tokens => 'char', shingle => 2, hashes => 16) = minhash(ARRAY['ab', 'bc',
     'cd'], 16);
 
--- What the Python package datasketch gives: MinHash(16, 1), legacy and affine32, after "a", "b" and
+-- Values of the Python package datasketch: MinHash(16, 1), legacy and affine32, after "a", "b" and
 -- "the quick".
 SELECT (minhash_values(minhash(ARRAY['a', 'b', 'the quick'], 16, 1, 'datasketch1')))[1:6];
 SELECT minhash_from_values(minhash_values(minhash(ARRAY['x'], 16, 5, 'datasketch2')), 5,
@@ -63,15 +63,15 @@ SELECT count(*) FROM signatures a JOIN copied b USING (id, sig);
 SELECT minhash(ARRAY['a']) <%> minhash(ARRAY['a']), minhash(ARRAY['a']) <%> minhash(ARRAY['b']),
     minhash_similarity(minhash(ARRAY['a']), minhash(ARRAY['a']));
 SELECT pg_typeof(sig <%> sig) FROM signatures LIMIT 1;
--- Windows of 20 features, one further each time: the similarity of i and i + d is (20 - d) / (20 +
+-- Windows of 20 features, each shifted by one: the similarity of i and i + d is (20 - d) / (20 +
 -- d).
 SELECT d, round(avg(minhash_similarity(a.sig, b.sig))::numeric, 2) AS estimate,
     round((20.0 - d) / (20 + d), 2) AS similarity
 FROM signatures a JOIN signatures b ON b.id > a.id, LATERAL (SELECT b.id - a.id) x(d)
     WHERE d IN (1, 2, 5, 10) GROUP BY d ORDER BY d;
 
--- An estimate is a number like any other: sums, order, casts, and what clients and other types do
--- with it.
+-- An estimate is an ordinary number: sums, order, casts, and its use by clients and with other
+-- types.
 SELECT minhash_similarity(sig, sig) + 1, round((sig <%> sig)::numeric, 1), 1 - (sig <%> sig),
     pg_typeof(avg(sig <%> sig)) FROM signatures WHERE id = 1 GROUP BY sig;
 SELECT array_agg(id ORDER BY sig <%> (SELECT sig FROM signatures WHERE id = 5), id) FROM signatures
@@ -82,17 +82,17 @@ SELECT (a.sig <%> b.sig) < (a.sig <%> c.sig) FROM signatures a, signatures b, si
 CREATE TABLE estimates AS SELECT sig <%> sig AS d, minhash_similarity(sig, sig)::real AS s
     FROM signatures;
 SELECT pg_typeof(d), pg_typeof(s) FROM estimates LIMIT 1;
--- The server's own comparisons are what they were.
+-- The server's own comparisons are unchanged.
 SELECT 1 <= 2.5, 2.5 >= 1, 1::int2 < 2.5, 1::bigint <> 1.0, 1::real = 1.0, 0.5::float8 < 1,
     1 < 0.5::float8, 2.5 < 3::real, '3' < 4.0, 1.0 = 1::bigint;
 
--- What cannot be compared has no distance; its union is an error.
+-- Incomparable values have no distance; their union is an error.
 SELECT minhash('a') <%> minhash('a', hashes => 64);
 SELECT minhash('a') <%> minhash('a', seed => 1);
 SELECT minhash_similarity(minhash('a'), minhash('a', scheme => 'datasketch1'));
 SELECT minhash('a') ~= minhash('a', seed => 1);
 SELECT minhash_union(minhash('a'), minhash('a', seed => 1));
--- Equality and order are not estimates, and know all signatures.
+-- Equality and order are not estimates, and compare all signatures.
 SELECT minhash('a') = minhash('a', seed => 1), minhash('a') < minhash('a', seed => 1);
 SELECT count(DISTINCT sig) FROM signatures;
 
@@ -120,7 +120,7 @@ SELECT (minhash_agg(f) OVER (ORDER BY f)) = minhash(CASE f WHEN 'a' THEN ARRAY['
     'b'] END) FROM unnest(ARRAY['a', 'b']) f;
 SELECT minhash_union(a.sig, b.sig) = minhash(ARRAY(SELECT 'f' || n FROM generate_series(1, 21) n))
     FROM signatures a, signatures b WHERE a.id = 1 AND b.id = 2;
--- The arguments of a union stay as they are.
+-- The arguments of a union do not change.
 SELECT count(*) FROM signatures JOIN copied USING (id, sig);
 BEGIN;
 SET LOCAL parallel_setup_cost = 0;
@@ -138,8 +138,8 @@ SELECT containment('the quick brown fox', 'see the quick brown fox run'),
     containment('see the quick brown fox run', 'the quick brown fox'), containment('', 'a') IS NULL;
 SELECT containment('abc', 'xabx', tokens => 'char', shingle => 2);
 
--- Comparisons of estimates become balls, whatever the bound's type and the side it stands on.
--- What PostgreSQL 17 calls subqueries is brought into the form of 15.
+-- Comparisons of estimates become balls, for every type of the bound and on either side.
+-- The names of subqueries in PostgreSQL 17 are normalized to those in 15.
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
@@ -171,7 +171,7 @@ SELECT plan('SELECT FROM signatures a, LATERAL (SELECT FROM copied b WHERE b.sig
     'minhash(''x'')) < 0.2 LIMIT 1) c');
 RESET neardup.allow_approximate;
 
--- The rewritten form says the same at every bound, on its last bit and beyond all bounds.
+-- The rewritten form is equivalent at every bound, on its last bit and beyond all bounds.
 CREATE FUNCTION counts(a minhash_signature, bound float8) RETURNS bigint[] LANGUAGE sql AS $$
     SELECT ARRAY[
         count(*) FILTER (WHERE a <%> sig <= bound), count(*) FILTER (WHERE a <%> sig < bound),
@@ -200,7 +200,7 @@ WHERE id IN (1, 5, 20);
 SELECT count(*) FILTER (WHERE sig ~= b), count(*) FILTER (WHERE minhash_similarity(sig, b) >= 0.8),
     count(*) FILTER (WHERE sig <%> b <= 0.2)
 FROM signatures, (SELECT sig FROM signatures WHERE id = 10) q(b);
--- Without a rewrite: a distance that was computed before.
+-- Without a rewrite: a precomputed distance.
 SELECT d <= 0.2, d <= 1, 0 < d, 0.5 >= d FROM (SELECT (sig <%> sig) AS d FROM signatures
     WHERE id = 1 OFFSET 0) s;
 

@@ -6,7 +6,7 @@ SET search_path = minhash_dedup_test, public;
 CREATE TABLE pages (id bigint PRIMARY KEY, body text, sig minhash_signature);
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON pages FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'body', 'similarity=0.7', 'action=skip', 'shingle=1');
--- No index, and one that does not guarantee such a distance: a look would read all of it.
+-- No index, and one that does not guarantee this similarity: a search would read all of it.
 INSERT INTO pages VALUES (1, 'The quick brown fox jumps over the lazy dog');
 CREATE INDEX pages_sig ON pages USING neardup (sig);
 INSERT INTO pages VALUES (1, 'The quick brown fox jumps over the lazy dog');
@@ -23,7 +23,7 @@ COPY pages (id, body) FROM stdin;
 9	nothing of the kind was ever seen in this town, or in the next
 \.
 SELECT id, body FROM pages ORDER BY id;
--- A row is no near-duplicate of its own former version; an update to another's text is left out.
+-- A row is not compared with its own former version; an update to another's text is skipped.
 UPDATE pages SET body = 'the quick brown fox jumps over a lazy dog.' WHERE id = 1;
 UPDATE pages SET body = 'The quick brown fox jumps over the lazy dog' WHERE id = 3;
 UPDATE pages SET body = 'A text that is new' WHERE id = 3;
@@ -40,7 +40,7 @@ CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE ON pages FOR EACH ROW
     EXECUTE FUNCTION neardup_dedup('sig', 'body', 'similarity=0.7', 'action=error', 'shingle=1');
 INSERT INTO pages VALUES (20, 'Nothing of the kind was ever seen in this town or the next');
 
--- mark, with signatures that come with the rows: the nearest original.
+-- mark, with signatures stored by the client: the mark is the nearest original.
 CREATE TABLE marked (id int PRIMARY KEY, sig minhash_signature, duplicate_of int REFERENCES marked);
 CREATE INDEX ON marked USING neardup (sig) WHERE duplicate_of IS NULL;
 CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF sig, duplicate_of ON marked FOR EACH ROW
@@ -81,7 +81,7 @@ INSERT INTO site_pages VALUES ('a', 'x', 'One page and its text, as it was first
 SELECT url FROM site_pages ORDER BY url;
 SELECT kept, distance, dropped->>'url' AS url FROM dropped;
 
--- Arguments that make no sense.
+-- Invalid arguments.
 CREATE TABLE bad (id int, body text, sig minhash_signature, fp fingerprint);
 CREATE INDEX ON bad USING neardup (sig);
 CREATE INDEX ON bad USING neardup (fp);

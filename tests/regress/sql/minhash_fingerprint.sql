@@ -1,5 +1,5 @@
--- minhash64, minhash128: fingerprints whose distance tells the Jaccard similarity. The values are
--- frozen by the golden vectors of the text crate.
+-- minhash64, minhash128: fingerprints whose distance estimates the Jaccard similarity. The golden
+-- vectors of the text crate freeze the values.
 CREATE SCHEMA minhash_fingerprint_test;
 SET search_path = minhash_fingerprint_test, public;
 
@@ -11,7 +11,7 @@ SELECT pg_typeof(minhash64('abc')), pg_typeof(minhash128('abc')),
        minhash64('a b') <> minhash64('a b'::tsvector) AS tsvector;
 SELECT minhash64('The quick brown fox jumps over the lazy dog'),
     minhash128('The quick brown fox jumps over the lazy dog');
--- Features are those of minhash: three words, each once.
+-- The features are the same as in minhash: three words, each once.
 SELECT minhash64('one two three four') = minhash64('{one two three,two three four}'::text[]) AS
     three_words, minhash64('one two', shingle => 1) = minhash64('{two,one,two}'::text[]) AS a_set,
        minhash128('one two three four') = minhash128('{one two three,two three four}'::text[]) AS
@@ -30,7 +30,7 @@ SELECT minhash64('abc', weight => 'tf');
 SELECT minhash64('abc', shingle => 0);
 \echo :SQLSTATE
 
--- Documents of 300 words of which some were replaced: what the distance tells, and the truth.
+-- Documents of 300 words, some of them replaced: the estimate by distance, and the truth.
 CREATE TABLE docs (id int, edit int, body text, fp fingerprint GENERATED ALWAYS AS (minhash64(body))
     STORED, wide fingerprint128 GENERATED ALWAYS AS (minhash128(body)) STORED);
 INSERT INTO docs (id, edit, body)
@@ -55,7 +55,7 @@ RESET enable_seqscan;
 SELECT count(*) FROM docs a JOIN docs b ON hamming(a.fp <~> b.fp) <= 6
     WHERE a.edit = 0 AND b.edit = 1;
 
--- A long computation stops when it is asked to, also one whose features are all alike.
+-- A long computation can be cancelled, also one whose features are all alike.
 \set VERBOSITY terse
 SET statement_timeout = '20ms';
 SELECT minhash64(repeat('many words of some length ', 4000000)) IS NULL;

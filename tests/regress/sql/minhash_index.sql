@@ -28,7 +28,7 @@ END $$;
 CREATE FUNCTION q(int) RETURNS minhash_signature LANGUAGE sql
     STABLE AS 'SELECT sig FROM docs WHERE id = $1';
 
--- What uses the index.
+-- Conditions that use the index.
 SELECT plan('SELECT id FROM docs WHERE sig <%> minhash(ARRAY[''x'']) <= 0.2');
 SELECT plan('SELECT id FROM docs WHERE minhash_similarity(minhash(ARRAY[''x'']), sig) >= 0.85');
 SELECT plan('SELECT id FROM docs WHERE sig ~= minhash(ARRAY[''x''])');
@@ -42,7 +42,7 @@ SET plan_cache_mode = force_generic_plan;
 SELECT plan('EXECUTE near(minhash(ARRAY[''x'']), 0.1)');
 RESET plan_cache_mode;
 
--- With the index as without it, at every distance: within what the bands guarantee, and beyond.
+-- The index gives the same rows at every distance: within the guarantee of the bands, and beyond.
 CREATE FUNCTION agrees(distances float8[], ids int[]) RETURNS TABLE (searches bigint, rows bigint,
     wrong bigint) LANGUAGE plpgsql AS $$
 DECLARE r float8; near int; center minhash_signature; found int[]; expected int[];
@@ -137,7 +137,7 @@ CREATE INDEX ON docs USING neardup (id int4_scope_ops);
 CREATE TABLE prints (fp fingerprint);
 CREATE INDEX ON prints USING neardup (fp) WITH (bands = 26);
 
--- Approximate bands: never unless the session asks for them, and then to be seen in the plan.
+-- Approximate bands: only if the session allows them, and visible in the plan.
 CREATE INDEX docs_sig ON docs USING neardup (sig) WITH (bands = 16, rows = 8);
 SELECT * FROM agrees('{0,0.1,0.2,0.3}', '{1,78,701,1235,1999,2040}');
 SET enable_seqscan = off;
@@ -148,7 +148,7 @@ PREPARE approximate AS SELECT count(*) < 6 FROM docs WHERE sig <%> (SELECT sig F
 SET plan_cache_mode = force_generic_plan;
 EXECUTE approximate;
 RESET neardup.allow_approximate;
--- The plan allows it, the session no longer does.
+-- The plan allows approximate bands, but the session no longer does.
 EXECUTE approximate;
 RESET plan_cache_mode;
 RESET enable_seqscan;
@@ -173,7 +173,7 @@ INSERT INTO by_site SELECT s, minhash(ARRAY['x', 'y']) FROM unnest(ARRAY['a', 'b
     ON CONFLICT DO NOTHING;
 SELECT site FROM by_site ORDER BY 1;
 
--- A scope in front.
+-- With a scope.
 DROP INDEX docs_sig;
 CREATE INDEX docs_sig ON docs USING neardup (site, sig);
 SELECT rows, null_rows FROM neardup_index_check('docs_sig', true);

@@ -1,4 +1,4 @@
--- All pairs and clusters of signatures, and what is known of an index on them.
+-- All pairs and clusters of signatures, and the description of an index on them.
 CREATE SCHEMA minhash_pairs_test;
 SET search_path = minhash_pairs_test, public;
 \pset format unaligned
@@ -13,7 +13,7 @@ INSERT INTO docs
 INSERT INTO docs SELECT id, id % 3, 'equal', (SELECT sig FROM docs WHERE id = 70)
     FROM generate_series(601, 660) id;
 INSERT INTO docs SELECT id, NULL, 'none', NULL FROM generate_series(661, 670) id;
--- Rows that nobody sees any more, rows that have moved, and rows that have come since the build.
+-- Dead rows, updated rows, and rows inserted since the build.
 UPDATE docs SET body = body || '!' WHERE id % 5 = 0;
 CREATE INDEX docs_sig ON docs USING neardup (sig);
 UPDATE docs SET sig = minhash(ARRAY[id::text]) WHERE id % 29 = 0;
@@ -21,8 +21,8 @@ DELETE FROM docs WHERE id % 31 = 0;
 UPDATE docs SET body = body || '?' WHERE id % 3 = 0;
 INSERT INTO docs SELECT id + 700, site, body, sig FROM docs WHERE id BETWEEN 200 AND 230;
 
--- The pairs are those of a join, each once, at any distance: within what the bands guarantee and
--- beyond.
+-- The pairs equal the result of a join, each once, at any distance: within the guarantee of the
+-- bands and beyond.
 CREATE FUNCTION compare(index regclass, distance float8, condition text DEFAULT 'true') RETURNS
     TABLE (pairs bigint, wrong bigint, twice bigint) LANGUAGE sql AS $$
     WITH found AS (SELECT a.id AS a, b.id AS b, p.similarity FROM neardup_pairs(index,
@@ -118,7 +118,7 @@ SELECT (SELECT count(*) FROM parts), (SELECT count(*) FROM (TABLE parts EXCEPT T
 SELECT count(*) FILTER (WHERE c.alike <> minhash_similarity(m.sig, k.sig))
     FROM clustered(0.1875, 'connected') c JOIN docs m ON m.id = c.member
     JOIN docs k ON k.id = c.kept;
--- Many equal rows take no quadratic work.
+-- Many equal rows do not take quadratic work.
 CREATE TABLE crowd (id int, sig minhash_signature);
 INSERT INTO crowd SELECT id, minhash(ARRAY['a', 'b', 'c']) FROM generate_series(1, 30000) id;
 CREATE INDEX crowd_sig ON crowd USING neardup (sig);

@@ -1,5 +1,5 @@
--- Who watches over indexes: members of pg_monitor look into those of others, without seeing values;
--- and functions that read an index past the executor count as its use.
+-- Monitoring: members of pg_monitor inspect other roles' indexes without seeing values, and
+-- functions that read an index directly count as its use.
 CREATE SCHEMA monitoring_test;
 SET search_path = monitoring_test, public;
 \set VERBOSITY default
@@ -21,7 +21,7 @@ SELECT largest_bucket_table IS NULL AS no_table, largest_bucket_mask, largest_bu
 FROM neardup_expert_index_statistics('docs_fp');
 SELECT rows FROM neardup_index_check('docs_fp', heap => true, concurrently => true);
 SELECT rows FROM neardup_index_check('docs_sig', heap => true, concurrently => true);
--- A lock that keeps writers out is the owner's.
+-- Only the owner may take a lock that blocks writers.
 SELECT rows FROM neardup_index_check('docs_fp');
 SELECT count(*) FROM neardup_pairs('docs', 3);
 SELECT count(*) FROM neardup_expert_rows_in_flight();
@@ -32,7 +32,7 @@ RESET ROLE;
 SELECT largest_bucket_bits IS NOT NULL AS owner_sees_bits FROM
     neardup_expert_index_statistics('docs_fp');
 
--- Each of these is a use of the index, so that no script takes it for an unused one.
+-- Each of these counts as a use, so that no script considers the index unused.
 SELECT pg_stat_force_next_flush();
 SELECT pg_stat_reset();
 SELECT count(*) FROM neardup_pairs('docs', 3);

@@ -30,7 +30,7 @@ INSERT INTO decimals (fp) VALUES (14242959524133701664), (7.0);
 INSERT INTO decimals (fp) SELECT 12345678901234567890::numeric;
 UPDATE decimals SET n = fp;
 SELECT * FROM decimals ORDER BY fp;
--- What does not fit, or is not whole.
+-- Numbers that are too large, or not whole.
 SELECT 18446744073709551616::fingerprint;
 \echo :SQLSTATE
 SELECT 340282366920938463463374607431768211456::fingerprint128;
@@ -49,7 +49,7 @@ SELECT 1.5::fingerprint;
 \echo :SQLSTATE
 SELECT 0.0001::fingerprint256;
 \echo :SQLSTATE
--- No implicit cast: numbers do not reach the operators of fingerprints.
+-- No implicit cast: the operators of fingerprints do not accept numbers.
 SELECT '00000000000000ff'::fingerprint <~> 1.0;
 \echo :SQLSTATE
 SELECT '00000000000000ff'::fingerprint + 1.0;
@@ -82,7 +82,7 @@ SELECT i % 2 AS odd, min(fp) < max(fp) AS fp, min(wide) < max(wide) AS wide,
 SELECT count(*) FILTER (WHERE lowest <> fp) AS moved FROM (SELECT fp,
     min(fp) OVER (ORDER BY i ROWS BETWEEN CURRENT ROW AND CURRENT ROW) AS lowest FROM prints
     WHERE i > 0) x;
--- A btree index answers them from its ends.
+-- A btree index serves min and max from its ends.
 CREATE INDEX prints_fp ON prints (fp);
 CREATE INDEX prints_wide ON prints (wide);
 CREATE INDEX prints_wider ON prints (wider);

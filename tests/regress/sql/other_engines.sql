@@ -1,12 +1,12 @@
--- Tables whose rows are elsewhere: functions that read a table past the executor refuse them, since
--- they would see an empty one.
+-- Tables whose rows are stored elsewhere: functions that read a table without the executor refuse
+-- them, since they would see an empty table.
 CREATE SCHEMA other_engines;
 SET search_path = other_engines, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 
--- What Citus keeps of its tables, as in its 8.0 to 13.2. There is no Citus here: the table has no
--- rows for what it would have in shards.
+-- Citus's metadata, as in 8.0 to 13.2. There is no Citus here: the table lacks the rows that it
+-- would have in shards.
 SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_partition (
     logicalrelid regclass NOT NULL, partmethod "char" NOT NULL, partkey text,
@@ -33,7 +33,7 @@ CREATE TRIGGER dedup_marks AFTER UPDATE OR DELETE ON docs_102008 FOR EACH ROW
 INSERT INTO docs_102008 SELECT i, 'text', (i / 2 * 4096 - 1)::bigint::fingerprint,
     minhash(ARRAY[(i / 2)::text]) FROM generate_series(2, 7) i;
 
--- Before the table is distributed, it is as any other.
+-- Before it is distributed, the table is an ordinary one.
 SELECT count(*) FROM neardup_pairs('docs', 0);
 INSERT INTO pg_catalog.pg_dist_partition VALUES ('docs', 'h', 'id', 1, 's');
 SELECT * FROM neardup_pairs('docs', 0);
@@ -73,7 +73,7 @@ SELECT json_array_length(json_agg(neardup_index_info(i.indexrelid))) FROM pg_ind
     WHERE i.indrelid = 'other_engines.docs_102008'::regclass AND a.amname = 'neardup';
 SELECT neardup_remark('other_engines.docs_102008');
 INSERT INTO docs_102008 VALUES (8, 'text', (4095)::bigint::fingerprint) RETURNING dup;
--- Who may not read a table is told that, and nothing else.
+-- A role that may not read a table gets this error, and no other information.
 CREATE ROLE other_engines_reader;
 GRANT USAGE ON SCHEMA other_engines TO other_engines_reader;
 SET ROLE other_engines_reader;
@@ -133,7 +133,7 @@ SELECT * FROM neardup_pairs('parent', 3);
 SELECT * FROM neardup_clusters('parent', 3);
 SELECT * FROM neardup_distance_histogram('parent', 3);
 SELECT * FROM neardup_distance_histogram('parent', 3, sample_rows => NULL);
--- Its index has its own rows, and says so by its name.
+-- The parent's index has its own rows only. Naming the index is accepted.
 SELECT count(*) FROM neardup_pairs('parent_fp', 3);
 SELECT count(*) FROM neardup_pairs('child', 3);
 ALTER TABLE child NO INHERIT parent;

@@ -1,5 +1,5 @@
 -- The constants of an index's expressions and predicate are folded with the rights of the owner,
--- by whatever reads the index, with a cold cache: each statement has a session of its own.
+-- for every reader of the index, with a cold cache: each statement runs in a new session.
 CREATE SCHEMA owner_test;
 SET client_min_messages = error;
 CREATE ROLE neardup_owner;

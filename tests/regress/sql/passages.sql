@@ -11,14 +11,14 @@ SELECT passages('图书馆重新开放，欢迎大家来', 6, 'char', 3) AS char
 SELECT passages('') AS empty, passages('...') AS no_word, passages('One word') AS short,
     (passages('One word'))[1] = simhash(ARRAY['one word'])::bigint AS one_hash,
     passages(NULL) IS NULL AS null, pg_typeof(passages('a'));
--- Fewer tokens than a passage, but a shingle: the least of all its hashes.
+-- With fewer tokens than a passage but at least a shingle: the smallest of all its hashes.
 SELECT cardinality(passages(body)) AS hashes, passages(body) = passages(upper(body)) AS folded,
     (passages(body))[1]::bit(64)
     = (array_agg(hash::bigint::bit(64) ORDER BY hash::bigint::bit(64)))[1] AS least
 FROM (SELECT string_agg('w' || i, ' ') FROM generate_series(1, 23) i) t (body),
     neardup_features(body, shingle => 8) GROUP BY body;
 
--- By the definition, in SQL: the least hash of each window.
+-- The definition in SQL: the smallest hash of each window.
 CREATE FUNCTION defined(body text, length int, shingle int) RETURNS bigint[] LANGUAGE sql AS $$
     WITH words AS (
         SELECT word, n FROM regexp_split_to_table(body, ' ') WITH ORDINALITY w (word, n)
@@ -42,13 +42,13 @@ SELECT length, shingle, passages(body, length, shingle => shingle)
 FROM (SELECT string_agg(md5((i % 170)::text), ' ' ORDER BY i) FROM generate_series(1, 400) i)
     t (body), (VALUES (24, 8), (9, 9), (30, 1), (100, 100), (400, 3)) v (length, shingle);
 
--- The hashes of a greater length are some of those of a smaller one.
+-- The hashes of a greater length are a subset of the hashes of a smaller one.
 SELECT count(*) FILTER (WHERE passages(body, length) <@ passages(body, length - 1)) AS parts,
     bool_and(passages(body, length) && passages(body)) AS all_share, count(*)
 FROM (SELECT string_agg(md5(i::text), ' ' ORDER BY i) FROM generate_series(1, 60) i) t (body),
     generate_series(9, 80) length;
 
--- What two texts share is found, wherever it stands, and by an index without a stored column.
+-- Shared text is found at any position, and by an index without a stored column.
 CREATE TABLE docs (id int PRIMARY KEY, body text);
 INSERT INTO docs SELECT i, string_agg(md5((i * 1000 + n)::text), ' ' ORDER BY n)
 FROM generate_series(1, 300) i, generate_series(1, 120) n GROUP BY i;
@@ -80,7 +80,7 @@ SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table
 SELECT count(*) AS parallel FROM docs WHERE passages(body) && (SELECT hashes FROM parts
     WHERE id = 250) AND passages(body, 20) = (SELECT hashes FROM parts WHERE id = 250);
 RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_scan_size;
--- No run of 25 words is there.
+-- No shared run has 25 words.
 SELECT count(*) FROM shared_passages((SELECT body FROM docs WHERE id = 7),
     (SELECT body FROM docs WHERE id = 11), 25);
 SELECT count(*) AS offsets, count(*) FILTER (WHERE passages(concat_ws(' ', before, passage, after))
@@ -98,7 +98,7 @@ SELECT passages_in_common('{1,2,3}', '{2,3,4}') AS two, passages_in_common('{}',
 SELECT passages_in_common('{1,NULL}', '{1}');
 \echo :SQLSTATE
 
--- Shared runs: the longest first, each token of a in one of them, places for substr.
+-- Shared runs: the longest first, each token of a in one run at most, with substr positions.
 SELECT * FROM shared_passages('One: the old bridge stays closed. Two: divers found cracks.',
     'DIVERS found cracks; the Old Bridge stays closed, divers found cracks.', 3);
 SELECT s.passage = substr(a, a_start, a_end - a_start) AS in_a,
@@ -119,7 +119,7 @@ SELECT passage FROM shared_passages('Café 12 Türen', 'cafe 99 turen', 3, accen
 SELECT count(*) FROM shared_passages('', 'a', 1);
 SELECT count(*) FROM shared_passages(NULL, 'a');
 
--- Frames are left out, and what is in them alone is no passage.
+-- Frames are skipped, and a passage within a frame is not a shared passage.
 CREATE TABLE pages (id int PRIMARY KEY, body text);
 INSERT INTO pages SELECT i, frame || ' ' || md5(i::text) || ' ' || md5((i * i)::text) || ' '
     || repeat(md5((i + 1000)::text) || ' ', 9) || frame

@@ -1,5 +1,5 @@
--- What comparisons of distances are planned as, and that indexes on either side of a join get them.
--- Only conditions are shown: the rest of a plan is the server's business and differs by version.
+-- The plans of comparisons of distances, and their use of indexes on either side of a join. Shows
+-- conditions only: the rest of a plan differs by server version.
 CREATE SCHEMA planner_test;
 SET search_path = planner_test, public;
 CREATE FUNCTION conditions(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -177,7 +177,7 @@ CREATE TABLE d AS SELECT i AS id, hashint8extended(i, 0)::fingerprint AS fp
 CREATE TABLE c AS SELECT i AS id, CASE i % 4 WHEN 0 THEN 'ffffffffffffffff'::fingerprint WHEN 1
     THEN NULL ELSE hashint8extended(i % 1000, 7)::fingerprint END AS fp
     FROM generate_series(1, 20000) i;
--- All rows are looked at: a sample would be another one each time.
+-- Reads all rows: a sample would differ each time.
 ALTER TABLE d ALTER fp SET STATISTICS 10000;
 ANALYZE d, c;
 CREATE FUNCTION estimate(query text, low float8, high float8) RETURNS text LANGUAGE plpgsql AS $$

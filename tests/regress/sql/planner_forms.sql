@@ -1,5 +1,5 @@
--- The forms that comparisons of distances are written in: which reach an index, and which do not.
--- Only conditions are shown: the rest of a plan is the server's business and differs by version.
+-- The forms of comparisons of distances: which use an index, and which do not. Shows conditions
+-- only: the rest of a plan differs by server version.
 CREATE SCHEMA forms_test;
 SET search_path = forms_test, public;
 CREATE FUNCTION conditions(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -160,16 +160,16 @@ SELECT 1 <= 2.5, 1::smallint <= 2.5, 1::bigint <= 2.5, 1 <= 2.5::float8, 1::smal
 \echo -- Estimates: within a factor of what is there
 CREATE TABLE u AS SELECT i AS id, hashint8extended(i, 0)::fingerprint AS fp
     FROM generate_series(1, 20000) i;
--- Three fifths of the rows have one of 12 values; 8000 values stand once.
+-- Three fifths of the rows have one of 12 values; 8000 values occur once.
 CREATE TABLE k AS SELECT i AS id, CASE WHEN i % 5 < 3 THEN hashint8extended(i % 20, 1)
     ELSE hashint8extended(i, 2) END::fingerprint AS fp FROM generate_series(1, 20000) i;
--- To be added: 1000 rows with those 12 values, 650 with values that stand once, 347 with values
--- that are new, and 3 without any.
+-- Rows to add: 1000 with those 12 values, 650 with values that occur once, 347 with new values,
+-- and 3 without a value.
 CREATE TABLE a AS SELECT i AS id, CASE WHEN i <= 1000 THEN hashint8extended(i % 4 * 5 + i % 3, 1)
     WHEN i <= 1650 THEN hashint8extended((i - 1000) * 10 + 3, 2)
     WHEN i <= 1997 THEN hashint8extended(i, 3) END::fingerprint AS fp
     FROM generate_series(1, 2000) i;
--- All rows are looked at: a sample would be another one each time.
+-- Reads all rows: a sample would differ each time.
 ALTER TABLE u ALTER fp SET STATISTICS 10000;
 ALTER TABLE k ALTER fp SET STATISTICS 10000;
 ALTER TABLE a ALTER fp SET STATISTICS 10000;

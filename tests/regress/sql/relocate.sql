@@ -24,7 +24,7 @@ SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '000000000000
 INSERT INTO relocate_test.v VALUES (1, 'some words');
 SELECT a.id, b.id FROM relocate_test.d a JOIN relocate_test.d b
     ON a.fp OPERATOR(public.<~>) b.fp OPERATOR(public.<=) 1 AND a.id < b.id ORDER BY 1, 2 LIMIT 3;
--- With core's comparison instead of ours the answer is the same; only an index is of no use.
+-- With core's comparison instead of ours the result is the same, but no index can be used.
 SELECT count(*) FROM relocate_test.d WHERE fp OPERATOR(public.<~>) '0000000000000007' <= 1;
 
 ALTER EXTENSION neardup SET SCHEMA "Odd Schema";
@@ -40,7 +40,7 @@ SET search_path = public;
 ALTER EXTENSION neardup SET SCHEMA public;
 SELECT count(*) FROM relocate_test.d WHERE fp <~> '0000000000000007' <= 1;
 
--- Objects of the same names in front of the search_path are not taken for the extension's.
+-- Objects of the same names earlier in the search_path are not used instead of the extension's.
 CREATE SCHEMA decoy;
 CREATE FUNCTION decoy.ball(fingerprint, int) RETURNS fingerprint_ball LANGUAGE
     sql AS $$SELECT NULL::fingerprint_ball$$;
@@ -64,7 +64,7 @@ DROP TABLE d;
 CREATE TABLE d AS SELECT i AS id, i::bigint::fingerprint AS fp FROM generate_series(1, 100) i;
 SELECT relocate_test.conditions($$SELECT count(*) FROM d WHERE fp <~> '0000000000000007' <= 1$$);
 SELECT count(*) FROM d WHERE fp <~> '0000000000000007' <= 1;
--- Nothing is left behind, and nothing lies in a schema of its own choosing.
+-- Nothing remains, and no object has a schema fixed by the extension.
 SELECT count(*) FROM pg_depend JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
     WHERE extname = 'neardup') AND pronamespace <> 'relocate_test'::regnamespace;

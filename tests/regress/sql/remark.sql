@@ -73,9 +73,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- What the trigger has marked in the order of keys is true already.
+-- The marks that the trigger sets in the order of keys are valid already.
 SELECT * FROM each('INSERT INTO {} (id, fp) SELECT n * 10, {fp} FROM generate_series(1, 6) n');
--- Rows that come in another order: the trigger's original is the first that came.
+-- Rows inserted in another order: the trigger's original is the first row inserted.
 SELECT * FROM each('DELETE FROM {}; INSERT INTO {} (id, fp)
     SELECT n * 10, {fp} FROM generate_series(6, 1, -1) n');
 -- Loaded while the triggers are off, with marks that are wrong in each way: chains, circles, a row
@@ -84,13 +84,13 @@ SELECT * FROM each('ALTER TABLE {} DISABLE TRIGGER USER; DELETE FROM {};
     INSERT INTO {} (id, fp, dup) SELECT n * 10, {fp}, (ARRAY[20, 30, 10, 40, 10, 99])[n]
     FROM generate_series(1, 6) n');
 SELECT * FROM each('ALTER TABLE {} ENABLE TRIGGER USER');
--- A mark by hand and an original by hand do not last.
+-- Marks by hand and originals by hand do not persist.
 SELECT * FROM each('UPDATE {} SET dup = 50 WHERE id = 10; UPDATE {} SET dup = NULL WHERE id = 20');
--- A row that has no fingerprint any more, and equal ones in any number.
+-- A row that has lost its fingerprint, and any number of equal rows.
 SELECT * FROM each('ALTER TABLE {} DISABLE TRIGGER USER; UPDATE {} SET fp = NULL WHERE id = 20;
     INSERT INTO {} (id, fp) SELECT 100 + i, {fp} FROM generate_series(1, 3) n,
     generate_series(n, 9, 3) i; ALTER TABLE {} ENABLE TRIGGER USER');
--- The triggers go on from there.
+-- The triggers continue from there.
 SELECT * FROM each('DELETE FROM {} WHERE id IN (10, 101)');
 SELECT * FROM each('DELETE FROM {} WHERE id > 100');
 
@@ -136,7 +136,7 @@ DELETE FROM pages WHERE url = 'a';
 SELECT url, original FROM pages ORDER BY url;
 SELECT neardup_remark('pages');
 
--- What keeps it from its work, and who may not call it.
+-- Reasons why it fails, and roles that may not call it.
 CREATE FUNCTION forbid() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER forbid BEFORE UPDATE ON narrow FOR EACH ROW EXECUTE FUNCTION forbid();
 ALTER TABLE narrow DISABLE TRIGGER before_;
@@ -164,7 +164,7 @@ CREATE INDEX ON chosen USING neardup (fp);
 CREATE TRIGGER marks BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang = 'zh')
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 SELECT neardup_remark('chosen');
--- Several: one that is for all rows may be named, and without one none may.
+-- Several triggers: one that is for all rows may be named, and one must be named.
 CREATE TRIGGER others BEFORE INSERT OR UPDATE ON chosen FOR EACH ROW WHEN (NEW.lang <> 'zh')
     EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=dup', 'radius=3');
 SELECT neardup_remark('chosen');
@@ -182,7 +182,7 @@ GRANT ALL ON narrow TO regress_neardup_marker;
 SET ROLE regress_neardup_marker;
 SELECT neardup_remark('narrow');
 RESET ROLE;
--- The owner, also where row security is forced.
+-- The owner may call it, also where row security is forced.
 ALTER TABLE pages OWNER TO regress_neardup_marker;
 ALTER TABLE pages ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pages FORCE ROW LEVEL SECURITY;

@@ -1,4 +1,4 @@
--- neardup_remark(manual => ...): marks that people have set last.
+-- neardup_remark(manual => ...): marks that people have set persist.
 \set VERBOSITY default
 CREATE SCHEMA remark_manual;
 SET search_path = remark_manual, public;
@@ -51,8 +51,8 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
--- Runs a statement on each of them, and shows what neardup_remark changes, twice: the tables by
--- their result.
+-- Runs a statement on each of them, and shows the changes of neardup_remark, twice: the tables
+-- grouped by result.
 CREATE FUNCTION each(statement text, triggers boolean DEFAULT true)
     RETURNS TABLE (changed bigint, again bigint, marks text, names text) LANGUAGE plpgsql AS $$
 DECLARE name text; key text;
@@ -74,30 +74,30 @@ BEGIN
 END $$;
 
 SELECT * FROM each('INSERT INTO {} (id, fp) SELECT n * 10, {fp} FROM generate_series(1, 6) n');
--- An original by hand lasts, and others may find it; so does a mark of what is far off.
+-- An original by hand persists and may have duplicates; so does a mark that names a far row.
 SELECT * FROM each('UPDATE {} SET dup = NULL, checked = true WHERE id = 20');
 SELECT * FROM each('UPDATE {} SET dup = 50, checked = true WHERE id = 10');
 -- The row that a kept mark names is an original, although it is near others.
 SELECT * FROM each('UPDATE {} SET checked = id = 50, dup = CASE id WHEN 50 THEN 40 END
     WHERE id <> 30', false);
--- No chains, whatever was written: a mark of a marked row leads to that row's original.
+-- No chains, for any written marks: a mark that names a marked row leads to that row's original.
 SELECT * FROM each('UPDATE {} SET checked = id IN (20, 50, 60),
     dup = CASE id WHEN 60 THEN 20 WHEN 20 THEN 50 WHEN 50 THEN 30 END', false);
--- Circles, a row itself, and rows that do not exist are no marks by hand.
+-- Circles, the row itself, and rows that do not exist are not valid as marks by hand.
 SELECT * FROM each('UPDATE {} SET checked = true,
     dup = CASE id WHEN 10 THEN 20 WHEN 20 THEN 10 WHEN 30 THEN 30 WHEN 50 THEN 99
     WHEN 60 THEN 50 END', false);
--- Without it no mark lasts.
+-- Without the parameter, no mark persists.
 SELECT name, neardup_remark(name::regclass) FROM tables ORDER BY 1;
 SELECT id, dup FROM narrow ORDER BY id;
--- A column of who has marked; a row whose flag is NULL, and whose fingerprint is NULL.
+-- A column with the author of the mark; a row whose flag is NULL, and whose fingerprint is NULL.
 ALTER TABLE narrow DISABLE TRIGGER USER;
 UPDATE narrow SET checked = NULL;
 UPDATE narrow SET fp = NULL, dup = 10, checked = true WHERE id = 30;
 ALTER TABLE narrow ENABLE TRIGGER USER;
 SELECT neardup_remark('narrow', 'before_', 'checked AND now() > ''2026-01-01'' -- by hand');
 SELECT id, dup FROM narrow ORDER BY id;
--- What the condition may be.
+-- Valid and invalid conditions.
 SELECT neardup_remark('narrow', manual => 'checkd');
 SELECT neardup_remark('narrow', manual => 'checked; DELETE FROM narrow');
 SELECT neardup_remark('narrow', manual => 'true) OR (true');

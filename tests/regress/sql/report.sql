@@ -1,10 +1,10 @@
--- neardup_report: the page's numbers and structure. tests/report.rs looks at it in a browser.
+-- neardup_report: the page's numbers and structure. tests/clients/report.rs uses a browser.
 CREATE SCHEMA report_test;
 SET search_path = report_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 \pset format unaligned
--- Groups of 1, 2, 3 and so on: texts with one word of their own among fifty.
+-- Groups of 1, 2, 3 and so on: texts of fifty words with one different word.
 CREATE FUNCTION words(n int, own text) RETURNS text IMMUTABLE LANGUAGE sql AS $$
     SELECT string_agg(CASE WHEN i = 25 THEN own ELSE 'w' || left(md5(n || ' ' || i), 5) END, ' '
         ORDER BY i) FROM generate_series(1, 50) i $$;
@@ -19,7 +19,7 @@ FROM generate_series(1, 4) n, generate_series(1, n) copy,
     words(n, CASE WHEN copy > 1 THEN 'other' ELSE 'own' END) text;
 CREATE INDEX docs_fp ON docs USING neardup (fp);
 
--- Plain text of what has these classes or elements.
+-- Plain text of the elements that match the pattern.
 CREATE FUNCTION parts(page text, pattern text) RETURNS SETOF text LANGUAGE sql AS $$
     SELECT trim(regexp_replace(regexp_replace(m[1], '<[^>]*?>', ' ', 'g'), '\s+', ' ', 'g'))
     FROM regexp_matches(page, pattern, 'g') m $$;
@@ -35,7 +35,7 @@ SELECT DISTINCT parts(:'page', '<del>(.*?)</del>') AS deleted,
     parts(:'page', '<ins>(.*?)</ins>') AS inserted;
 SELECT parts(:'page', '<dl class="about">(.*?)</dl>') AS about;
 SELECT parts(:'page', '<pre class="at at-8 [^>]*?>(.*?)</pre>') AS statement;
--- The statement is one that runs, and removes as many rows.
+-- The statement runs, and removes the number of rows shown.
 SELECT regexp_replace(replace(replace(replace(m[1], '&gt;', '>'), '&lt;', '<'), '&#39;', ''''),
     '^BEGIN;|COMMIT;$', '', 'g') AS statement
     FROM regexp_matches(:'page', '<pre class="at at-8 [^>]*?><code>(.*?)</code>') m \gset
@@ -43,11 +43,11 @@ BEGIN;
 :statement
 SELECT count(*) FROM docs;
 ROLLBACK;
--- No script, nothing from elsewhere, and each id once.
+-- No script, no external resource, and each id once.
 SELECT :'page' !~* '<script|<link|<iframe|<img|\son[a-z]+=|url\(|https?:' AS harmless;
 SELECT count(*) - count(DISTINCT id) AS twice FROM parts(:'page', '\sid="([^"]+)"') id;
 
--- Whatever is indexed. A radius that is not given is the one that the index was made for.
+-- Any index. The default radius is the radius of the index.
 CREATE FUNCTION about(page text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' | ', (SELECT parts(page, '<header>.*?<p>(.*?) As of')),
         (SELECT parts(page, '<dt>Texts</dt><dd>(.*?)</dd>')),
@@ -93,18 +93,18 @@ FROM neardup_report('docs_fp', 8, key => 'NULLIF(site, ''s1'')', keep => 'id DES
     title => 'A <b>title</b>') page;
 SELECT length(k) FROM parts(neardup_report('docs_fp', 8, key => 'repeat(''k'', 1000)', groups => 1,
     members => 2), '<h3>.*?<bdi>(.*?)</bdi>') k;
--- Limits: of groups, of rows, of characters; and what is left out is said.
+-- Limits on groups, rows and characters; the page states what it omits.
 SELECT parts(page, '<h2 id="groups">.*?<p>(.*?)</p>') AS groups,
     parts(page, '<p class="note">(.*?)</p>') AS notes
 FROM neardup_report('docs_fp', 8, groups => 1, members => 2, characters => 40) page;
 SELECT neardup_report('docs_fp', 8, groups => 0) ~ '<details' AS has_groups;
 SELECT parts(neardup_report('docs_fp', 8, sample_rows => 3), '<figcaption>(.*?)</figcaption>');
--- Without a text there are names and distances, and it is said how to have more.
+-- Without a text, the page has names and distances and explains how to add texts.
 SELECT parts(neardup_report('docs_hash', 8), '<p class="note">(.*?)</p>');
 SELECT parts(neardup_report('docs_hash', 8, body => 'site || ''.'' || body', groups => 1,
     members => 2), '<td class="new">(.*?)</td>');
 
--- What texts say is never markup.
+-- Markup in texts is always escaped.
 CREATE TABLE hostile (id text, body text, fp fingerprint);
 CREATE INDEX hostile_fp ON hostile USING neardup (fp);
 INSERT INTO hostile VALUES
@@ -115,7 +115,7 @@ SELECT p ~ '<script|<img|onerror=a[^l]' AS runs, p ~ '&lt;script&gt;alert\(1\)' 
 FROM neardup_report('hostile', 2, body => 'body', key => 'id', keep => 'body /* <script> */',
     title => '</title><script>', filter => 'body <> ''<script>''') p;
 
--- Errors come before any search.
+-- Errors are raised before any search.
 SELECT neardup_report(NULL);
 SELECT neardup_report('docs_fp', 2.5);
 SELECT neardup_report('docs_fp', -1);
@@ -142,7 +142,7 @@ SELECT neardup_report('docs_fp', keep => 'nope');
 SELECT neardup_report('docs_fp', filter => 'id >');
 SELECT neardup_report('docs_pkey');
 
--- Who may see what: who may read the table, and no policy hides rows from.
+-- Access: roles that may read the table, if no policy hides rows from them.
 CREATE ROLE neardup_reader;
 GRANT USAGE ON SCHEMA report_test TO neardup_reader;
 SET ROLE neardup_reader;

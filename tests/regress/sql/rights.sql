@@ -1,4 +1,4 @@
--- Who may do what: an ordinary role uses everything and installs nothing.
+-- Rights: an ordinary role uses everything and installs nothing.
 CREATE SCHEMA rights_test;
 SET search_path = rights_test, public;
 SET client_min_messages = warning;
@@ -25,8 +25,7 @@ SELECT '0000000000000000'::fingerprint <~> '000000000000000f' <= 4 AS near,
 CREATE TABLE own (fp fingerprint);
 CREATE INDEX ON own USING neardup (fp);
 INSERT INTO own VALUES ('0000000000000000');
--- Operators that leak nothing reach the index below the policy's filter, and see only what it lets
--- through.
+-- Leakproof operators use the index below the policy's filter, and see only rows that it passes.
 SET enable_seqscan = off;
 SELECT conditions($$SELECT id FROM d WHERE fp <~> '0000000000000007' <= 1$$);
 SELECT conditions($$SELECT id FROM d WHERE fp ~= '0000000000000007'$$);
@@ -43,14 +42,14 @@ DROP EXTENSION neardup;
 \echo :SQLSTATE
 ALTER EXTENSION neardup SET SCHEMA rights_test;
 \echo :SQLSTATE
--- Looking inside an index is for the owner of its table.
+-- Only the owner of a table may inspect its indexes.
 SELECT rows FROM neardup_index_check('own_fp_idx', heap => true);
 SELECT rows FROM neardup_index_info('own_fp_idx');
 SELECT neardup_index_check('d_fp_idx');
 \echo :SQLSTATE
 SELECT rows FROM neardup_index_info('d_fp_idx');
 \echo :SQLSTATE
--- What an index's expression runs, it runs as the owner, as any user checks the index.
+-- An index's expression runs as the owner, when another user checks the index.
 CREATE FUNCTION who(fp fingerprint) RETURNS fingerprint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;
     RETURN fp;
@@ -59,7 +58,7 @@ CREATE INDEX own_who ON own USING neardup (who(fp));
 RESET ROLE;
 SELECT rows FROM neardup_index_check('own_who', heap => true);
 SELECT current_user = session_user AS myself_again;
--- So does a search for all pairs, where rows are looked at again.
+-- So does a search for all pairs, where rows are fetched again.
 SET ROLE neardup_user;
 CREATE FUNCTION who(site int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     RAISE WARNING 'run by %', current_user;
@@ -84,7 +83,7 @@ SELECT * FROM neardup_pairs('traps_sig', similarity => 0.8);
 SELECT * FROM neardup_clusters('traps_sig', similarity => 0.8);
 SELECT current_user = session_user AS myself_still;
 
--- Everything that a user calls is described.
+-- Everything that users can call has a comment.
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d
     ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension
@@ -105,7 +104,7 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
     WHERE extname = 'neardup')
   AND typtype IN ('b', 'd') AND typcategory <> 'A' AND obj_description(t.oid, 'pg_type') IS NULL;
 
--- The extension is trusted: who may create in the database may create it, and drop it again.
+-- The extension is trusted: roles that may create in the database may create and drop it.
 DROP EXTENSION neardup CASCADE;
 SET ROLE neardup_user;
 \set VERBOSITY sqlstate

@@ -6,16 +6,16 @@ SELECT ordinal, start, segment FROM neardup_segments(
     'sentence');
 SELECT ordinal, start, segment FROM neardup_segments('你好，世界。再见！真的？यह एक है। दूसरा।',
     unit => 'sentence');
--- No segments; no text.
+-- Texts without segments; NULL.
 SELECT count(*) FROM neardup_segments(E' \n\n');
 SELECT count(*) FROM neardup_segments(NULL);
 SELECT count(*) FROM neardup_segments('a', NULL);
--- Places are those of substr.
+-- Positions are substr positions.
 SELECT unit, bool_and(substr(body, start, length(segment)) = segment) AS places, count(*)
 FROM (VALUES (E'é ж。一 二!\n\n 三. Four\nfive')) t (body),
     (VALUES ('paragraph'), ('line'), ('sentence')) u (unit), neardup_segments(body, unit)
 GROUP BY unit ORDER BY unit;
--- What does not count in the hash, and what does; a line is a feature.
+-- Differences that the hash ignores, and one that it keeps; a line is a feature.
 SELECT count(DISTINCT hash) AS one FROM neardup_segments(
     E'One  line of Text\n\none line\nOF TEXT\n\nｏｎｅ line of text\n');
 SELECT count(DISTINCT hash) AS two FROM neardup_segments(E'one\n\none.');

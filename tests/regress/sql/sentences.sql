@@ -1,4 +1,4 @@
--- longest_sentences_hash: a key for copies that differ in what frames them.
+-- longest_sentences_hash: a key for copies with different frames.
 SELECT longest_sentences_hash('The committee will meet on Tuesday at ten. Coffee is served. '
     'Everyone who wants to speak has to register before Monday noon. The old library stays '
     'closed until the works are done. Bring a chair.')
@@ -19,7 +19,7 @@ SELECT longest_sentences_hash(E'CITY NEWS, 12 May\n\nThe committee will meet on 
            '<p>Everyone who wants to speak has to register before Monday noon.<p>The old library '
            'stays closed until the works are done.'))
        = :key AS page;
--- Values are part of what versions promise.
+-- Versions guarantee the values.
 SELECT longest_sentences_hash('One. Two three. Four', 2),
     longest_sentences_hash('图书馆昨天宣布，新的阅览室将开放。读者很多！停车位不足？是的。'), longest_sentences_hash(body => 'one',
     n => 1000);

@@ -1,4 +1,4 @@
--- Statements that set a table up, and statements that take that back.
+-- Statements that set a table up, and statements that revert it.
 CREATE SCHEMA "New ""texts""";
 CREATE TABLE "New ""texts"""."It's" (id uuid PRIMARY KEY, "The body" varchar(80));
 \pset format unaligned

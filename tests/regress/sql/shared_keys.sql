@@ -1,14 +1,14 @@
 -- Keys that near-duplicates share, for joins by equality.
 CREATE SCHEMA shared_keys_test;
 SET search_path = shared_keys_test, public;
--- Stored on many machines: they never change.
+-- Stored on many machines: the keys never change.
 SELECT neardup_keys('0123456789abcdef'::fingerprint, 3);
 SELECT neardup_keys(81985529216486895, 3) = neardup_keys('0123456789abcdef'::fingerprint, 3)
     AS same;
 SELECT neardup_keys(repeat('0123456789abcdef', 2)::fingerprint128, 6);
 SELECT cardinality(neardup_keys(repeat('0123456789abcdef', 4)::fingerprint256, 15));
 SELECT (minhash_keys(minhash(ARRAY['a', 'b', 'c'], hashes => 16), 0.8));
--- How many there are follows from width and distance.
+-- Width and distance determine the number of keys.
 SELECT distance, cardinality(neardup_keys('0123456789abcdef'::fingerprint, distance)) AS keys
     FROM generate_series(0, 8) AS distance;
 SELECT blocks, cardinality(neardup_keys('0123456789abcdef'::fingerprint, 3, blocks)) AS keys
@@ -58,20 +58,20 @@ SELECT minhash_similarity(a, b) >= 0.8 AS is_near, met, met_by_bands, count(*) >
     LATERAL (SELECT count(*) AS met_by_bands FROM unnest(minhash_keys(b, 0.8, 26)) AS key
         WHERE minhash_meet(key, a, b, 0.8, 26)) s
     GROUP BY 1, 2, 3 ORDER BY 1;
--- Those that cannot be compared share no key, and whether they meet is unknown.
+-- Incomparable signatures share no key, and the result for them is NULL.
 SELECT minhash_keys(minhash('{a}'::text[]), 0.8)
         && minhash_keys(minhash('{a}'::text[], seed => 1), 0.8)
     AS shared,
     minhash_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[], seed => 1), 0.8) AS met;
 
--- Keys of other parameters are no keys of other values: that would miss pairs in silence.
+-- Keys of other parameters are rejected for these values: they would silently miss pairs.
 SELECT neardup_meet(k, 5::bigint, 5::bigint, 3) FROM unnest(neardup_keys(5::bigint, 3, 5)) AS k;
 SELECT neardup_meet(k, 5::bigint, 5::bigint, 2, 4) FROM unnest(neardup_keys(5::bigint, 3)) AS k;
 SELECT neardup_meet(k, wide(5), wide(5), 3, 4) FROM unnest(neardup_keys(5::bigint, 3)) AS k;
 SELECT neardup_meet(-1, 5::bigint, 5::bigint, 3);
 SELECT minhash_meet(k, s, s, 0.8) FROM minhash('{a}'::text[]) AS s,
     unnest(minhash_keys(s, 0.8, 26)) AS k;
--- The same of text, as drivers send it.
+-- The same for text, as drivers send it.
 SELECT neardup_keys('0123456789abcdef', 3) = neardup_keys('0123456789abcdef'::fingerprint, 3)
     AS keys, neardup_keys(repeat('0', 32)::varchar, 3, 5)
     = neardup_keys(repeat('0', 32)::fingerprint128, 3, 5) AS wide,
@@ -96,6 +96,6 @@ SELECT minhash_keys(minhash('{a}'::text[]), 0.8, 129);
 SELECT minhash_keys(minhash('{a}'::text[], hashes => 1024), 0.5);
 SELECT minhash_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[]), 2);
 
--- What fingerprints depend on here.
+-- Settings on which fingerprints depend.
 SELECT neardup_expert_settings_digest();
 DROP SCHEMA shared_keys_test CASCADE;

@@ -1,5 +1,5 @@
--- simhash: which function is meant, what is NULL, what is refused. The values themselves are
--- frozen by the golden vectors of the text crate; here they are compared with each other.
+-- simhash: overload resolution, NULL, invalid arguments. The golden vectors of the text crate
+-- freeze the values; this file compares values with each other.
 CREATE SCHEMA simhash_test;
 SET search_path = simhash_test, public;
 
@@ -20,7 +20,7 @@ SELECT simhash('') IS NULL AS empty, simhash(E' \t\n') IS NULL AS blank,
        simhash('{}'::text[]) IS NULL AS no_features,
        simhash(NULL::text[]) IS NULL AS unknown_features, simhash('{a}'::text[],
        '{0}') IS NULL AS no_weight;
--- NULL is ambiguous to nobody: text is preferred.
+-- NULL is not ambiguous: text is preferred.
 SELECT simhash(NULL) IS NULL AS unknown;
 -- So are two literals: the second one then names tokens.
 SELECT simhash('{a,b}', '{1,2}');
@@ -61,7 +61,7 @@ INSERT INTO docs SELECT 1, string_agg(md5(i::text), ' ') FROM generate_series(1,
 INSERT INTO docs SELECT 2, replace(body, md5('77'), md5('x')) FROM docs;
 SELECT fp = simhash(body || '') AS toasted FROM docs ORDER BY id;
 SELECT a.fp <~> b.fp <= 3 AS near FROM docs a, docs b WHERE a.id = 1 AND b.id = 2;
--- A long computation stops when it is asked to.
+-- A long computation can be cancelled.
 CREATE TABLE long AS SELECT repeat('many words of some length ', 2000000) AS body;
 \set VERBOSITY terse
 SET statement_timeout = '50ms';
@@ -70,7 +70,7 @@ SELECT simhash(body) IS NULL FROM long;
 RESET statement_timeout;
 \set VERBOSITY default
 
--- Another server encoding gives the same fingerprints; bytes that are no text are refused.
+-- Other server encodings give the same fingerprints; bytes that are not text are refused.
 SELECT simhash('Grüße aus Köln an alle Bürger') AS utf8 \gset
 CREATE DATABASE neardup_latin1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0;
 CREATE DATABASE neardup_ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0;

@@ -1,11 +1,11 @@
--- Similarity estimated from fingerprints: its values, radii, and conditions that reach an index.
+-- Similarity estimated from fingerprints: its values, radii, and conditions that use an index.
 CREATE SCHEMA similarity_test;
 SET search_path = similarity_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 SET max_parallel_workers_per_gather = 0;
 
--- Of 64 bits each costs 1/32, down to 0; of 128 and 256 a half and a quarter of that.
+-- Each bit of 64 costs 1/32, down to 0; with 128 and 256 bits a half and a quarter of that.
 SELECT d, fingerprint_similarity(a, b) AS of_64, fingerprint_similarity(a::bigint, b::bigint)
     AS of_bigint
 FROM unnest(ARRAY[0, 1, 6, 16, 31, 32, 33, 64]) d
@@ -19,7 +19,7 @@ SELECT fingerprint_similarity(NULL::fingerprint, '0000000000000000') IS NULL AS 
 SELECT fingerprint_similarity(a, b) = minhash_similarity(a, b) AS same,
     fingerprint_similarity(a, minhash(ARRAY['x'], 16, seed => 1)) IS NULL AS other_seed
 FROM minhash(ARRAY['x', 'y', 'z'], 16) a, minhash(ARRAY['x', 'y'], 16) b;
--- Untyped arguments, and text as some drivers send it: of any width, both of the same.
+-- Untyped arguments, and text as some drivers send it: of any width, the same for both.
 SELECT fingerprint_similarity('0000000000000000', '00000000000000ff') AS of_64,
     fingerprint_similarity(repeat('0', 32), repeat('0', 30) || 'ff') AS of_128,
     fingerprint_similarity(repeat('0', 64)::varchar, repeat('0', 62) || 'ff') AS of_256,
@@ -31,7 +31,7 @@ SELECT fingerprint_similarity('7', '9');
 \echo :SQLSTATE
 SELECT fingerprint_similarity('000000000000000g', '0000000000000000');
 
--- The radius is the greatest distance of that similarity; of 0, all are.
+-- The radius is the largest distance at that similarity; the radius of 0 includes all.
 SELECT s, neardup_radius('minhash64', s) AS of_64, neardup_radius('minhash128', s) AS of_128
 FROM unnest(ARRAY[1, 0.95, 0.9, 0.85, 0.8125, 0.8, 0.7, 0.5, 0.001, 0]) s;
 SELECT neardup_radius('simhash', 0.8);
@@ -70,7 +70,7 @@ END $$;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
--- In a new session, where the library is loaded only while the condition is planned.
+-- In a new session, where planning the condition loads the library.
 \c
 SET search_path = similarity_test, public;
 SET enable_seqscan = off;
@@ -117,7 +117,7 @@ SET enable_bitmapscan = off;
 CREATE VIEW similar_to AS SELECT a.id, b.id AS other, fingerprint_similarity(a.fp, b.fp)
     AS similarity FROM articles a, articles b WHERE a.id <> b.id;
 SELECT plan('SELECT other FROM similar_to WHERE similarity >= 0.8 AND id = 7');
--- Of signatures.
+-- For signatures.
 CREATE TABLE signed (id int PRIMARY KEY, sig minhash_signature);
 INSERT INTO signed SELECT i, minhash(ARRAY(SELECT i / 4 || 'w' || n
     FROM generate_series(i % 4, i % 4 + 20) n)) FROM generate_series(1, 400) i;
@@ -129,13 +129,13 @@ SELECT plan('SELECT id FROM signed
 SELECT count(*) > 100 AS some, count(*) = (SELECT count(*) FROM signed a JOIN signed b
     ON a.id < b.id AND (a.sig <%> b.sig)::float8 + 0 <= 0.2) AS same
 FROM signed a JOIN signed b ON fingerprint_similarity(a.sig, b.sig) >= 0.8 AND a.id < b.id;
--- By itself, without a bound, and where no index helps, it is a function like any other.
+-- Without a bound, and without a usable index, it is an ordinary function.
 SELECT count(*), min(fingerprint_similarity(fp, '00000000000000ff')) < 0.3 FROM articles;
 SELECT count(fp) = (SELECT count(*) FROM articles
     WHERE fingerprint_similarity(fp, '00000000000000ff') >= 0) FROM articles;
 SELECT count(*) FROM articles WHERE fingerprint_similarity(fp, '00000000000000ff') > 1;
 
--- Estimates: those of the radius.
+-- Estimates equal the estimates of the radius.
 SET enable_seqscan = on;
 CREATE FUNCTION estimated(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE line text;
@@ -148,7 +148,7 @@ SELECT s, estimated(format('SELECT FROM articles WHERE fingerprint_similarity(fp
     '''00000000000000ff'' <= %s', neardup_radius('minhash64', s))) AS as_radius
 FROM unnest(ARRAY[0, 0.5, 0.8, 1]) s;
 
--- Pages of ten by percent, each from where the last one ended, are the whole list.
+-- Pages of ten by percent, each starting after the last row of the one before, are the whole list.
 CREATE FUNCTION page(center fingerprint, share float8, after_distance int, after_id int)
 RETURNS TABLE (id int, percent int, distance int) LANGUAGE sql STABLE AS $$
     SELECT a.id, round(100 * fingerprint_similarity(a.fp, center))::int, (a.fp <~> center)::int
@@ -157,7 +157,7 @@ RETURNS TABLE (id int, percent int, distance int) LANGUAGE sql STABLE AS $$
         AND (a.fp <~> center, a.id) > (after_distance, after_id)
     ORDER BY a.fp <~> center, a.id LIMIT 10
 $$;
--- What PostgreSQL 17 and later sort in another way is left out.
+-- Removes rows that PostgreSQL 17 and later sort in another way.
 SELECT trim(line) FROM plan('SELECT * FROM page(''00000000000000ff'', 0.5, -1, 0)') line
     WHERE line ~ 'Index|Filter';
 CREATE FUNCTION pages(center fingerprint, share float8) RETURNS TABLE (n int, id int, distance int)

@@ -1,16 +1,15 @@
--- From texts to features: what can be chosen, what is refused, and how to see what became of a
--- text.
--- The values themselves are frozen by the golden vectors of the text crate.
+-- From texts to features: options, invalid options, and how to inspect the result.
+-- The golden vectors of the text crate freeze the values.
 CREATE SCHEMA text_test;
 SET search_path = text_test, public;
 
--- The defaults are what is written out here.
+-- The defaults, written out.
 SELECT simhash(body) = simhash(body, 'word', 2, 'sqrt', false, 'keep', 'keep') AS defaults,
        simhash(body) = simhash(body, tokens => 'word', digits => 'keep',
        weight => 'sqrt') AS by_name,
        simhash128(body) = simhash128(body => body, shingle => 2) AS wide
 FROM (VALUES ('The quick brown fox, the quick brown dog')) v (body);
--- One feature is its own fingerprint, so the features of a single choice can be seen as one.
+-- A single feature is its own fingerprint, so each choice of features can be compared.
 SELECT simhash('Abc', 'char', 3) = simhash(ARRAY['abc']) AS chars, simhash(E' A  b\nC', 'char',
     5) = simhash(ARRAY['a b c']) AS spaces,
        simhash('One line', 'line') = simhash(ARRAY['one line']) AS line,
@@ -43,7 +42,7 @@ SELECT simhash('a', tokens => NULL) IS NULL AS tokens,
        jaccard_similarity('a', NULL) IS NULL AS jaccard, neardup_explain(NULL,
        'a') IS NULL AS explain, count(*) AS features FROM neardup_features(NULL);
 
--- What is refused
+-- Errors
 SELECT simhash('a', tokens => 'words');
 \echo :SQLSTATE
 SELECT simhash('a', tokens => '');
@@ -59,7 +58,7 @@ SELECT neardup_explain('a', 'b', top => -1);
 \echo :SQLSTATE
 SELECT * FROM neardup_features('a', weight => 'none');
 
--- Features: what the fingerprint is made of, and enough to make it again
+-- Features: the input of the fingerprint, sufficient to compute it again
 SELECT * FROM neardup_features('To be or not to be, that is the question. To be?');
 SELECT o.*, count(*) AS features, simhash(array_agg(feature), array_agg(f.weight)) = simhash(body,
     tokens, shingle, o.weight) AS same

@@ -1,4 +1,4 @@
--- neardup_text_length: what copies differ in does not count.
+-- neardup_text_length ignores the differences that copies have.
 CREATE SCHEMA text_length_test;
 SET search_path = text_length_test, public;
 
@@ -14,15 +14,15 @@ SELECT neardup_text_length('<nav hidden>Home</nav><div><p>The caf&eacute; <b>op<
     neardup_text_length('图书馆，开放。') AS chinese, neardup_text_length('') AS empty,
     neardup_text_length(E' \n\u3000') AS spaces, neardup_text_length(NULL) IS NULL AS null,
     pg_typeof(neardup_text_length('a'));
--- As many as there are features of one character, but for their repetitions
+-- As many as there are features of one character, except for repetitions
 SELECT neardup_text_length(body) = sum(weight) AS characters
 FROM (SELECT string_agg(md5(i::text) || E' \n É', ' ㌖ ') FROM generate_series(1, 500) i) t (body),
     neardup_features(body, 'char', 1, 'tf') GROUP BY body;
 SELECT neardup_text_length('a', accents => 'strip');
 \echo :SQLSTATE
 
--- The copy to keep is the one with most text, by a stored column: neither the one with doubled
--- spaces nor the one within markup.
+-- The copy to keep has the most text, by a stored column: neither the copy with doubled spaces nor
+-- the one with markup.
 CREATE TABLE docs (id int PRIMARY KEY, body text,
     fp fingerprint GENERATED ALWAYS AS (minhash64(body, html => true)) STORED,
     text_length bigint GENERATED ALWAYS AS (neardup_text_length(body, html => true)) STORED);

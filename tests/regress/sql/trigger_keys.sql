@@ -1,5 +1,4 @@
--- The trigger neardup_dedup: unique keys of every kind say which row is the same, and the log,
--- domains
+-- The trigger neardup_dedup: unique keys of every kind identify the same row, and the log, domains
 -- and names.
 -- Needs: citext
 \set VERBOSITY default
@@ -28,12 +27,12 @@ BEGIN
 END $$;
 CREATE UNIQUE INDEX lower_url ON pages (lower(url));
 SELECT again('(lower(url))', 'HTTP://A', 2, 'x', 1, '0000000000000001');
--- Another URL: a near-duplicate, as ever.
+-- Another URL: an ordinary near-duplicate.
 SELECT again('(lower(url))', 'HTTP://B', 2, 'x', 1, '0000000000000001');
 DROP INDEX lower_url;
 CREATE UNIQUE INDEX partial ON pages (url) WHERE live;
 SELECT again('(url) WHERE live', 'http://a', 2, 'x', 1, '0000000000000003');
--- The new row is not in the index, and so it is another; then the old one is not.
+-- A row outside the partial index is another row: first the new one, then the old one.
 SELECT again('(url) WHERE live', 'http://a', 2, 'x', 1, '0000000000000001', false);
 UPDATE pages SET live = false;
 SELECT again('(url) WHERE live', 'http://a', 2, 'x', 1, '0000000000000001');
@@ -50,14 +49,14 @@ DROP INDEX normal;
 CREATE UNIQUE INDEX normal ON pages (upper(norm)) WHERE norm <> '';
 SELECT again('(upper(norm)) WHERE norm <> ''''', 'HTTP://a/', 3, 'y', 1, '0000000000000007');
 DROP INDEX normal;
--- NULLs are distinct in a unique index that does not say otherwise.
+-- NULLs are distinct in a unique index by default.
 CREATE UNIQUE INDEX code ON pages (code);
 SELECT again('(code)', 'http://d', 3, 'y', NULL, '0000000000000003');
 DROP INDEX code;
 CREATE UNIQUE INDEX code ON pages (code) NULLS NOT DISTINCT;
 SELECT again('(code)', 'http://d', 3, 'y', NULL, '0000000000000003');
 DROP INDEX code;
--- One that is checked later says nothing now.
+-- A deferred constraint does not identify rows.
 ALTER TABLE pages ADD CONSTRAINT later UNIQUE (path) DEFERRABLE;
 INSERT INTO pages (url, path, fp) VALUES ('http://e', 'x', '0000000000000001');
 SELECT count(*) FROM pages;
@@ -79,7 +78,7 @@ INSERT INTO parts VALUES (1, 'B',
     ON CONFLICT (site, lower(url)) DO UPDATE SET body = EXCLUDED.body;
 SELECT url, body FROM parts;
 
--- The log has the row as it would have been written, with its generated columns; on UPDATE too.
+-- The log has the complete row, with its generated columns; on UPDATE too.
 CREATE TABLE logged (id int PRIMARY KEY, body text, twice int GENERATED ALWAYS AS (2 * id) STORED,
     fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED, size int GENERATED ALWAYS AS
         (length(body)) STORED);

@@ -1,8 +1,8 @@
--- simhash(tsvector): what text search makes of a document, as features.
+-- simhash(tsvector): the lexemes of text search as features.
 CREATE SCHEMA tsvector_test;
 SET search_path = tsvector_test, public;
 
--- Which function is meant: a literal stays a text.
+-- Overload resolution: a literal stays a text.
 SELECT simhash('fat cats') = simhash('fat cats'::text) AS literal_is_text,
     simhash('fat cats') <> simhash('fat cats'::tsvector) AS tsvector,
        simhash(NULL) IS NULL AS unknown, simhash(NULL::tsvector) IS NULL AS no_tsvector,
@@ -13,12 +13,12 @@ SELECT pg_typeof(simhash(to_tsvector('english', 'x y z'))),
 PREPARE untyped AS SELECT simhash($1) = simhash('fat cats'::text);
 EXECUTE untyped('fat cats');
 
--- Stems and stop words are the dictionary's.
+-- The dictionary defines stems and stop words.
 SELECT simhash(to_tsvector('english', 'The cats were sitting on the mats')) =
     simhash(to_tsvector('english', 'a cat sits on a mat')) AS english,
        simhash(to_tsvector('german', 'Die Häuser der Nachbarn')) = simhash(to_tsvector('german',
        'das Haus des Nachbarn')) AS german;
--- Where nothing is stemmed or left out, lexemes are the words of the text.
+-- Without stemming and stop words, lexemes are the words of the text.
 SELECT simhash(to_tsvector('simple', body)) = simhash(body, shingle => 1) AS words,
     simhash128(to_tsvector('simple', body)) = simhash128(body, shingle => 1) AS words128
 FROM (VALUES ('the cat sat on the mat and the dog sat on the cat')) v (body);
@@ -28,14 +28,14 @@ SELECT simhash(''::tsvector) IS NULL AS empty,
     simhash(to_tsvector('english', 'the of and')) IS NULL AS stop_words,
     simhash128(''::tsvector) IS NULL AS empty128;
 
--- Frequency is the number of positions; one without any counts as one with a single place.
+-- Frequency is the number of positions; a lexeme without positions counts like one position.
 SELECT simhash('a:1,2,3,4 b:5 c:6') = simhash('{a,b,c}'::text[], '{2,1,1}') AS text_not_tsvector,
        simhash('a:1,2,3,4 b:5 c:6'::tsvector) = simhash('{a,b,c}'::text[],
        '{2,1,1}') AS root_of_four,
        simhash('a b c'::tsvector) = simhash('{a,b,c}'::text[]) AS stripped,
        simhash(strip('a:1,2,3,4 b:5 c:6'::tsvector)) = simhash('a b c'::tsvector) AS strip,
        simhash('a:1 b:2'::tsvector || 'c'::tsvector) = simhash('a:1 b:2 c:3'::tsvector) AS mixed;
--- Labels weigh as ts_rank has them: A ten times D, B four times, C twice.
+-- Labels have the weights of ts_rank: A ten times D, B four times, C twice.
 SELECT simhash('a:1A b:2B c:3C d:4'::tsvector) = simhash('{a,b,c,d}'::text[],
     '{1,0.4,0.2,0.1}') AS labels,
        simhash('a:1A,2,3,4,5 b:6B,7C c:8,9,10,11'::tsvector) = simhash('{a,b,c}'::text[],
@@ -48,8 +48,8 @@ SELECT simhash(setweight(to_tsvector('english', 'A walk along the river'),
    'A') || setweight(to_tsvector('english', body || ' the end'), 'D')) AS same_title
 FROM (VALUES ('We went on Sunday, past the mill and the two bridges, and came back by bus.')) v
     (body);
--- Lexemes of all lengths, of odd and even bytes, with and without places: short and long headers,
--- toasted.
+-- Lexemes of all lengths, of odd and even bytes, with and without positions: short and long
+-- headers, toasted.
 SELECT bool_and(simhash(v) = simhash(ARRAY(SELECT lexeme FROM unnest(v)),
     ARRAY(SELECT coalesce(sqrt(cardinality(positions)), 1)::real FROM unnest(v)))) AS lengths
 FROM (SELECT string_agg(repeat(chr(97 + i % 26), i) || CASE i % 3 WHEN 0 THEN '' WHEN 1

@@ -1,7 +1,7 @@
--- Options by what an index is to find.
+-- Options for the radius that an index must find.
 CREATE SCHEMA tune_test;
 SET search_path = tune_test, public;
--- As many digits as all machines agree in.
+-- The digits in which all machines agree.
 SET extra_float_digits = -10;
 \x on
 SELECT * FROM neardup_tune(0.8);
@@ -17,7 +17,7 @@ FROM generate_series(2, 8) radius, neardup_tune_radius(64, radius, 10000000, sea
 SELECT search_cost = default_cost AS is_default
     FROM neardup_tune_radius(128, 12, search_radius => 6);
 SELECT search_cost FROM neardup_tune_radius(64, 3, search_radius => -1);
--- No radius has cheaper searches in an index for another radius, but for ties.
+-- No radius has cheaper searches in an index for another radius, except for ties.
 SELECT bool_and(own.search_cost <= 1.03 * other.search_cost) AS is_best
 FROM generate_series(0, 16, 2) radius, generate_series(0, 16, 2) others,
     neardup_tune_radius(64, radius, 10000000) own,
@@ -25,22 +25,22 @@ FROM generate_series(0, 16, 2) radius, generate_series(0, 16, 2) others,
 SELECT neardup_tune_radius(64, 3, NULL) IS NULL AS of_null,
     neardup_tune_radius(NULL::int, 3) IS NULL AS of_nulls,
     neardup_tune_radius(64, 3, 1000, NULL) = neardup_tune_radius(64, 3, 1000) AS within_radius;
--- Few rows have the layout of a million, and any number has one.
+-- Few rows get the layout of a million, and any number has one.
 SELECT rows, guaranteed_radius, blocks, tables, leading_bits
 FROM unnest(ARRAY[1, 999999, 1000000, 20000000, 100000000, 9000000000000000000]) rows,
     neardup_tune_radius(64, 6, rows);
 SELECT rows, options FROM unnest(ARRAY[100000, 10000000, 100000000]) rows,
     neardup_tune_radius(64, 8, rows);
--- What it proposes can be made, and finds what it says.
+-- An index with the proposed options can be built, and has the stated recall.
 CREATE TABLE t (sig minhash_signature);
 SELECT format('CREATE INDEX ON t USING neardup (sig) %s', options) FROM neardup_tune(0.7) \gexec
 SELECT format('CREATE INDEX ON t USING neardup (sig) %s', options) FROM neardup_tune(0.7, 0.9,
     256) \gexec
--- The recall asked for is reached.
+-- The requested recall is reached.
 SELECT bool_and((SELECT 1 - (1 - s ^ rows) ^ bands >= r FROM neardup_tune(s, r)))
 FROM unnest(ARRAY[0.5, 0.7, 0.8, 0.9]::float8[]) s, unnest(ARRAY[0.5, 0.9, 0.99, 0.999]::float8[])
     r;
--- A warning of an index that does not pay, with a way out if there is one.
+-- A warning about an index that does not pay, with an alternative if there is one.
 SELECT bands, exact, options FROM neardup_tune(0.3);
 SELECT bands, exact, options FROM neardup_tune(0.5);
 SELECT bands, exact, options FROM neardup_tune(0.1, 0.9);

@@ -1,5 +1,4 @@
--- Jobs over a whole table: distance or similarity, rows that take part, rows of their own, and work
--- that is refused.
+-- Jobs over a whole table: distance or similarity, filters, single rows, and refused work.
 CREATE SCHEMA whole_table_test;
 SET search_path = whole_table_test, public;
 \set VERBOSITY default
@@ -16,7 +15,7 @@ FROM (VALUES (1, '0000000000000000'::fingerprint), (2, '0000000000000003'),
 CREATE INDEX prints_fp ON prints USING neardup (fp);
 CREATE INDEX prints_wide ON prints USING neardup (wide);
 CREATE INDEX prints_site ON prints USING neardup (site, fp);
--- Sets of ten words: 1 and 2 share nine of eleven, 3 and 4 all, 5 nothing.
+-- Sets of ten words: 1 and 2 share nine of eleven, 3 and 4 share all, 5 shares nothing.
 CREATE TABLE signed (id int PRIMARY KEY, sig minhash_signature);
 INSERT INTO signed SELECT id, minhash(ARRAY(SELECT 'w' || n FROM generate_series(a, a + 9) n))
 FROM (VALUES (1, 0), (2, 1), (3, 100), (4, 100), (5, 1000)) v (id, a);
@@ -31,7 +30,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- A similarity instead of a radius: of signatures, and of fingerprints 64 and 128 bits wide.
+-- A similarity instead of a radius: for signatures, and for fingerprints 64 and 128 bits wide.
 SELECT ids(ARRAY[a, b], 'signed') AS pair, distance, similarity
     FROM neardup_pairs('signed', similarity => 0.6) ORDER BY 1;
 SELECT count(*) FROM neardup_pairs('signed', similarity => 1);
@@ -56,7 +55,7 @@ SELECT * FROM neardup_pairs('signed', 3);
 SELECT * FROM neardup_clusters('signed', radius => 0);
 SELECT * FROM neardup_distance_histogram('signed', radius => 3, sample_rows => NULL);
 SELECT * FROM neardup_distance_histogram('signed', 3, similarity => 0.8);
--- The type of a number decides nothing: a radius has no fraction, whatever is passed.
+-- The type of a number has no effect: a radius in any numeric type is an integer.
 SELECT count(*) FROM neardup_clusters('prints_fp', 3);
 SELECT count(*) FROM neardup_clusters('prints_fp', 3::smallint);
 SELECT count(*) FROM neardup_clusters('prints_fp', '3');
@@ -74,7 +73,7 @@ EXECUTE named('signed', 0.6, 'id');
 SELECT ids(ARRAY[a, b], 'prints') FROM neardup_pairs('prints_fp', 2, filter => 'id <> 2');
 SELECT ids(ARRAY[a, b], 'prints') FROM neardup_pairs('prints_fp', 4,
     filter => 'day >= ''2026-01-02'' AND day < date ''2026-01-06'' -- a comment') ORDER BY 1;
--- What connects others has to meet it, too; an equal row stands for one that does not.
+-- Rows that connect others must meet the filter, too. A row equal to an excluded one can connect.
 SELECT ids(array_agg(member), 'prints')
     FROM neardup_clusters('prints_fp', 2, method => 'connected') GROUP BY representative ORDER BY 1;
 SELECT ids(array_agg(member), 'prints')
@@ -88,7 +87,7 @@ SELECT ids(array_agg(member), 'signed')
     GROUP BY representative ORDER BY 1;
 SELECT count(*) FROM neardup_clusters('signed', similarity => 0.6, filter => 'NULL');
 SELECT count(*) FROM neardup_pairs('signed', similarity => 0.6, filter => 'false');
--- Rows that have moved within their page, and rows that are new.
+-- Rows moved within their page, and new rows.
 UPDATE prints SET day = day + 100 WHERE id IN (1, 5);
 UPDATE prints SET day = day + 100 WHERE id IN (1, 5);
 INSERT INTO prints VALUES (9, 1, '2026-12-01', '00ff000000000001');
@@ -96,7 +95,7 @@ SELECT ids(array_agg(member), 'prints') FROM neardup_clusters('prints_fp', 2,
     filter => 'day > ''2026-06-01''') GROUP BY representative ORDER BY 1;
 SELECT ids(ARRAY[a, b], 'prints') FROM neardup_pairs('prints_fp', 1,
     filter => 'day > ''2026-06-01''');
--- It is a condition and nothing else, of the caller's own.
+-- The filter is a condition with the caller's rights, and nothing else.
 SELECT * FROM neardup_clusters('prints_fp', 2, filter => 'id > 1 ORDER BY id');
 SELECT * FROM neardup_clusters('prints_fp', 2, filter => 'true) OR (true');
 SELECT * FROM neardup_clusters('prints_fp', 2, filter => 'true; DROP TABLE prints');
@@ -117,7 +116,7 @@ SELECT count(*) FROM neardup_pairs('prints_fp', 2, filter => 'id IN (SELECT id F
 SELECT count(*) FROM neardup_clusters('prints_fp', 2, filter => 'id IN (SELECT id FROM signed)');
 RESET ROLE;
 
--- Rows that are near no other, each as a cluster of its own.
+-- Rows without near rows, each as its own cluster.
 SELECT ids(array_agg(member), 'prints'), min(size), max(distance)
     FROM neardup_clusters('prints_fp', 2, keep => 'id', singletons => true)
     GROUP BY representative ORDER BY 1;
@@ -133,7 +132,7 @@ SELECT ids(array_agg(member), 'signed'), min(size), bool_and(member = representa
 SELECT count(*), sum(size)
     FROM neardup_clusters('signed', similarity => 1, method => 'connected', singletons => true);
 
--- Work beyond what an index guarantees is refused where it is too much, not where it is little.
+-- Work beyond the guarantee of an index is refused if it is large, and done if it is little.
 SELECT count(*) FROM neardup_clusters('signed', similarity => 0.2);
 CREATE TABLE many (id int, sig minhash_signature, fp fingerprint);
 INSERT INTO many SELECT i, minhash(ARRAY[i::text]),
@@ -142,18 +141,18 @@ CREATE INDEX many_sig ON many USING neardup (sig);
 SELECT * FROM neardup_clusters('many', similarity => 0.2);
 SELECT * FROM neardup_clusters('many', similarity => 0.2);
 SELECT (neardup_pairs('many', similarity => 0.2, column_name => 'sig')).a;
--- A mistake in an expression is found before.
+-- A mistake in an expression is found first.
 SELECT * FROM neardup_clusters('many', similarity => 0.2, keep => 'identity');
 SELECT * FROM neardup_clusters('many', similarity => 0.2, keep => 'id', filter => 'identity = 1');
 SELECT (neardup_pairs('many', similarity => 0.2, filter => 'identity = 1')).a;
--- Few rows are no such work; and who wants it gets it.
+-- A few rows are little work, and a caller can request large work.
 SELECT count(*) FROM neardup_clusters('many', similarity => 0.2, filter => 'id <= 100');
 SET statement_timeout = '100ms';
 SELECT count(*)
     FROM (SELECT neardup_pairs('many', similarity => 0.2, exhaustive => true) OFFSET 0) p;
 SELECT count(*) FROM neardup_clusters('many', similarity => 0.2, exhaustive => true);
 RESET statement_timeout;
--- An index of another length, with a column in front, of some rows.
+-- Indexes with another length, with a scope, and of some rows.
 CREATE TABLE "Other" (id int, "Site" int, sig minhash_signature);
 INSERT INTO "Other" SELECT i, 0, minhash(ARRAY[i::text], 64) FROM generate_series(1, 7000) i;
 CREATE INDEX ON "Other" USING neardup ("Site", sig) WITH (hashes = 64, similarity = 0.9)
@@ -171,7 +170,7 @@ SELECT * FROM neardup_clusters('many', 32);
 SELECT (neardup_pairs('many', 32)).a;
 SELECT count(*) FROM (SELECT neardup_pairs('many', 32, exhaustive => true) LIMIT 1) p;
 
--- How many pairs of signatures there are at each distance: those of a join, by lines of 0.02.
+-- Number of pairs of signatures at each distance, equal to a join's, in steps of 0.02.
 CREATE TABLE texts (id int, site int, sig minhash_signature);
 INSERT INTO texts SELECT i, i % 2, minhash(ARRAY(SELECT i / 12 || 'w' || n
     FROM generate_series(i % 4, i % 4 + 20) n)) FROM generate_series(1, 300) i;
@@ -206,7 +205,7 @@ SELECT similarity, distance, pairs, bar, cardinality(a) AS shown
 -- Of a table, its index is taken.
 SELECT count(*), sum(pairs) FROM neardup_distance_histogram('signed', similarity => 0.5);
 SELECT * FROM neardup_distance_histogram('signed', similarity => 2.5);
--- Without a bound: of signatures down to a similarity of 0.5, of fingerprints up to 16 bits.
+-- Without a bound: signatures down to a similarity of 0.5, fingerprints up to 16 bits.
 SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram('signed_sig');
 SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram('signed');
 SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram('prints_fp');
@@ -214,7 +213,7 @@ SELECT count(*), min(similarity), max(distance) FROM neardup_distance_histogram(
     column_name => 'fp');
 SELECT count(*) FROM neardup_distance_histogram('many', similarity => 0.1, sample_rows => NULL,
     column_name => 'sig');
--- One of each group of equal fingerprints, by the column and by the index, by a sample or all.
+-- One of each run of equal fingerprints, by the column and by the index, by a sample or all.
 SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints', 5,
     column_name => 'fp');
 SELECT array_agg(pairs ORDER BY distance) FROM neardup_distance_histogram('prints', 5,

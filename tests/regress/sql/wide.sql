@@ -47,7 +47,7 @@ SELECT decode(repeat('00', 33), 'hex')::fingerprint256;
 \echo :SQLSTATE
 SELECT b'101'::bit(3)::fingerprint256;
 \echo :SQLSTATE
--- No width is another: neither a cast nor an operator.
+-- There is neither a cast nor an operator between widths.
 SELECT '0123456789abcdef'::fingerprint::fingerprint128;
 \echo :SQLSTATE
 SELECT repeat('0', 32)::fingerprint128 <~> repeat('0', 64)::fingerprint256;
@@ -73,7 +73,7 @@ FROM (VALUES ('7fffffffffffffff7fffffffffffffff'::fingerprint128,
     '7fffffffffffffff8000000000000000'::fingerprint128),
              ('80000000000000008000000000000000', '80000000000000008000000000000000'),
              ('80000000000000000000000000000000', '7fffffffffffffffffffffffffffffff')) AS v (a, b);
--- A larger sort, which goes by the sort support function and by first words that are often equal,
+-- A larger sort, which uses the sort support function and first words that are often equal,
 -- agrees with the operators and with the text.
 CREATE FUNCTION fp256(a bigint, b bigint) RETURNS fingerprint256 LANGUAGE sql IMMUTABLE AS
     $$SELECT decode(lpad(to_hex(a), 16, '0') || lpad(to_hex(b), 16,
@@ -185,7 +185,7 @@ FROM generate_series(3, 6) r;
 SELECT a, b, ball(repeat('0', 64)::fingerprint256,
     a) ~= ball(('f' || repeat('0', 62) || 'f')::fingerprint256, b) AS near
     FROM generate_series(7, 8) a, generate_series(7, 8) b ORDER BY a, b;
--- A bare literal beside an integer is still taken as a number.
+-- A bare literal next to an integer is still taken as a number.
 SELECT ball(5, 3);
 
 -- simhash128: the features and weights of simhash, in twice the bits

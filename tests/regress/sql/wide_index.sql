@@ -1,4 +1,4 @@
--- Indexes on fingerprint128 and fingerprint256 answer what a scan of the table answers.
+-- Indexes on fingerprint128 and fingerprint256 return the same rows as a scan of the table.
 CREATE SCHEMA wide_index_test;
 SET search_path = wide_index_test, public;
 SET client_min_messages = warning;
@@ -15,7 +15,7 @@ BEGIN
     END LOOP;
     RETURN pattern;
 END $$;
--- `bytes` bytes that look like chance.
+-- Returns `bytes` random-looking bytes.
 CREATE FUNCTION pattern(seed int, bytes int) RETURNS bytea LANGUAGE sql IMMUTABLE AS
     $$SELECT decode(substr(string_agg(md5(seed || '/' || i), ''), 1, 2 * bytes), 'hex')
     FROM generate_series(1, 2) i$$;
@@ -102,7 +102,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Built over rows that are there
+-- Built over existing rows
 CREATE INDEX i128 ON d128 USING neardup (fp);
 CREATE INDEX i256 ON d256 USING neardup (fp);
 SELECT * FROM compare(128);
@@ -136,7 +136,7 @@ END $$;
 SELECT * FROM designs(128);
 SELECT * FROM designs(256);
 
--- After rows have gone and come back elsewhere
+-- After rows were deleted and inserted elsewhere
 DELETE FROM d256 WHERE id % 11 = 0;
 VACUUM d256;
 UPDATE d256 SET fp = (SELECT fp FROM d256 WHERE id = 10001) WHERE id % 7 = 0 AND fp IS NOT NULL;
@@ -144,7 +144,7 @@ DROP TABLE t256;
 CREATE TABLE t256 AS SELECT q.id AS query, d.id AS id, d.fp <#> q.fp AS distance,
     d.site = q.site AS same_site FROM q256 q JOIN d256 d ON d.fp <#> q.fp <= 60;
 SELECT sum(asked) AS asked, sum(hits) AS hits, sum(wrong) AS wrong FROM compare(256, step => 4);
--- Rows without a fingerprint come last, and none is lost.
+-- Rows without a fingerprint are last, and none is missing.
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM d128 ORDER BY fp <~> '0123456789abcdef0123456789abcdef';
 SELECT count(*) = (SELECT count(*) FROM d128) AS all_rows,
@@ -156,7 +156,7 @@ FROM (SELECT fp, row_number() OVER () AS n,
       FROM (SELECT fp FROM d128 ORDER BY fp <~> '0123456789abcdef0123456789abcdef') s) s;
 RESET enable_seqscan;
 
--- A scope in front
+-- With a scope
 DROP INDEX i128, i256;
 CREATE INDEX s128 ON d128 USING neardup (site, fp);
 CREATE INDEX s256 ON d256 USING neardup (site, fp) WITH (radius = 4);
@@ -206,7 +206,7 @@ INSERT INTO balls128 VALUES (repeat('0', 32)::fingerprint128),
 INSERT INTO balls128 VALUES ((repeat('0', 29) || '3ff')::fingerprint128);
 \echo :SQLSTATE
 
--- What an index cannot give back, a plain count does not ask for.
+-- A plain count does not require columns that an index cannot return.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 VACUUM balls128, kept128, d256;
@@ -220,7 +220,7 @@ SELECT fp FROM kept WHERE fp <~> repeat('0', 64)::fingerprint256 <= 32 ORDER BY 
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- The planner: what reaches the index, and how many rows it expects
+-- The planner: conditions that use the index, and its row estimates
 DROP INDEX s128, s256;
 CREATE INDEX i256 ON d256 USING neardup (fp);
 SET enable_seqscan = off;
@@ -232,7 +232,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM d256 WHERE fp <~> repeat('0', 64)::fingerprin
     ORDER BY fp <~> repeat('0', 64)::fingerprint256 LIMIT 10;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
--- Hashes that stand in columns of other types, by an index on the cast
+-- Hashes in columns of other types, by an index on the cast
 CREATE TABLE raw AS SELECT id, fp::bytea AS hash, md5(id::text)::uuid AS u, fp::bit(256) AS bits
     FROM d256;
 CREATE INDEX ON raw USING neardup ((hash::fingerprint256));
@@ -261,14 +261,14 @@ END $$;
 CREATE TABLE even AS SELECT i AS id, pattern(i, 32)::fingerprint256 AS fp
     FROM generate_series(1, 20000) i;
 ANALYZE even;
--- Of even fingerprints 17 % lie within 120 bits of any point and half within 127, give or take what
--- a sample can tell; next to none within 64, which is everything for 64 bits.
+-- 17 % of uniform fingerprints are within 120 bits of any point and half within 127, up to the
+-- error of a sample. Almost none are within 64, which is everything for 64 bits.
 SELECT r, abs(estimate(format('SELECT FROM even WHERE fp <~> repeat(''0'', 64)::fingerprint256 '
     '<= %s',
     r)) - (SELECT count(*) FROM even WHERE fp <#> repeat('0', 64)::fingerprint256 <= r)) < 3000 AS
     close
 FROM unnest(ARRAY[31, 64, 120, 127, 255, 256]) r;
--- A radius that is a parameter is taken to be that of ~=.
+-- The planner assumes the radius of ~= for a radius that is a parameter.
 SELECT estimate('SELECT FROM d256 a, q256 b WHERE a.fp <~> b.fp <= b.site') =
     estimate('SELECT FROM d256 a, q256 b WHERE a.fp ~= b.fp') AS usual_radius;
 

@@ -31,7 +31,7 @@ fn add_names<T: NamedOption>(pool: &mut Vec<String>) {
     pool.extend(T::NAMES.iter().map(|(name, _)| format!("'{name}'")));
 }
 
-/// Expressions of each type, among them the least, the greatest, the empty and the huge.
+/// Expressions of each type, including the smallest, the largest, empty and huge values.
 fn fixed_pools() -> BTreeMap<&'static str, Vec<&'static str>> {
     let texts = vec![
         "''",

@@ -23,7 +23,7 @@ pub enum Death {
 }
 
 impl Death {
-    /// The death of this round, of each kind in turn.
+    /// Returns the death of this round, each kind in turn.
     pub fn of_round(number: u64, client: &mut Client, random: &mut Random) -> Result<Self> {
         Ok(match number % 4 {
             1 => Death::KillAll,
@@ -43,7 +43,7 @@ impl Death {
         })
     }
 
-    /// Lets it happen. Returns where in the server's log what follows begins.
+    /// Inflicts the death. Returns the offset in the server's log where later messages begin.
     pub fn befall(
         self,
         server: &mut Server,
@@ -78,8 +78,8 @@ impl Death {
     }
 }
 
-/// Brings a dead server back, or waits for one that recovers by itself; on the way it may die some
-/// more. `from` is where in the log this life begins.
+/// Restarts a dead server, or waits for one that recovers by itself. The server may die again
+/// meanwhile. `from` is the offset in the log where this life begins.
 pub fn recover(
     server: &mut Server,
     from: usize,
@@ -105,7 +105,7 @@ pub fn recover(
         }
     }
     server.start()?;
-    // Of a server that restarts by itself the process has been there all the time.
+    // The postmaster survives if the server restarts by itself, so the log shows the recovery.
     let conninfo = server.conninfo("postgres");
     poll("the server is up", || {
         Ok(is_up(&log(server)?[from..]) && connect(&conninfo).is_ok())
@@ -121,8 +121,8 @@ fn log(server: &Server) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Asserts that the server's log tells of no death but those that were inflicted: clients whose
-/// connection ends take it for one of these.
+/// Asserts that the server's log has only deaths that this test inflicted. Clients assume that one
+/// of them ended a lost connection.
 pub fn no_alarm(server: &Server) -> Outcome {
     let log = log(server)?;
     let alarm = log.lines().find(|line| {

@@ -1,7 +1,7 @@
-//! Servers that are killed in the midst of everything, again and again, and what they recover to.
+//! Servers that are killed during every kind of work, again and again, and their recovery.
 //!
-//! A few rounds belong to the tests. `cargo xtask torture` runs as many as one likes, with the
-//! settings below; what is run in a round follows from the seed, the moment of death does not.
+//! The tests run a few rounds. `cargo xtask torture` runs any number, with the settings below. The
+//! seed determines the work of a round, but not the moment of death.
 mod death;
 mod report;
 
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Rows of each table when a round begins.
 const ROWS: u64 = 4_000;
 
-/// Work of the clients in each round; the table is drawn.
+/// Work of the clients in each round; the tables are random.
 const WORKS: [Work; 9] = [
     Work::Insert,
     Work::Insert,
@@ -57,8 +57,8 @@ fn killed_at_random_moments_the_index_holds() -> Outcome {
     let rounds = setting("ROUNDS", 3)?;
     let seed = setting("SEED", 1)?;
     let milliseconds = setting("MILLISECONDS", 600)?;
-    // The files are in the system's cache when a process dies: fsync would change nothing.
-    // Checkpoints come from the workload alone, so that recovery has something to replay.
+    // The system's cache keeps the files when a process dies, so fsync would change nothing. Only
+    // the workload writes checkpoints, so that recovery has something to replay.
     let settings = [
         ("fsync", "off"),
         ("max_wal_size", "4GB"),
@@ -71,7 +71,7 @@ fn killed_at_random_moments_the_index_holds() -> Outcome {
     let result = torture(&mut server, rounds, seed, milliseconds, &mut report);
     println!("{report}");
     if let Err(error) = result {
-        // As it is: the server does not even write a checkpoint. A panic leaves the data.
+        // Stops without a checkpoint. A panic keeps the data.
         server.stop_immediately().ok();
         let home = server.home().display();
         panic!("seed {seed}: {error:?}\nthe server's data and log are left in {home}");
@@ -104,7 +104,7 @@ fn torture(
     Ok(())
 }
 
-/// A round until the server accepts clients again.
+/// Runs a round until the server accepts clients again.
 fn live_and_die(
     server: &mut Server,
     random: &mut Random,
@@ -112,7 +112,7 @@ fn live_and_die(
     round: &mut Round,
 ) -> Outcome {
     let mut client = connect(&server.conninfo("postgres"))?;
-    // Now and then replay compares each page with what it was on the server that died.
+    // Sometimes replay compares each page with the page on the server that died.
     let checking = random.pick(&["", "", "generic"]);
     client.batch_execute(&format!(
         "ALTER SYSTEM SET wal_consistency_checking = '{checking}'"
@@ -157,7 +157,7 @@ fn old_snapshot_threshold(client: &mut Client, random: &mut Random) -> Result<St
 fn jobs(random: &mut Random) -> Vec<Job> {
     let mut places = FIXTURES;
     places.rotate_left(random.below(FIXTURES.len() as u64) as usize);
-    // In one place somebody is alone, or nearly so: space is given back only then.
+    // One fixture has one client, or nearly so: VACUUM truncates an index only then.
     let (alone, others) = (places[0], &places[1..]);
     let mut jobs = vec![Job(Work::Drain, alone)];
     jobs.extend(WORKS.map(|work| match random.below(40) {
@@ -165,7 +165,7 @@ fn jobs(random: &mut Random) -> Vec<Job> {
         _ => Job(work, random.pick(others)),
     }));
     jobs.extend(CROWD.map(|work| Job(work, &CROWDED)));
-    // The second index of a table is one client's, so that only one builds in a place.
+    // One client per fixture makes the second index, so that builds do not collide.
     jobs.extend(
         others
             .iter()
@@ -175,7 +175,7 @@ fn jobs(random: &mut Random) -> Vec<Job> {
     jobs
 }
 
-/// Conditions that hold after a crash, at once and after VACUUM.
+/// Asserts the conditions that hold after a crash, before and after VACUUM.
 fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
     let client = &mut connect(&server.conninfo("postgres"))?;
     let seed = random.bits();
@@ -203,7 +203,7 @@ fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome
     death::no_alarm(server)
 }
 
-/// Uses a table that has a half-built index, and then drops the index or makes it again.
+/// Uses a table that has a half-built index, and then drops or rebuilds the index.
 fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
     let place = places()
         .into_iter()
@@ -214,13 +214,13 @@ fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) ->
         code(&check) == Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
         "the check of an index that is not valid: {check:?}"
     );
-    // Rows go into it from a certain moment of its making on.
+    // An index receives inserts from a certain phase of its build on.
     client.batch_execute(&place.insert(200))?;
     client.batch_execute(&format!("DELETE FROM {table} WHERE id % 7 = 0"))?;
     client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {table}"))?;
     let end = random.pick(&["REINDEX INDEX", "REINDEX INDEX CONCURRENTLY", "DROP INDEX"]);
     client.batch_execute(&format!("{end} {index}"))?;
-    // What a concurrent command left beside the index of the same purpose.
+    // Drops the index that a concurrent command left next to this one.
     let again: Result<Vec<_>> = fixtures::unfinished(client);
     for (left, _) in again?.iter().filter(|(left, _)| left.starts_with(index)) {
         client.batch_execute(&format!("DROP INDEX {left}"))?;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Events of a round, as far as it got.
+/// Events of a round.
 pub struct Round {
     pub number: u64,
     of: u64,
     /// Cause of the server's death.
     pub death: String,
-    /// Work of the clients in that moment.
+    /// Work of the clients when the server died.
     pub busy: Vec<(&'static str, Job)>,
     /// Kills before the server had recovered, and shortly after.
     pub killed_in_recovery: u64,
     pub killed_after_recovery: u64,
-    /// Indexes that the crash left half built, and those that held.
+    /// Indexes that the crash left half built, and sound indexes.
     pub unfinished: usize,
     pub indexes: usize,
     pub took: Duration,
@@ -75,9 +75,9 @@ impl fmt::Display for Round {
 #[derive(Default)]
 pub struct Report {
     rounds: u64,
-    /// In how many rounds the server died so.
+    /// Number of rounds by cause of death.
     deaths: BTreeMap<String, u64>,
-    /// In how many rounds somebody was at this when the server died.
+    /// Number of rounds in which a client did this work when the server died.
     busy: BTreeMap<&'static str, u64>,
     killed_in_recovery: u64,
     killed_after_recovery: u64,

@@ -1,4 +1,4 @@
-//! The example of docs/clients.md with sqlx. The environment says where the server is.
+//! The example of docs/clients.md with sqlx. The environment names the server.
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{
