@@ -1,4 +1,4 @@
-//! The histogram: bars as SVG, and the same numbers as a table.
+//! Histogram: bars as SVG, and the same numbers as a table.
 use std::fmt::Write;
 
 use crate::data::{Bar, Measure, Report};
@@ -45,7 +45,7 @@ impl Scale {
     fn y(&self, pairs: u64) -> f64 {
         let share = match pairs {
             0 => 0.0,
-            // Half a step of the scale for a single pair.
+            // A single pair has half a step of the scale.
             pairs => (0.5 + (pairs as f64).log10()) / (0.5 + f64::from(self.tens)),
         };
         PLOT_BASE - share.min(1.0) * (PLOT_BASE - TOP)
@@ -132,7 +132,7 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     }
 }
 
-/// Classes of a bar: the radii that it is within.
+/// Returns the classes of a bar: the radii that contain it.
 fn within(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {
@@ -146,7 +146,7 @@ fn within(report: &Report, bar: &Bar) -> String {
     classes
 }
 
-/// A power of ten for an axis.
+/// Returns a power of ten as the label of an axis.
 fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
@@ -184,7 +184,7 @@ fn description(report: &Report) -> String {
     )
 }
 
-/// Number of the pairs of some bars.
+/// Returns the number of pairs of some bars.
 fn sum<'a>(bars: impl Iterator<Item = &'a Bar> + Clone) -> String {
     let pairs = bars.clone().map(|bar| bar.pairs).sum();
     // The errors of the estimates are nearly independent.

@@ -1,6 +1,6 @@
-//! Plain data of a report: everything on the page follows from it.
+//! Plain data of a report, from which the whole page is made.
 
-/// The most radii that a page can offer: its stylesheet has rules for as many.
+/// Maximum number of radii on a page. The stylesheet has rules for this number.
 pub const MOST_RADII: usize = 17;
 
 /// Kind of distance.
@@ -8,7 +8,7 @@ pub const MOST_RADII: usize = 17;
 pub enum Measure {
     /// Hamming distance of fingerprints with this number of bits.
     Bits(u32),
-    /// The same, where the distance estimates the similarity of the texts.
+    /// Hamming distance that estimates the similarity of the texts, with this number of bits.
     Estimated(u32),
     /// Share of the positions in which two signatures differ, from 0 to 1.
     Signatures,
@@ -19,41 +19,40 @@ pub enum Measure {
 pub struct Report {
     /// Title of the page.
     pub title: String,
-    /// The table's name.
+    /// Name of the table.
     pub table: String,
-    /// The index's name.
+    /// Name of the index.
     pub index: String,
-    /// Time of the snapshot, as people read it.
+    /// Time of the snapshot, in readable form.
     pub made_at: String,
     /// Kind of all distances.
     pub measure: Measure,
-    /// Rows that were looked at.
+    /// Number of rows that were examined.
     pub rows: u64,
-    /// Bytes of their texts; `None` where no text is known.
+    /// Bytes of the texts of these rows, or `None` if no text is known.
     pub bytes: Option<u64>,
     /// Column, or expression, with the texts.
     pub body: Option<String>,
     /// Expression that names rows.
     pub key: String,
-    /// Condition that rows had to meet.
+    /// Condition that rows had to meet, if any.
     pub filter: Option<String>,
-    /// Order that says which row of a group stays.
+    /// Order that decides which row of a group is kept, if any.
     pub keep: Option<String>,
-    /// Results for each radius, from the least on: 1 to [`MOST_RADII`].
+    /// Results for each radius, in ascending order: 1 to [`MOST_RADII`] results.
     pub radii: Vec<Radius>,
-    /// Number of the radius that the page shows at first, counted from 0. The groups are those
-    /// of this radius.
+    /// Index of the radius that the page shows at first. The groups belong to this radius.
     pub chosen: usize,
     /// Pairs by distance.
     pub histogram: Histogram,
     /// The largest groups.
     pub groups: Vec<Group>,
-    /// Limits that the page keeps within.
+    /// Limits of the page.
     pub limits: Limits,
 }
 
 impl Report {
-    /// Results for the radius that the page shows at first. Panics without radii.
+    /// Returns the results for the radius that the page shows at first. Panics without radii.
     pub fn chosen_radius(&self) -> &Radius {
         &self.radii[self.chosen]
     }
@@ -62,44 +61,44 @@ impl Report {
 /// Results for one radius.
 #[derive(Clone, Debug)]
 pub struct Radius {
-    /// The greatest distance of near-duplicates.
+    /// Maximum distance of near-duplicates.
     pub distance: f64,
-    /// Groups of two rows or more.
+    /// Number of groups of two rows or more.
     pub groups: u64,
-    /// Rows that would go if one of each group stayed.
+    /// Number of rows that would be removed if one row of each group were kept.
     pub copies: u64,
-    /// Bytes of the texts of these; `None` where no text is known.
+    /// Bytes of the texts of these rows, or `None` if no text is known.
     pub bytes: Option<u64>,
-    /// Statement that removes them.
+    /// Statement that removes these rows.
     pub statement: String,
 }
 
 /// Pairs by distance.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// From the least distance on.
+    /// Bars in ascending order of distance.
     pub bars: Vec<Bar>,
-    /// Rows that were compared with all for the bars that are estimates.
+    /// Number of rows compared with all rows for the bars that are estimates.
     pub sample_rows: u64,
 }
 
 impl Histogram {
-    /// Returns whether the number of pairs of a bar is an estimate.
+    /// Returns true if the number of pairs of a bar is an estimate.
     pub fn has_estimates(&self) -> bool {
         self.bars.iter().any(|bar| bar.margin > 0)
     }
 
-    /// The greatest distance up to which all pairs are counted. `None` if none are.
+    /// Returns the maximum distance up to which all pairs are counted, or `None` if no pairs are.
     pub fn counted_up_to(&self) -> Option<f64> {
         let counted = self.bars.iter().take_while(|bar| bar.margin == 0);
         counted.last().map(|bar| bar.distance)
     }
 
-    /// Returns whether nearly all pairs of different values have an even distance.
+    /// Returns true if nearly all pairs of different values have an even distance.
     pub fn is_even(&self) -> bool {
-        /// Least number of pairs that show it.
+        /// Minimum number of pairs to decide this.
         const MIN_PAIRS: u64 = 20;
-        /// Even distances have at least this many times the pairs of odd ones.
+        /// Minimum ratio of the pairs with even distances to those with odd distances.
         const RATIO: u64 = 20;
         let pairs = |odd| {
             let bars = self.bars.iter().skip(1);
@@ -114,54 +113,54 @@ impl Histogram {
 /// Pairs at one distance.
 #[derive(Clone, Copy, Debug)]
 pub struct Bar {
-    /// The distance; of signatures the greatest of a range.
+    /// Distance. For signatures, the maximum of a range.
     pub distance: f64,
     /// Number of pairs.
     pub pairs: u64,
-    /// Half of the 95 % confidence interval of that number. 0 if all pairs were counted.
+    /// Half of the 95 % confidence interval of the number of pairs. 0 if all pairs were counted.
     pub margin: u64,
 }
 
 /// Group of near-duplicates.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Rows in the group.
+    /// Number of rows in the group.
     pub size: u64,
-    /// Greatest distance of a row from the one that is kept.
+    /// Maximum distance of a row from the kept row.
     pub widest: f64,
-    /// The row that is kept, and others behind it: all, or as many as the limits allow.
+    /// The kept row, followed by the others, up to the limits.
     pub members: Vec<Member>,
 }
 
 /// Row of a group.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The row's name; `None` for NULL.
+    /// Name of the row, or `None` for NULL.
     pub key: Option<String>,
-    /// Distance from the row that is kept.
+    /// Distance from the kept row.
     pub distance: f64,
-    /// The numbers of the radii at which the row would go, counted from 0.
+    /// Indexes of the radii at which the row would be removed.
     pub goes_at: Vec<usize>,
-    /// Its text.
+    /// Text of the row.
     pub text: Text,
 }
 
 /// Text of a row.
 #[derive(Clone, Debug)]
 pub enum Text {
-    /// The report has none: its column is not known, or the value is NULL.
+    /// No text: the column is not known, or the value is NULL.
     None,
-    /// No room was left for it.
+    /// The text did not fit into the page.
     LeftOut,
-    /// Beginning of a text, or the whole.
+    /// Start of a text, or the whole text.
     Some {
         /// The characters that are shown.
         shown: String,
-        /// Bytes of the whole.
+        /// Bytes of the whole text.
         bytes: u64,
-        /// True if more follows.
+        /// True if the text is longer than `shown`.
         is_cut: bool,
-        /// Digest of the whole: equal for equal texts.
+        /// Digest of the whole text. Equal texts have equal digests.
         digest: String,
     },
 }
@@ -169,10 +168,10 @@ pub enum Text {
 /// Limits of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most groups.
+    /// Maximum number of groups.
     pub groups: u64,
-    /// The most rows of a group.
+    /// Maximum number of rows of a group.
     pub members: u64,
-    /// The most characters of a text.
+    /// Maximum number of characters of a text.
     pub characters: u64,
 }

@@ -1,7 +1,7 @@
-//! The one way of text onto the page.
+//! Escaping of all text on the page.
 
-/// Appends text from outside to HTML, as the content of an element: the function of
-/// [`neardup_textdiff`], so that a page has one way of escaping.
+/// Appends text from outside to HTML, as the content of an element. Uses the function of
+/// [`neardup_textdiff`], so that a page has only one kind of escaping.
 pub fn push_text(html: &mut String, text: &str) {
     // Writing to memory cannot fail.
     let _ = neardup_textdiff::html::escape(text, html);
@@ -14,8 +14,8 @@ pub fn text(text: &str) -> String {
     html
 }
 
-/// Returns text from outside for an element or an attribute that holds no others, such as the
-/// title of a page: with a space for each control character.
+/// Returns text from outside for an element or an attribute that cannot contain other elements,
+/// such as the title of a page. Control characters become spaces.
 pub fn plain(text: &str) -> String {
     let is_seen = |c: char| c != '\r' && !neardup_textdiff::html::is_shown_by_name(c);
     let seen: String = (text.chars())
@@ -25,7 +25,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns a page in ASCII, with a reference for each other character, so that its bytes mean the
-/// same in every encoding. A page has such characters only where references are read: in texts.
+/// same in every encoding. Other characters occur only in texts, where browsers read references.
 pub fn ascii(page: &str) -> String {
     let mut ascii = String::with_capacity(page.len());
     for c in page.chars() {

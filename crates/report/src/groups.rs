@@ -1,4 +1,4 @@
-//! The largest groups, with marked differences.
+//! The largest groups, with differences marked.
 use std::fmt::Write;
 
 use neardup_textdiff::{Diff, Host, Kind, Span};
@@ -8,9 +8,9 @@ use crate::escape::{push_text, text};
 use crate::hunks::{self, Part, Row};
 use crate::numbers::{count, counted, distance_with_unit, size};
 
-/// Groups whose rows are unfolded at first.
+/// Number of groups whose rows are unfolded at first.
 const OPEN_GROUPS: usize = 1;
-/// Characters of a kept row's text that are shown.
+/// Maximum characters shown of the text of a kept row.
 const MOST_OF_KEPT: usize = 1200;
 
 /// Appends the groups.
@@ -70,7 +70,7 @@ fn push_group(
     html.push_str("</details>\n");
 }
 
-/// Largest distance in a group.
+/// Returns the largest distance in a group.
 fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {
@@ -79,7 +79,7 @@ fn widest_distance(measure: Measure, value: f64) -> String {
     }
 }
 
-/// The row's name, in its own direction of writing.
+/// Appends the name of the row, in its own writing direction.
 fn push_name(html: &mut String, member: &Member) {
     html.push_str("<bdi>");
     match member.key.as_deref() {
@@ -90,7 +90,7 @@ fn push_name(html: &mut String, member: &Member) {
     html.push_str("</bdi>");
 }
 
-/// Opens the item of a row, and the details behind its name if there are some.
+/// Opens the item of a row, and the details after its name if there are any.
 fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
     let mut classes = String::new();
     for number in &member.goes_at {
@@ -134,11 +134,11 @@ fn close_member(html: &mut String, details: Details) {
     });
 }
 
-/// Head of a row's item.
+/// Properties of the head of a row's item.
 #[derive(Clone, Copy)]
 struct Head {
     is_kept: bool,
-    /// The text is that of the kept row, byte for byte.
+    /// True if the text equals the text of the kept row, byte for byte.
     is_same: bool,
     details: Details,
 }

@@ -1,10 +1,10 @@
-//! Rows of two texts side by side: the changes of a comparison with the text around them.
+//! Rows with two texts side by side: the changes of a comparison, with context.
 
 use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
-/// Letters of equal text that are shown on each side of a change.
+/// Number of letters of equal text shown on each side of a change.
 const CONTEXT_LETTERS: usize = 140;
-/// Maximum number of characters that are shown of a change.
+/// Maximum number of characters shown of a change.
 const MAX_CHANGE_CHARACTERS: usize = 1200;
 /// Maximum number of rows of one comparison.
 const MAX_ROWS: usize = 400;
@@ -32,12 +32,12 @@ pub enum Row<'a> {
     },
     /// Number of equal characters that are not shown.
     LeftOut(usize),
-    /// End of the comparison, though more differs.
+    /// End of the rows, although there are more differences.
     End,
 }
 
-/// Divides a comparison into rows that begin where both texts are equal. Changes of white space
-/// alone are not marked.
+/// Divides a comparison into rows. Each begins with equal text. Changes in white space only are
+/// unmarked.
 pub fn rows<'a>(diff: &'a Diff<'a>) -> Vec<Row<'a>> {
     let view = View {
         context: Some(Context::Letters(CONTEXT_LETTERS)),
@@ -66,7 +66,7 @@ pub fn rows<'a>(diff: &'a Diff<'a>) -> Vec<Row<'a>> {
     rows.done
 }
 
-/// Rows so far, and the parts of the current row.
+/// Finished rows, and the parts of the current row.
 #[derive(Default)]
 struct Rows<'a> {
     done: Vec<Row<'a>>,
@@ -76,7 +76,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Adds equal text. If both sides have the same lines, each line but the last ends a row, so
-    /// that both sides stay level.
+    /// that both sides stay aligned.
     fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);
@@ -98,7 +98,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Adds a change. Whole lines of one text only are a separate row.
+    /// Adds a change. Whole lines of only one text are a separate row.
     fn change(&mut self, old: &'a str, new: &'a str) {
         mark(&mut self.old, old);
         mark(&mut self.new, new);
@@ -124,7 +124,7 @@ fn mark<'a>(parts: &mut Vec<Part<'a>>, text: &'a str) {
     }
     let end = text.char_indices().nth(MAX_CHANGE_CHARACTERS);
     let (shown, rest) = text.split_at(end.map_or(text.len(), |(offset, _)| offset));
-    // A marked part of line ends alone would be an empty line.
+    // A marked part of only line ends would be an empty line.
     let (words, line_ends) = shown.split_at(shown.trim_end_matches('\n').len());
     if !words.is_empty() {
         parts.push(Part::Marked(words));

@@ -1,10 +1,10 @@
-//! Report on the near-duplicates of a table, as one HTML page that needs nothing else.
+//! Report on the near-duplicates of a table, as one self-contained HTML page.
 //!
-//! [`page`] makes it of plain [`data`]. The page holds no script and no link to other resources,
-//! and its content security policy allows none: a browser applies only the one stylesheet whose
-//! digest the policy names. What is folded unfolds by `<details>`, and the choice of a radius is a
-//! group of radio buttons that the stylesheet reacts to. Each text from outside passes
-//! [`escape::push_text`].
+//! [`page`] makes the page from plain [`data`]. The page has no script and no link to other
+//! resources, and its content security policy allows none: a browser applies only the stylesheet
+//! whose digest is in the policy. `<details>` elements fold and unfold parts. The choice of a
+//! radius is a group of radio buttons, and the stylesheet reacts to them. All text from outside
+//! passes through [`escape::push_text`].
 //!
 //! | part | module |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! Numbers as people read them.
+//! Numbers in readable form.
 use crate::data::Measure;
 
-/// A count with commas between thousands.
+/// Returns a count with commas between thousands.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut shown = String::new();
@@ -14,12 +14,12 @@ pub fn count(n: u64) -> String {
     shown
 }
 
-/// A count with its noun.
+/// Returns a count with its noun.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// A size in bytes, by thousands.
+/// Returns a size in decimal units.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
@@ -34,7 +34,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// A share in percent; never 0 or 100 unless it is none or all.
+/// Returns a share in percent. The result is 0 or 100 only for none or all.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole.max(1) as f64;
     match share {
@@ -46,7 +46,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Estimated similarity at a distance, from 0 to 1. `None` if the distance estimates none.
+/// Returns the estimated similarity at a distance, from 0 to 1. `None` if there is no estimate.
 fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     match measure {
         Measure::Bits(_) => None,
@@ -55,13 +55,13 @@ fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     }
 }
 
-/// A similarity in percent or, where there is none, a distance in bits. Without its unit.
+/// Returns a similarity in percent or, if there is none, a distance in bits. Has no unit.
 pub fn distance(measure: Measure, distance: f64) -> String {
     let Some(similarity) = similarity(measure, distance) else {
         return format!("{distance:.0}");
     };
     let digits = match measure {
-        // The similarities of two bits are 1.5 percent apart, or more.
+        // The similarities of two adjacent distances differ by at least 1.5 percent.
         Measure::Estimated(..=128) => 0,
         _ => 1,
     };
@@ -72,7 +72,7 @@ pub fn distance(measure: Measure, distance: f64) -> String {
     }
 }
 
-/// The same with its unit.
+/// Returns the value of [`distance`] with its unit.
 pub fn short_distance(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {
@@ -81,13 +81,13 @@ pub fn short_distance(measure: Measure, value: f64) -> String {
     }
 }
 
-/// A distance in bits.
+/// Returns a distance in bits, with the unit.
 pub fn bits(value: f64) -> String {
     let unit = if value == 1.0 { "bit" } else { "bits" };
     format!("{value:.0} {unit}")
 }
 
-/// Cells of a table with a distance: the similarity, and then the bits.
+/// Returns table cells with a distance: the similarity followed by the bits.
 pub fn distance_cells(measure: Measure, value: f64) -> String {
     let shown = match measure {
         Measure::Bits(_) => distance(measure, value),
@@ -99,7 +99,7 @@ pub fn distance_cells(measure: Measure, value: f64) -> String {
     }
 }
 
-/// A distance as in a sentence: the similarity, and then the bits.
+/// Returns a distance for a sentence: the similarity followed by the bits.
 pub fn distance_with_unit(measure: Measure, value: f64) -> String {
     let shown = short_distance(measure, value);
     match measure {
@@ -109,7 +109,7 @@ pub fn distance_with_unit(measure: Measure, value: f64) -> String {
     }
 }
 
-/// The pairs within a distance as in a sentence.
+/// Returns a phrase for the pairs within a distance.
 pub fn within(measure: Measure, value: f64) -> String {
     let shown = short_distance(measure, value);
     match measure {
@@ -121,7 +121,7 @@ pub fn within(measure: Measure, value: f64) -> String {
     }
 }
 
-/// A number of pairs, with its margin if it is an estimate.
+/// Returns a number of pairs, with its margin if it is an estimate.
 pub fn estimate(pairs: u64, margin: u64) -> String {
     match (pairs, margin) {
         (pairs, 0) => count(pairs),

@@ -1,4 +1,4 @@
-//! The page as a whole.
+//! The whole page.
 use std::fmt::Write;
 
 use neardup_textdiff::Host;
@@ -8,16 +8,16 @@ use crate::escape::{plain, push_text, text};
 use crate::numbers::{count, counted, distance_with_unit, within};
 use crate::{chart, groups, radii};
 
-/// The stylesheet, which is the same on each page.
+/// Stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64, for the content security policy.
 const STYLE_DIGEST: &str = "sekQeZSYL1cG5VOOWr/2M6yz4G6qgx37pWHdlT/0u6I=";
 
-/// Writes a report as an HTML page. `host` may cancel it, and learns of memory that comparisons
-/// take.
+/// Returns a report as an HTML page. Comparisons of texts report memory to `host`, which may
+/// cancel them.
 ///
 /// # Panics
-/// Without radii, with more than [`MOST_RADII`], or with a chosen one that is not among them.
+/// If there are no radii or more than [`MOST_RADII`], or if the chosen radius does not exist.
 pub fn page(report: &Report, host: &mut dyn Host) -> String {
     assert!(report.radii.len() <= MOST_RADII && report.chosen < report.radii.len());
     let mut html = String::new();

@@ -1,4 +1,4 @@
-//! Results for each radius: the control, the numbers, a table of all.
+//! Results for each radius: the control, the numbers, and a table of all radii.
 use std::fmt::Write;
 
 use crate::data::{Measure, Radius, Report};
@@ -7,7 +7,7 @@ use crate::numbers::{
     bits, count, distance, distance_cells, percent, short_distance, size, within,
 };
 
-/// Classes of what belongs to one radius: the stylesheet shows the chosen one.
+/// Returns the classes of the elements of one radius. The stylesheet shows the chosen one.
 fn at(report: &Report, number: usize) -> String {
     let chosen = if number == report.chosen {
         " chosen"
@@ -67,7 +67,7 @@ fn stop(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Appends the numbers of each radius, of which one is shown.
+/// Appends the numbers of each radius. The stylesheet shows one radius.
 pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
         let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));

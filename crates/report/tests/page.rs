@@ -1,4 +1,4 @@
-//! The page as a parser reads it: of usual and of hostile texts.
+//! Pages of usual and hostile texts, read by a parser.
 use std::collections::HashSet;
 
 use base64::Engine;
@@ -10,7 +10,7 @@ use neardup_report::page;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
-/// Elements that a page consists of.
+/// Elements of a page.
 const ELEMENTS: &[&str] = &[
     "a",
     "b",
@@ -62,7 +62,7 @@ const ELEMENTS: &[&str] = &[
     "title",
     "tr",
 ];
-/// Their attributes.
+/// Attributes of these elements.
 const ATTRIBUTES: &[&str] = &[
     "aria-label",
     "aria-labelledby",
@@ -92,10 +92,10 @@ const ATTRIBUTES: &[&str] = &[
     "x",
     "y",
 ];
-/// Elements without an end.
+/// Elements without an end tag.
 const VOID: &[&str] = &["meta", "input", "path", "rect"];
 
-/// Parts of a page that tests look at.
+/// Parts of a page that the tests examine.
 #[derive(Default)]
 struct Read {
     /// All text outside of the stylesheet.
@@ -108,7 +108,7 @@ struct Read {
     links: Vec<String>,
 }
 
-/// Reads a page, and fails if it is not well-formed or has anything that no page has.
+/// Reads a page, and fails if it is malformed or has an unexpected part.
 fn read(html: &str) -> Read {
     let mut read = Read::default();
     let mut open: Vec<String> = Vec::new();
@@ -150,7 +150,7 @@ fn read(html: &str) -> Read {
                 }
             }
             Token::Doctype(_) => assert!(read.text.is_empty()),
-            // A reference to a carriage return, and characters that documents should not have.
+            // A reference to a carriage return, or a character that documents should not have.
             Token::Error(_) => (),
             Token::Comment(comment) => panic!("{comment:?}"),
         }
@@ -192,7 +192,7 @@ fn member(key: &str, distance: f64, goes_at: &[usize], body: &str) -> Member {
     }
 }
 
-/// A report with these texts in each place that takes some.
+/// Returns a report with these texts in every field that has a text.
 fn report(texts: &[String]) -> Report {
     let at = |n: usize| texts[n % texts.len()].clone();
     let radius = |n: usize| Radius {
@@ -295,7 +295,7 @@ fn numbers_of_all_radii_are_on_the_page() {
             .contains("All pairs are counted as far as 2 bits. Beyond that they are")
     );
     assert!(read.text.contains("from a sample: 1,000 rows"));
-    // A number that was counted, and an estimate.
+    // A counted number, and an estimate.
     assert!(html.contains("<th scope=\"row\">2</th><td>9</td>"));
     assert!(html.contains("<th scope=\"row\">3</th><td>\u{2248} 27 \u{b1} 13</td>"));
     assert_eq!(html.matches("class=\"range\"").count(), 14);
@@ -372,7 +372,7 @@ fn gaps_at_odd_distances_are_no_valleys() {
     }
     let html = page(&report, &mut ());
     assert!(html.contains(EVEN) && !html.contains("in a valley"));
-    // Too few pairs show nothing.
+    // Too few pairs to decide.
     for bar in &mut report.histogram.bars {
         bar.pairs /= 100;
     }
@@ -387,7 +387,7 @@ fn what_differs_is_marked() {
     assert!(html.contains("0 bits, the same text"));
 }
 
-/// Parts of texts that would do harm if they were not escaped everywhere.
+/// Parts of texts that would do harm without escaping.
 const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
     "</title>",
@@ -446,13 +446,13 @@ proptest! {
     fn hostile_texts_stay_texts(texts in prop::collection::vec(hostile_text(), 1..8)) {
         let html = page(&report(&texts), &mut ());
         let plain = read(&page(&plain_report(), &mut ()));
-        // It fails by itself if there is an element, an attribute or an end that is not ours.
+        // `read` fails at an unexpected element, attribute or end tag.
         let hostile = read(&html);
         prop_assert!(!html.to_ascii_lowercase().contains("<script"));
         prop_assert_eq!(hostile.policy, plain.policy);
         prop_assert_eq!(hostile.style, plain.style);
         prop_assert_eq!(hostile.ids, plain.ids);
-        // The name of a row stands there as it is, but for what is shown by its name.
+        // The name of a row is unchanged, except for characters shown by name.
         let is_seen = |c: char| !neardup_textdiff::html::is_shown_by_name(c);
         if let [name, ..] = &texts[..] && name.chars().all(is_seen) {
             prop_assert!(hostile.text.contains(name.as_str()), "{name:?}");

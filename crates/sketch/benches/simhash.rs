@@ -44,7 +44,7 @@ fn measure_options(c: &mut Criterion, name: &str, documents: &[&str], options: &
     });
 }
 
-/// The same features, hashed and counted in 128 bits.
+/// Measures the same features, hashed and counted in 128 bits.
 fn wide(c: &mut Criterion) {
     let text = spaced("etaoinshrdlu", 4_000_000);
     let mut sketcher = Sketcher::new(TextOptions::SIMHASH);
@@ -56,7 +56,7 @@ fn wide(c: &mut Criterion) {
     );
 }
 
-/// Hashes of passages of 24 tokens.
+/// Measures hashes of passages of 24 tokens.
 fn passages(c: &mut Criterion) {
     let (english, chinese) = (spaced(LATIN, 4_000_000), chinese(4_000_000));
     let (english, chinese) = (documents(&english, 4_000), documents(&chinese, 4_000));
@@ -86,7 +86,7 @@ fn passages(c: &mut Criterion) {
     }
 }
 
-/// Passages that two texts share of which one is in the other, and of one repeated word.
+/// Measures shared passages of two texts. One text contains the other, or both repeat one word.
 fn shared_passages(c: &mut Criterion) {
     let text = spaced(LATIN, 1_000_000);
     let part = &text[300_000..][..500_000];
@@ -138,7 +138,7 @@ fn texts(c: &mut Criterion) {
     }
 }
 
-/// Chinese words: jieba alone, and the fingerprint of its words.
+/// Measures Chinese words: jieba alone, and the fingerprint of its words.
 fn words(c: &mut Criterion) {
     let text = chinese_words(1_000_000);
     let documents = documents(&text, 4_000);

@@ -29,12 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let idf = (idf * f64::from(1 << 20)).round() as u32;
         all.push(idf);
         let hash = feature_hash(normalized(word).as_bytes());
-        // Of two spellings of a word the more frequent counts.
+        // Of two spellings of a word, the more frequent one counts.
         let known = idfs.entry(hash >> 12).or_insert(idf);
         *known = idf.min(*known);
     }
     all.sort_unstable();
-    // As jieba-rs.
+    // As in jieba-rs.
     let median = all[(all.len() - 1) / 2];
     let values: Vec<u32> = all
         .iter()

@@ -4,9 +4,10 @@
 //! cargo run --release -p neardup-sketch --example minhash_error
 //! ```
 //!
-//! Pairs of sets of random features with a known Jaccard similarity J. For each construction the
-//! root of the mean squared error over sqrt(J(1-J)/K), which would be that of K independent draws,
-//! and the mean absolute error over that of K independent draws.
+//! Uses pairs of sets of random features with a known Jaccard similarity J. Prints two values for
+//! each construction. The first is the root of the mean squared error, divided by sqrt(J(1-J)/K),
+//! which is that of K independent draws. The second is the mean absolute error, divided by that of
+//! K independent draws.
 
 #[path = "../benches/minhash/constructions.rs"]
 mod constructions;
@@ -29,7 +30,7 @@ impl Random {
     }
 }
 
-/// The mean absolute deviation of a binomial share: sum over k of P(k) |k/n - p|.
+/// Returns the mean absolute deviation of a binomial share: sum over k of P(k) |k/n - p|.
 fn binomial_deviation(n: usize, p: f64) -> f64 {
     let mut log_choose = 0.0_f64;
     let mut sum = 0.0;
@@ -43,7 +44,7 @@ fn binomial_deviation(n: usize, p: f64) -> f64 {
 
 type Pair = [Vec<u64>; 2];
 
-/// Pairs of sets of `size` random features with `common` shared ones.
+/// Returns pairs of sets of `size` random features with `common` shared features.
 fn random_pairs(random: &mut Random, number: usize, size: usize, common: usize) -> Vec<Pair> {
     let pair = |_| {
         let shared: Vec<u64> = (0..common).map(|_| random.next()).collect();
@@ -105,7 +106,7 @@ fn main() {
             print!("{size:>9} {similarity:>5.3}");
             let pairs = random_pairs(&mut random, trials, size, common);
             for mut construction in all(HASHES) {
-                // This one takes long.
+                // This construction is slow.
                 let trials = match construction.name().contains("independent") {
                     true => trials / 8,
                     false => trials,

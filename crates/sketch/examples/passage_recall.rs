@@ -1,9 +1,10 @@
-//! Measures the passages of a file's documents: that runs which documents share are found, and how
-//! many hashes there are for each byte of text.
+//! Measures the passages of the documents in a file: whether shared runs are found, and the number
+//! of hashes for each byte of text.
 //!
-//! `cargo run --release -p neardup-sketch --example passage_recall -- FILE [TOKENS [LENGTH]]` takes
-//! a document of each line: what stands behind its last tab, or all of it. Tokens are `word` or
-//! `char`. Runs are compared as texts, with the tokens of the definition in tests/reference.
+//! `cargo run --release -p neardup-sketch --example passage_recall -- FILE [TOKENS [LENGTH]]`
+//! reads one document from each line: the text after the last tab, or the whole line. Tokens are
+//! `word` or `char`. Runs are compared as texts, with the tokens of the definition in
+//! tests/reference.
 
 #[path = "../tests/reference/mod.rs"]
 #[allow(dead_code, reason = "fingerprints are not measured here")]
@@ -17,7 +18,7 @@ use neardup_sketch::hash::feature_hash128;
 use neardup_sketch::options::{self, NamedOption, TextOptions, Tokens};
 use neardup_sketch::passages::PassageLength;
 
-/// Documents into which a passage is inserted at each place.
+/// Number of documents into which a passage is inserted at each position.
 const INSERTED: usize = 40;
 
 fn main() {
@@ -52,13 +53,14 @@ fn with_shingle(tokens: Tokens, shingle: usize) -> TextOptions {
     }
 }
 
-/// Pairs of documents that share a run of `length` tokens: each with the first that has the run.
+/// Returns pairs of documents that share a run of `length` tokens. Each document is paired with
+/// the first document that has the run.
 fn sharing_pairs(texts: &[String], tokens: Tokens, length: usize) -> HashSet<(u32, u32)> {
     let mut first: HashMap<u128, u32> = HashMap::new();
     let mut pairs = HashSet::new();
     let between = if tokens == Tokens::Char { "" } else { " " };
     for (n, text) in (0..).zip(texts) {
-        // The tokens in order, once: runs are made of them.
+        // All runs are made of these tokens in order.
         let single = reference::features(text, &with_shingle(tokens, 1));
         for run in single.windows(length) {
             let run = feature_hash128(run.join(between).as_bytes());
@@ -107,8 +109,8 @@ fn measure(
     );
 }
 
-/// Number of the pairs that share a hash, but with no document before share a run: each with the
-/// first document that has the hash.
+/// Returns the number of pairs that share a hash but are not in `pairs`. Each document is paired
+/// with the first document that has the hash.
 fn sharing_without_run(all: &[Vec<u64>], pairs: &HashSet<(u32, u32)>) -> usize {
     let mut first: HashMap<u64, u32> = HashMap::new();
     let mut others = HashSet::new();
@@ -123,8 +125,8 @@ fn sharing_without_run(all: &[Vec<u64>], pairs: &HashSet<(u32, u32)>) -> usize {
     others.len()
 }
 
-/// Inserts the middle of one document into others, at each place; returns how often, and how often
-/// it is found there.
+/// Inserts the middle of one document into others, at each position. Returns the number of
+/// insertions, and how many of them are found.
 fn insertions(
     texts: &[String],
     tokens: Tokens,

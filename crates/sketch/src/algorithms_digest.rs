@@ -1,4 +1,4 @@
-//! A number that tells two builds apart that make different fingerprints.
+//! Digest that differs between builds that compute different fingerprints.
 
 use crate::Sketcher;
 use crate::hash::feature_hash;
@@ -6,7 +6,7 @@ use crate::memory::GrowVec;
 use crate::minhash::{HashFamily, Scheme};
 use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens, Weight};
 
-/// Hashes of the signature that is computed.
+/// Length of the signature.
 const HASHES: usize = 128;
 
 /// Letters with accents, composed and not, a ligature, CJK, kana, digits, an emoji and tags.
@@ -16,9 +16,9 @@ const SAMPLE: &str = "<p>The caf\u{e9} was closed on Monday, 12 May; cafe\u{301}
     \u{30bf}\u{30ab}\u{30ca} \u{e2a}\u{e27}\u{e31}\u{e2a}\u{e14}\u{e35} \u{1f469}\u{200d}\
     \u{1f469} &eacute;&#8364;\n\u{661}\u{662}\u{663} A1b2-C3_d4@e.f\n";
 
-/// Digest of the fingerprints and the signature of a sample text with several options: equal on all
-/// machines and in all builds that compute equal ones. Tokens of jieba are left out, which depend
-/// on its dictionary and on the user's words.
+/// Digest of the fingerprints and the signature of a sample text with several options. It is equal
+/// on all machines and in all builds that compute equal fingerprints. It excludes the tokens of
+/// jieba, which depend on its dictionary and on the user's words.
 ///
 /// ```
 /// use neardup_sketch::algorithms_digest;
@@ -69,7 +69,7 @@ pub fn algorithms_digest() -> u64 {
 mod tests {
     use super::*;
 
-    /// It changes when fingerprints do, which they never should.
+    /// The digest changes only when fingerprints change, which must never happen.
     #[test]
     fn digest_is_that_of_all_machines() {
         assert_eq!(format!("{:016x}", algorithms_digest()), "2a1b868bd86b4a0a");

@@ -1,4 +1,4 @@
-//! Bits of two fingerprints' distance that a change in the text costs.
+//! Bits of the distance of two fingerprints that a change in the text costs.
 
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::hash::FeatureHash;
@@ -6,32 +6,32 @@ use crate::memory::GrowVec;
 use crate::minhash_fingerprint::{FingerprintBuilder, OwnFeature, owned_bits};
 use crate::simhash::Accumulator;
 
-/// Function whose fingerprints differ.
+/// Fingerprint function whose differing bits are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitsOf {
-    /// `minhash64`. Where two minima differ, the lesser one is that of a feature which only one
-    /// text has: the bit belongs to the change that this feature is part of. So the bits of all
+    /// `minhash64`. If two minima differ, the lesser one belongs to a feature that only one text
+    /// has. The bit is counted for the change that contains this feature. So the bits of all
     /// changes add up to the distance.
     Minhash64,
     /// `minhash128`, likewise.
     Minhash128,
-    /// `simhash64`: the differing bits that would agree if this change alone were undone in the
+    /// `simhash64`: the differing bits that would agree if only this change were undone in the
     /// first text. Several changes may each suffice for a bit, or none.
     Simhash64,
     /// `simhash128`, likewise.
     Simhash128,
 }
 
-/// Features that one text has alone, and the numbers of the changes that they are part of.
+/// Features that only one text has, and the changes that contain them.
 pub(crate) struct OwnFeatures<'a> {
     pub list: &'a FeatureList,
     pub own: &'a [&'a FeatureEntry],
-    /// Number of the change of each.
+    /// For each feature, the index of its change.
     pub owners: Vec<u32>,
 }
 
 impl BitsOf {
-    /// Counts the bits of each of a number of changes between two texts.
+    /// Counts the bits of each of `changes` changes between two texts.
     pub(crate) fn count(
         self,
         sides: &[OwnFeatures; 2],
@@ -78,7 +78,7 @@ fn minhash_bits<const W: usize>(
     owned_bits(differing(fingerprints), own, changes, check)
 }
 
-/// The bits in which two fingerprints differ; none if one is missing.
+/// Returns the bits in which two fingerprints differ, or none if a fingerprint is missing.
 fn differing<const W: usize>(fingerprints: [Option<[u64; W]>; 2]) -> [u64; W] {
     match fingerprints {
         [Some(a), Some(b)] => std::array::from_fn(|word| a[word] ^ b[word]),
@@ -96,7 +96,7 @@ where
 {
     let hash = |list: &FeatureList, entry: &FeatureEntry| FeatureHash::new(list.bytes(entry));
     let mut sums: [Accumulator<W>; 2] = Default::default();
-    // The features that each text has alone, in the order of the changes.
+    // Indexes of the features that only one text has, in the order of the changes.
     let mut orders = [Vec::new(), Vec::new()];
     for ((side, sums), order) in sides.iter().zip(&mut sums).zip(&mut orders) {
         for (n, entry) in side.list.entries().iter().enumerate() {
@@ -149,7 +149,7 @@ mod tests {
     use crate::{FeatureDiff, Sketcher};
     use proptest::prelude::*;
 
-    /// Bits of all changes, and the distance.
+    /// Returns the bits of all changes, and the distance.
     fn bits(a: &str, b: &str, options: TextOptions, of: BitsOf) -> (Vec<u32>, u32) {
         let diff = FeatureDiff::new(a, b, &options, usize::MAX, Some(of), &mut || ());
         let bits = (diff.changes.largest.iter()).map(|change| change.bits.unwrap());
@@ -191,7 +191,7 @@ mod tests {
             }
         }
 
-        /// Of a set of features, one change undone is the other text.
+        /// With weights of 1, undoing a single change gives the other text.
         #[test]
         fn a_simhash_with_one_change_costs_the_distance(
             words in prop::collection::vec("[a-e]{1,3}", 3..40),

@@ -1,8 +1,8 @@
-//! The caller's cancellation check, shared by several parts of one computation.
+//! Cancellation check of the caller, shared by several parts of a computation.
 
 use std::cell::RefCell;
 
-/// A `check` callback that several parts of a computation call.
+/// `check` callback that several parts of a computation call.
 pub(crate) struct SharedCheck<'a>(RefCell<&'a mut dyn FnMut()>);
 
 impl<'a> SharedCheck<'a> {

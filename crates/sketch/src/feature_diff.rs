@@ -1,4 +1,4 @@
-//! Comparison of the features of two texts, to be shown.
+//! Comparison of the features of two texts, for display.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::text_changes::{ChangedText, TextChanges, Wanted, text_changes};
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Merges two ascending lists without repetitions; elements of both are passed as a pair.
+/// Merges two ascending lists without repetitions. Passes elements of both lists as a pair.
 fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],
@@ -45,30 +45,30 @@ fn merge<'a, T>(
 pub struct TopFeatures<T> {
     /// Number of all features.
     pub features: usize,
-    /// The heaviest features, of equal ones those that come first, in the order of the text.
+    /// The heaviest features in text order. Of equal features, the first ones are kept.
     pub heaviest: Vec<T>,
 }
 
-/// Feature with the place where it first occurs.
+/// Feature with the position of its first occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedFeature {
     /// The feature.
     pub feature: Feature,
-    /// Its place.
+    /// Position in the text, if known.
     pub place: Option<Place>,
 }
 
 /// Features of two texts, identified by their text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureDiff {
-    /// Features of both texts, with their weight and place in each: the heaviest by the sum of the
-    /// weights, in the order of the first text.
+    /// Features of both texts, with the weight and position in each. The heaviest have the largest
+    /// sum of both weights, and are in the order of the first text.
     pub shared: TopFeatures<(PlacedFeature, PlacedFeature)>,
     /// Features of the first text only.
     pub only_a: TopFeatures<PlacedFeature>,
     /// Features of the second text only.
     pub only_b: TopFeatures<PlacedFeature>,
-    /// Passages that the features of one text only make.
+    /// Passages made of the features that only one text has.
     pub changes: TextChanges,
 }
 
@@ -80,7 +80,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Features of this text with their places.
+    /// Returns features of this text with their positions.
     fn placed(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<PlacedFeature> {
         let places = places(&self.list, self.text, self.options, entries, check);
         let placed = entries
@@ -95,7 +95,7 @@ impl Side<'_> {
         all
     }
 
-    /// The heaviest of the features that only this text has.
+    /// Returns the heaviest of the features that only this text has.
     fn top(
         &self,
         mut all: Vec<&FeatureEntry>,
@@ -113,7 +113,7 @@ impl Side<'_> {
     }
 }
 
-/// Keeps the first `top` elements by an order.
+/// Keeps the first `top` elements in an order.
 fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
     if top < all.len() {
         all.select_nth_unstable_by(top, order);
@@ -122,12 +122,11 @@ fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
 }
 
 impl FeatureDiff {
-    /// Compares two texts and keeps the `top` heaviest features of each kind, and as many changes.
-    /// With a function the bits that changes cost are counted.
+    /// Compares two texts. Keeps up to `top` of the heaviest features of each kind, and up to
+    /// `top` changes. With a function, counts the bits of the distance that each change costs.
     ///
-    /// Memory is that of two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with a
-    /// function), and once more the normal form of a text with some 24 bytes for each change of
-    /// script.
+    /// Memory: two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with a function),
+    /// and the normal form of a text once more, with about 24 bytes for each change of script.
     pub fn new(
         a: &str,
         b: &str,
@@ -160,7 +159,7 @@ impl FeatureDiff {
         }
     }
 
-    /// The Jaccard similarity of the two sets of features; `None` if both are empty.
+    /// Returns the Jaccard similarity of the two feature sets, or `None` if both are empty.
     #[must_use]
     pub fn jaccard_similarity(&self) -> Option<f64> {
         let shared = self.shared.features;
@@ -168,10 +167,9 @@ impl FeatureDiff {
     }
 }
 
-/// Feature of both texts.
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
-/// The passages in which two texts differ. `own` are the features that one of them has alone.
+/// Returns the changes between two texts. `own` holds the features that only one text has.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],
@@ -192,7 +190,7 @@ fn changes<'a>(
     text_changes([&a, &b], [&in_a, &in_b], sides[0].options, wanted, check)
 }
 
-/// The heaviest of the features that both texts have.
+/// Returns the heaviest of the features that both texts have.
 fn top_shared<'a>(
     a: &Side,
     b: &Side,

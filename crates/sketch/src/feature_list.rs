@@ -1,7 +1,7 @@
-//! List of the features of a text, to be shown.
+//! List of the features of a text, for display.
 //!
-//! The tokens are stored once, in the order of the text; a feature is a range of them. So a
-//! distinct feature takes 24 bytes whatever its length; its text is copied when it is read.
+//! The tokens are stored once, in text order, and a feature is a range of them. So a distinct
+//! feature of any length takes 24 bytes. Its text is copied when it is read.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -30,19 +30,19 @@ pub struct Feature {
 #[derive(Clone, Copy)]
 pub(crate) struct FeatureEntry {
     hash: u64,
-    /// Start of the first occurrence in the tokens, which are in the order of the text.
+    /// Start of the first occurrence in the tokens.
     pub start: u64,
     len: u32,
     count: u32,
 }
 
 impl FeatureEntry {
-    /// Its 64-bit hash.
+    /// Returns the 64-bit hash.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Its range of the tokens.
+    /// Returns the range in the tokens.
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
@@ -62,8 +62,8 @@ impl FeatureList {
     /// Lists the distinct features of a text by weight, the heaviest first, then by their bytes.
     /// Calls `check` every few 100 kB.
     ///
-    /// Memory: the text in its normal form, 24 bytes for each distinct feature, and while features
-    /// are gathered up to twice as much again.
+    /// Memory: the text in its normal form, 24 bytes for each distinct feature, and up to twice as
+    /// much again while features are collected.
     pub fn new(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
         let mut list = Self::by_hash(text, options, check);
         let mut entries = std::mem::take(&mut list.entries);
@@ -72,7 +72,7 @@ impl FeatureList {
         list
     }
 
-    /// As [`FeatureList::new`], in the order of hashes.
+    /// Like [`FeatureList::new`], in the order of hashes.
     pub(crate) fn by_hash(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
         let check = SharedCheck::new(check);
         let mut gatherer = FeatureGatherer {
@@ -101,19 +101,19 @@ impl FeatureList {
         self.entries.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The feature at a position, with its text; `None` after the last.
+    /// Returns the feature at a position, with its text, or `None` after the last one.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<Feature> {
         self.entries.get(at).map(|entry| self.feature(entry))
     }
 
-    /// The tokens in the order of the text, with separators between them.
+    /// Returns the tokens in text order, with separators between them.
     pub(crate) fn tokens(&self) -> &[u8] {
         &self.tokens
     }
@@ -145,18 +145,18 @@ impl FeatureList {
         }
     }
 
-    /// Order by weight, the heaviest first, then by bytes.
+    /// Compares by weight, the heaviest first, then by bytes.
     fn by_weight(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         (self.weights(a, b)).then_with(|| self.bytes(a).cmp(self.bytes(b)))
     }
 
-    /// Order by weight, the heaviest first, then by first occurrence.
+    /// Compares by weight, the heaviest first, then by first occurrence.
     pub(crate) fn by_weight_and_place(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         self.weights(a, b).then(a.start.cmp(&b.start))
     }
 
     fn weights(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
-        // Most features occur once, and computing weights takes time.
+        // Computing weights takes time, and most features occur once.
         if a.count == b.count && !self.keywords {
             Ordering::Equal
         } else {
@@ -164,13 +164,13 @@ impl FeatureList {
         }
     }
 
-    /// Order of [`FeatureList::by_hash`] between features of two lists.
+    /// Compares features of two lists in the order of [`FeatureList::by_hash`].
     pub(crate) fn order(&self, a: &FeatureEntry, other: &Self, b: &FeatureEntry) -> Ordering {
         (a.hash.cmp(&b.hash)).then_with(|| self.bytes(a).cmp(other.bytes(b)))
     }
 }
 
-/// Distinct features of a text with their texts, in the order of [`FeatureList::new`].
+/// Returns the distinct features of a text with their texts, in the order of [`FeatureList::new`].
 ///
 /// ```
 /// use neardup_sketch::{TextOptions, features};
@@ -189,10 +189,10 @@ fn bytes<'a>(tokens: &'a [u8], entry: &FeatureEntry) -> &'a [u8] {
     &tokens[entry.range()]
 }
 
-/// Comparisons between two calls of `check`.
+/// Number of comparisons between two calls of `check`.
 const COMPARISONS: usize = 1 << 16;
 
-/// Sorts and calls `check` meanwhile. Not stable.
+/// Sorts, and calls `check` regularly. Not stable.
 pub(crate) fn sort<T>(
     elements: &mut [T],
     mut order: impl FnMut(&T, &T) -> Ordering,
@@ -209,15 +209,15 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Number of occurrences at which repetitions are merged first.
+/// Number of occurrences at which repetitions are first merged.
 const MERGE_AT: usize = 1 << 16;
 
-/// Gathers the features of a text.
+/// Collects the features of a text.
 struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Position in `tokens` of the sink's current bytes, of which features are ranges.
+    /// Position in `tokens` of the current bytes of the sink. Features are ranges of these bytes.
     base: usize,
-    /// Sorted and without repetitions as far as they are merged.
+    /// Sorted and distinct up to the last merge.
     entries: Vec<FeatureEntry>,
     /// Number of entries at which repetitions are merged.
     merge_at: usize,
@@ -272,7 +272,7 @@ impl FeatureSink for FeatureGatherer<'_> {
 
     fn bytes_dropped(&mut self, len: usize) {
         self.base += len;
-        // The separator after the last feature.
+        // Adds the separator after the last feature.
         if self.tokens.len() < self.base {
             self.tokens.grow_to(self.base, b' ');
         }
@@ -287,7 +287,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Every occurrence as a text.
+    /// Counts every occurrence by its text.
     struct Texts(BTreeMap<Vec<u8>, u64>);
 
     impl FeatureSink for Texts {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Start of a token in a buffer.
 pub(crate) trait Position: Copy {
-    /// The position as an index.
+    /// Returns the position as an index.
     fn index(self) -> usize;
 }
 
@@ -22,17 +22,17 @@ impl Position for usize {
     }
 }
 
-/// Features of equally many consecutive tokens: each from the start of a token to the start of the
-/// one `width` later, less the `gap` between tokens.
+/// Features of `width` consecutive tokens. Each feature extends from the start of a token to the
+/// start of the token `width` later, minus the `gap` between tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Windows<'a, P> {
     /// The tokens, and [`crate::hash::windows::PAD`] more bytes.
     pub bytes: &'a [u8],
-    /// Starts of the tokens, and of what would come next.
+    /// Starts of the tokens, and the start of the next token.
     pub starts: &'a [P],
-    /// Tokens of a feature.
+    /// Number of tokens in a feature.
     pub width: usize,
-    /// Bytes of the separator between tokens.
+    /// Number of bytes of the separator between tokens.
     pub gap: usize,
 }
 
@@ -43,13 +43,13 @@ impl<P: Position> Windows<'_, P> {
         self.starts.len() - self.width
     }
 
-    /// The bytes of a feature.
+    /// Returns the byte range of a feature.
     #[inline(always)]
     pub fn range(&self, at: usize) -> Range<usize> {
         self.starts[at].index()..self.starts[at + self.width].index() - self.gap
     }
 
-    /// The same features in their order, at most `most` at once.
+    /// Returns the same features in order, at most `most` at once.
     pub fn pieces(self, most: usize) -> impl Iterator<Item = Self> {
         let count = self.len();
         (0..count).step_by(most).map(move |first| Self {
@@ -61,14 +61,14 @@ impl<P: Position> Windows<'_, P> {
 
 /// Receiver of features, one call for each occurrence.
 pub(crate) trait FeatureSink {
-    /// True if features are passed in the order of the text. Else their order is the one in which
-    /// they are hashed fastest.
+    /// True if features must be passed in text order. Otherwise they are passed in the order in
+    /// which hashing is fastest.
     const IN_ORDER: bool = false;
 
     /// Adds features, which are ranges of `bytes`.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
-    /// Adds features of consecutive tokens, of which there is at least one.
+    /// Adds features of consecutive tokens. There must be at least one.
     fn add_windows(&mut self, windows: Windows<impl Position>) {
         if Self::IN_ORDER {
             self.add_all(
@@ -92,21 +92,18 @@ pub(crate) trait FeatureSink {
         }
     }
 
-    /// Called when the caller removes the first `len` bytes of the buffer that features are ranges
-    /// of: ranges of the next features count from there.
+    /// Called when the caller removes the first `len` bytes of the buffer. The ranges of later
+    /// features are relative to the new start.
     fn bytes_dropped(&mut self, len: usize) {
         let _ = len;
     }
 }
 
-/// Features that are grouped by their length, since the hash function branches on it, which is hard
-/// to predict.
 const BY_LENGTH: usize = 1 << 8;
 
-/// Number of length classes.
 const CLASSES: usize = 4;
 
-/// Length class of a feature: XXH3 has separate code for up to 8, 16 and 32 bytes.
+/// Returns the length class of a feature. XXH3 has separate code for up to 8, 16 and 32 bytes.
 #[inline(always)]
 const fn class(len: usize) -> usize {
     (len > 8) as usize + (len > 16) as usize + (len > 32) as usize

@@ -1,7 +1,7 @@
-//! Text to features to fingerprints, and the distances between them.
+//! Conversion of text into features and fingerprints, and distances between fingerprints.
 //!
-//! Fingerprints are those of the PostgreSQL extension neardup, of which this crate is a part;
-//! nothing here depends on PostgreSQL. [`Sketcher`] turns texts into fingerprints, step by step,
+//! This crate is a part of the PostgreSQL extension neardup, and computes the same fingerprints.
+//! It does not depend on PostgreSQL. [`Sketcher`] turns texts into fingerprints in these steps,
 //! with these defaults of [`options`]:
 //!
 //! | step | module | default |
@@ -20,12 +20,11 @@
 //! # Stability
 //!
 //! Fingerprints are stored, so equal input must give an equal fingerprint in every version, on
-//! every platform and with every set of CPU instructions. Therefore everything that a fingerprint
-//! depends on is integer arithmetic, a table of this crate, or a dependency pinned to one exact
-//! version; nothing depends on the locale or on the tables of the Rust standard library.
-//! `tests/golden.rs` has the values.
+//! every platform and with every set of CPU instructions. So a fingerprint depends only on integer
+//! arithmetic, tables of this crate, and dependencies pinned to one exact version, not on the
+//! locale or on tables of the Rust standard library. `tests/golden.rs` has the values.
 //!
-//! In the repository, `docs/dev/architecture.md` has the way of a text through these files.
+//! In the repository, `docs/dev/architecture.md` describes how a text passes through these files.
 #![deny(unsafe_code)]
 
 mod algorithms_digest;
@@ -78,7 +77,7 @@ pub use text_changes::{Passage, TextChange, TextChanges};
 pub use text_length::text_length;
 pub use weight::WeightError;
 
-/// The examples of the README, which are run as tests.
+/// The examples of the README, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -4,11 +4,11 @@
 //! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the
 //! current text is lost. [`on_failure`] sets the function that unwinds.
 //!
-//! All other allocations are of bounded size: buffers of some kilobytes, and those inside the
-//! crates for normalisation, HTML and Chinese words. A process that must survive their failure as
-//! well has an allocator with a reserve: [`may_fail`] tells it which requests may fail, and
-//! [`report_shortage`] makes the next growth fail, before the reserve is used up. Large buffers
-//! inside other crates are tested by [`ensure_available`] beforehand.
+//! All other allocations have bounded size: buffers of some kilobytes, and buffers inside the
+//! crates for normalisation, HTML and Chinese words. A process that must also survive their
+//! failure has an allocator with a reserve. During a request that may fail, [`may_fail`] is true.
+//! [`report_shortage`] makes the next growth fail before the reserve is used up.
+//! [`ensure_available`] tests for the memory of large buffers inside other crates.
 
 use std::collections::{BinaryHeap, HashMap, HashSet, TryReserveError};
 use std::hash::{BuildHasher, Hash};
@@ -23,20 +23,20 @@ static RAISE: OnceLock<fn() -> !> = OnceLock::new();
 static MAY_FAIL: AtomicBool = AtomicBool::new(false);
 static SHORTAGE: AtomicBool = AtomicBool::new(false);
 
-/// Sets the function that is called when an allocation fails; it has to unwind. Only the first call
-/// has an effect. By default the panic's payload is [`OutOfMemory`].
+/// Sets the function that is called when an allocation fails. It must unwind. Only the first call
+/// has an effect. By default the payload of the panic is [`OutOfMemory`].
 pub fn on_failure(raise: fn() -> !) {
-    // A second library of the same process would set the same.
+    // A second library in the same process would set the same function.
     let _ = RAISE.set(raise);
 }
 
-/// Returns true while an allocation is attempted that may fail.
+/// Returns true during an allocation that may fail.
 #[must_use]
 pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth fail: called by an allocator that used its reserve.
+/// Makes the next growth fail. An allocator calls it when it has used its reserve.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
@@ -46,17 +46,17 @@ pub fn take_shortage() -> bool {
     SHORTAGE.load(Ordering::Relaxed) && SHORTAGE.swap(false, Ordering::Relaxed)
 }
 
-/// Unwinds by the function of [`on_failure`].
+/// Unwinds with the function of [`on_failure`].
 #[cold]
 pub fn raise() -> ! {
     match RAISE.get() {
         Some(raise) => raise(),
-        // Without the panic hook, which would print a message.
+        // Skips the panic hook, which would print a message.
         None => std::panic::resume_unwind(Box::new(OutOfMemory)),
     }
 }
 
-/// Tries an allocation; unwinds if it fails.
+/// Tries an allocation. Unwinds if it fails.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -67,13 +67,13 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Unwinds unless `bytes` can be allocated now: for work that allocates at most that much by code
-/// that would abort.
+/// Unwinds unless `bytes` can be allocated now. Called before code that allocates at most this
+/// much and aborts on failure.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }
 
-/// Growth that unwinds where the standard library aborts.
+/// Growth that unwinds in cases where the standard library aborts.
 pub trait Grow {
     /// Reserves room for `additional` more elements.
     fn ensure_room(&mut self, additional: usize);
@@ -183,7 +183,7 @@ impl<T> GrowVec<T> for Vec<T> {
     #[inline]
     fn grow_all(&mut self, mut elements: impl Iterator<Item = T>) {
         self.ensure_room(elements.size_hint().0);
-        // While there is room, no check for each element.
+        // While there is room, elements are added without a check for each.
         loop {
             let room = self.capacity() - self.len();
             self.extend(elements.by_ref().take(room));
@@ -225,7 +225,7 @@ impl GrowString for String {
     }
 }
 
-/// A copy of a text.
+/// Returns a copy of a text.
 #[must_use]
 pub fn copied(text: &str) -> String {
     let mut copy = String::new();

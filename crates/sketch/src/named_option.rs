@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Defines an option by one list: its values, and a description of each. The description is a
-/// struct with the field `name`.
+/// Defines an option by a single list of its values and a description of each. The description is
+/// a struct with the field `name`.
 macro_rules! described_option {
     (
         $(#[$about:meta])*
@@ -44,11 +44,11 @@ pub trait NamedOption: Copy + PartialEq + 'static {
     /// Names of all values.
     const NAMES: &[(&str, Self)];
 
-    /// The value of this name.
+    /// Returns the value with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If no value has this name.
     fn from_name(name: &[u8]) -> Result<Self, UnknownName> {
         Self::NAMES
             .iter()
@@ -60,7 +60,7 @@ pub trait NamedOption: Copy + PartialEq + 'static {
             })
     }
 
-    /// The name of this value.
+    /// Returns the name of this value.
     fn name(self) -> &'static str {
         Self::NAMES
             .iter()
@@ -69,12 +69,12 @@ pub trait NamedOption: Copy + PartialEq + 'static {
     }
 }
 
-/// Error: a parameter does not take a value of this name.
+/// Error: a parameter does not have a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// Name of the parameter.
     pub parameter: &'static str,
-    /// Names of its values.
+    /// Names of all values.
     pub known: Vec<&'static str>,
 }
 

@@ -4,7 +4,7 @@ pub use crate::named_option::{NamedOption, UnknownName};
 pub use crate::tokens::kinds::{MAX_KEYWORDS, Tokens, TokensError};
 pub use crate::weight::Weight;
 
-/// Longest shingle.
+/// Maximum number of tokens in a shingle.
 pub const MAX_SHINGLE: usize = 100;
 
 /// Options for turning a text into features.
@@ -23,21 +23,21 @@ pub const MAX_SHINGLE: usize = 100;
 pub struct TextOptions {
     /// Kind of tokens.
     pub tokens: Tokens,
-    /// Consecutive tokens in a feature, 1 to [`MAX_SHINGLE`].
+    /// Number of consecutive tokens in a feature, 1 to [`MAX_SHINGLE`].
     pub shingle: usize,
     /// Weight of a feature.
     pub weight: Weight,
-    /// Differences of spelling to ignore.
+    /// Spelling differences to ignore.
     pub normalize: Normalize,
-    /// True if the text is an HTML page, of which only the visible text counts.
+    /// True if the text is an HTML page. Then only the visible text counts.
     pub html: bool,
-    /// Number of keywords for [`Tokens::JiebaTfidf`], up to [`MAX_KEYWORDS`]; 0 for a number that
+    /// Number of keywords for [`Tokens::JiebaTfidf`], up to [`MAX_KEYWORDS`]. If 0, the number
     /// depends on the length of the text.
     pub keywords: usize,
 }
 
 impl TextOptions {
-    /// Defaults of a simhash: pairs of words, weighted by the square root of their number.
+    /// Defaults of a simhash: pairs of words, weighted by the square root of their count.
     pub const SIMHASH: Self = Self {
         tokens: Tokens::Word,
         shingle: 2,
@@ -47,7 +47,7 @@ impl TextOptions {
         keywords: 0,
     };
 
-    /// Defaults of MinHash and the Jaccard similarity: the set of three consecutive words.
+    /// Defaults of MinHash and the Jaccard similarity: the set of triples of words.
     pub const SET: Self = Self {
         tokens: Tokens::Word,
         shingle: 3,
@@ -63,7 +63,8 @@ impl TextOptions {
         ..Self::SET
     };
 
-    /// Name of the tokens, with the number of keywords if one is given, as in `jieba_tfidf:50`.
+    /// Returns the name of the tokens, with the number of keywords if given, as in
+    /// `jieba_tfidf:50`.
     #[must_use]
     pub fn tokens_name(&self) -> String {
         let tokens = self.tokens.name();
@@ -80,17 +81,17 @@ impl Default for TextOptions {
     }
 }
 
-/// Differences of spelling to ignore beyond the normal form ([`crate::normalize`]).
+/// Spelling differences to ignore beyond the normal form ([`crate::normalize`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Normalize {
-    /// Accents.
+    /// Treatment of accents.
     pub accents: Accents,
-    /// Digits.
+    /// Treatment of decimal digits.
     pub digits: Digits,
 }
 
 impl Normalize {
-    /// None.
+    /// Ignores no differences beyond the normal form.
     pub const DEFAULT: Self = Self {
         accents: Accents::Keep,
         digits: Digits::Keep,
@@ -100,20 +101,20 @@ impl Normalize {
 /// Treatment of accents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accents {
-    /// They count.
+    /// Accents are kept.
     #[default]
     Keep,
-    /// They are removed: `café` is `cafe`.
+    /// Accents are removed: `café` becomes `cafe`.
     Remove,
 }
 
 /// Treatment of decimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Digits {
-    /// They count.
+    /// Digits are kept.
     #[default]
     Keep,
-    /// Each becomes `0`: `2024` is `1999`.
+    /// Each digit becomes `0`: `2024` equals `1999`.
     Zero,
 }
 

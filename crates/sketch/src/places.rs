@@ -1,4 +1,4 @@
-//! Places of features in the text that they are made of.
+//! Positions of features in their text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,24 +15,24 @@ use crate::tokens::kinds::Placement;
 /// Tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
 
-/// Place of the first occurrence of a feature in the text: in the visible text of an HTML page.
+/// First occurrence of a feature, in the text or in the visible text of an HTML page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Number of characters before it.
+    /// Number of characters before the feature.
     pub start: usize,
-    /// Number of characters from its first token to the end of its last.
+    /// Number of characters from the start of its first token to the end of its last token.
     pub length: usize,
 }
 
 impl Place {
-    /// The code points of the text that are there.
+    /// Returns the range of code points.
     #[must_use]
     pub fn code_points(self) -> Range<usize> {
         self.start..self.start + self.length
     }
 }
 
-/// The places of features of a list, in the text and with the options that it was made of.
+/// Finds the places of features in a list, which was made from `text` with `options`.
 pub(crate) fn places(
     list: &FeatureList,
     text: &str,
@@ -48,8 +48,8 @@ pub(crate) fn places(
     find_places(text, options, list.tokens(), &ranges, check)
 }
 
-/// Finds the places of features. `tokens` are those of the text in its order, with separators, and
-/// `features` the ranges of them to be found.
+/// Finds the places of features. `tokens` holds the tokens of the text in order, with separators.
+/// `features` are ranges of `tokens`.
 pub(crate) fn find_places(
     text: &str,
     options: &TextOptions,
@@ -85,7 +85,7 @@ pub(crate) fn find_places(
         let [Some(first), Some(last)] = tokens else {
             return None;
         };
-        // A shorter word may come before the longer one that it is a part of.
+        // A shorter word may precede the longer word that contains it.
         let part = first.start.min(last.start)..first.end.max(last.end);
         let original = traced.original(part);
         Some(Place {
@@ -96,13 +96,13 @@ pub(crate) fn find_places(
     places
 }
 
-/// Ends of features in the tokens, and in the normal form as far as they are found.
+/// Start and end of each feature in the tokens, and in the normal form as far as found.
 struct Parts {
-    /// Where features begin in the tokens, and which; in ascending order.
+    /// Offset in the tokens where each feature starts, and the feature's index. Ascending.
     starts: Vec<(usize, usize)>,
-    /// Where they end, likewise.
+    /// Offset where each feature ends, likewise.
     ends: Vec<(usize, usize)>,
-    /// The first and the last token of each feature in the normal form.
+    /// First and last token of each feature, as ranges of the normal form.
     found: Vec<[Option<Range<usize>>; 2]>,
     next_start: usize,
     next_end: usize,
@@ -132,8 +132,7 @@ impl Parts {
         }
     }
 
-    /// Notes that a token, a range of the tokens, is this range of the normal form. Tokens are
-    /// passed in order.
+    /// Records the range of a token in the normal form. Tokens must be passed in text order.
     fn note(&mut self, token: Range<usize>, normal: Range<usize>) {
         while let Some(&(at, feature)) = self.starts.get(self.next_start)
             && at <= token.start
@@ -157,10 +156,10 @@ impl Parts {
         self.next_end == self.ends.len()
     }
 
-    /// Finds each word of the tokens behind the one before.
+    /// Finds each word of the tokens after the previous word.
     ///
-    /// A text without any boundary for a megabyte is cut into pieces elsewhere, so that a word may
-    /// not be found: then later places are not known.
+    /// A text without a boundary in a megabyte was tokenized in pieces, so a word may not be
+    /// found. Then the places of all later features are unknown.
     fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let mut from = 0;
         for (n, (token, word)) in words(tokens).enumerate() {
@@ -179,8 +178,8 @@ impl Parts {
         }
     }
 
-    /// Finds words before each of which stand the shorter words that are parts of it; `longer` are
-    /// the same without these.
+    /// Finds words that each follow the shorter words they contain. `longer` has only the longer
+    /// words.
     fn follow_shorter_words(
         &mut self,
         tokens: &[u8],
@@ -224,7 +223,7 @@ impl Parts {
         }
     }
 
-    /// Follows tokens that keep all characters: each run of white space is one separator.
+    /// Follows tokens that keep all characters. Each run of white space is one separator.
     fn follow_chars(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let tokens = str::from_utf8(tokens).expect("tokens are cut between characters");
         let mut chars = normal.char_indices().peekable();
@@ -252,7 +251,7 @@ impl Parts {
         }
     }
 
-    /// Finds the first occurrence of each feature by itself.
+    /// Searches each feature separately for its first occurrence.
     fn search(
         &mut self,
         tokens: &[u8],
@@ -269,7 +268,7 @@ impl Parts {
     }
 }
 
-/// The words of tokens, each with its range.
+/// Splits tokens into words with their ranges.
 fn words(tokens: &[u8]) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut start = 0;
     let all = tokens.split(|&byte| byte == SEPARATOR).map(move |word| {
@@ -289,7 +288,7 @@ mod tests {
     use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
 
-    /// The features of a text with what stands at their places.
+    /// Returns the features of a text with the text at their places.
     fn placed(text: &str, options: &TextOptions) -> Vec<(String, String)> {
         let list = FeatureList::by_hash(text, options, &mut || ());
         let entries: Vec<_> = list.entries().iter().collect();
@@ -316,7 +315,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// At the place of a feature stand characters of which it is a part.
+        /// The text at the place of a feature contains the characters of the feature.
         #[test]
         fn features_stand_at_their_places(
             text in any_text(),
@@ -330,7 +329,7 @@ mod tests {
             for (feature, there) in placed(&text, &set_options(tokens, shingle)) {
                 let (there, feature) = (plain(&there), plain(&feature));
                 match tokens {
-                    // Between words may stand what is no word.
+                    // Text between words may be skipped.
                     Tokens::Word => {
                         let mut rest = there.chars();
                         prop_assert!(feature.chars().all(|c| rest.any(|r| r == c)), "{there:?}");

@@ -1,17 +1,17 @@
-//! Segments of a text: its paragraphs, lines or sentences, where they stand, and a hash of each.
+//! Segments of a text, with their positions and hashes: paragraphs, lines or sentences.
 //!
-//! A segment is a part of the text as it stands there, without the white space around it; what is
-//! white space only is none. So all characters but white space are in a segment, each in one.
+//! A segment is a part of the unchanged text, without white space at its ends. A part of white
+//! space only is not a segment. So each other character is in exactly one segment.
 //!
 //! - **Lines** end at the mandatory breaks of [UAX 14]: line feed, carriage return, form feed, ...
-//! - **Paragraphs** are lines without a blank one between them; a paragraph separator (U+2029) ends
-//!   one too.
-//! - **Sentences** are those of [UAX 29], which end at line ends as well, cut as
-//!   [`crate::sentences`] cuts them: 16 characters in a row that are neither letters nor digits end
-//!   one, and what follows of these is one by itself.
+//! - **Paragraphs** are lines without a blank line between them. A paragraph separator (U+2029)
+//!   also ends a paragraph.
+//! - **Sentences** follow [UAX 29], which also ends them at line ends. Like [`crate::sentences`],
+//!   this module also ends a sentence after 16 characters in a row that are neither letters nor
+//!   digits. The rest of such a row is a separate sentence.
 //!
-//! Each segment has a range to cut, which is what to remove with it so that everything else stays
-//! byte for byte: whole lines with their line ends, so that no indentation is left behind.
+//! Each segment has a range to cut: the bytes to remove with the segment so that all other text
+//! stays byte for byte. It has whole lines with their ends, so that no indentation is left.
 //!
 //! [UAX 14]: https://www.unicode.org/reports/tr14/
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
@@ -28,10 +28,10 @@ use crate::options::NamedOption;
 use crate::sentences::{MAX_GAP, WINDOW, is_letter_or_digit};
 use crate::tokens::{is_line_end, is_space};
 
-/// Kind of segments.
+/// Kind of the segments that a text is cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Lines between blank ones.
+    /// Lines between blank lines.
     Paragraph,
     /// Lines.
     Line,
@@ -51,9 +51,9 @@ impl NamedOption for Unit {
 /// Position of a segment in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its bytes.
+    /// Bytes of the segment.
     pub bytes: Range<usize>,
-    /// Bytes to remove with it. These ranges ascend and do not overlap.
+    /// Bytes to remove with the segment. These ranges ascend and do not overlap.
     ///
     /// - For a line, the whole line with its indentation and its line end.
     /// - For a paragraph, its whole lines and the blank lines after them.
@@ -64,7 +64,7 @@ pub struct Segment {
 /// Bytes of lines, or characters of sentences, between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// The segments of a text in its order. Calls `check` every few 10 kB.
+/// Returns the segments of a text in order. Calls `check` every few 10 kB.
 ///
 /// ```
 /// use neardup_sketch::segments::{Unit, segments};
@@ -90,16 +90,16 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
     builder.segments
 }
 
-/// XXH3 (64 bits) of the normal form of a text, with one space for each run of white space and none
-/// at the ends: equal for segments that differ in case, width, composition and white space only. It
-/// is the hash of a line as a feature (`tokens => 'line'`).
+/// XXH3 (64 bits) of the normal form of a text, with one space for each run of white space and
+/// none at the ends. Segments that differ only in case, width, composition and white space have
+/// equal hashes. A line has the same hash as a feature (`tokens => 'line'`).
 #[must_use]
 pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
     if segment.len() <= HASHED_AT_ONCE && segment.is_ascii() {
         return ascii_segment_hash(segment.as_bytes());
     }
     let mut normal = String::new();
-    // The normal form before `normal`, if it is long: memory does not grow with the segment.
+    // Hash state of a long normal form before `normal`, so that memory is bounded.
     let mut before: Option<Box<Xxh3>> = None;
     let mut space = false;
     each_piece(segment, &mut String::new(), check, |piece| {
@@ -151,10 +151,10 @@ fn ascii_segment_hash(segment: &[u8]) -> u64 {
     feature_hash(&normal)
 }
 
-/// Returns true if all white space is single spaces between words.
+/// Returns true if all white space consists of single spaces between words.
 fn has_single_spaces(segment: &[u8]) -> bool {
     let (mut is_regular, mut before) = (true, b' ');
-    // No branch for each byte: the compiler vectorises this.
+    // Without a branch for each byte, so that the compiler can vectorise it.
     for &byte in segment {
         is_regular &= !matches!(byte, b'\t'..=b'\r') & !(byte == b' ' && before == b' ');
         before = byte;
@@ -162,7 +162,7 @@ fn has_single_spaces(segment: &[u8]) -> bool {
     is_regular && before != b' '
 }
 
-/// Length of a normal form in bytes from which on it is hashed in parts.
+/// Minimum length, in bytes, of a normal form that is hashed in parts.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
 /// Builds the list of segments.
@@ -172,7 +172,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds a part of the text, without white space around it, unless it is nothing else.
+    /// Adds a part of the text without the white space at its ends. Skips blank parts.
     fn add(&mut self, part: Range<usize>, cut: Range<usize>) {
         let bytes = self.trimmed(part);
         if bytes.is_empty() {
@@ -181,7 +181,7 @@ impl Builder<'_> {
         self.segments.grow_push(Segment { bytes, cut });
     }
 
-    /// Adds a sentence. The line end after it stays, as does the indentation before it.
+    /// Adds a sentence. Neither the line end after it nor the indentation before it is cut.
     fn add_sentence(&mut self, part: Range<usize>) {
         let bytes = self.trimmed(part);
         let after = &self.text[bytes.end..];
@@ -190,7 +190,7 @@ impl Builder<'_> {
         self.add(bytes.clone(), bytes.start..end);
     }
 
-    /// A part of the text without white space around it.
+    /// Returns a part of the text without the white space at its ends.
     fn trimmed(&self, part: Range<usize>) -> Range<usize> {
         let whole = &self.text[part.clone()];
         let start = part.end - whole.trim_start_matches(is_space).len();
@@ -202,7 +202,7 @@ impl Builder<'_> {
 /// Line of a text.
 struct Line {
     start: usize,
-    /// End of its text, without its last line end.
+    /// End of the text of the line, before its line end.
     end: usize,
     /// Start of the next line, or the end of the text.
     next: usize,
@@ -262,8 +262,8 @@ fn paragraphs(
     check: &mut dyn FnMut(),
     mut each: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    // From the start of the first line to the end of the last one, and whether another line would
-    // begin another paragraph.
+    // Range from the start of the first line to the end of the last one, and whether the next line
+    // that is not blank begins a new paragraph.
     let mut open: Option<(Range<usize>, bool)> = None;
     lines(text, check, |line| {
         let is_blank = text[line.start..line.end].chars().all(is_space);
@@ -284,8 +284,7 @@ fn paragraphs(
 }
 
 fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
-    // Where the sentences begin that are not found yet, and the characters since the last letter
-    // or digit.
+    // Start of the undivided text, and the number of characters since the last letter or digit.
     let (mut start, mut gap) = (0, 0);
     for (n, (at, c)) in text.char_indices().enumerate() {
         if n.is_multiple_of(CHECK_EVERY) {
@@ -306,7 +305,7 @@ fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usi
             }
         }
         if gap < MAX_GAP && end - start >= WINDOW {
-            // The last one may continue, unless it is the only one.
+            // The last sentence may continue, unless it is the only one.
             let last = text[start..end].split_sentence_bound_indices().last();
             let cut = last.map_or(0, |(last, _)| last);
             let cut = if cut == 0 { end } else { start + cut };
@@ -386,7 +385,7 @@ mod tests {
         }
     }
 
-    /// The texts that are left when one segment is cut, for each.
+    /// Returns the text without one segment, for each segment.
     fn without_each(text: &str, unit: Unit) -> Vec<String> {
         let found = segments(text, unit, &mut || ());
         let left = |cut: Range<usize>| [&text[..cut.start], &text[cut.end..]].concat();
@@ -423,14 +422,14 @@ mod tests {
                 "  One.  Two! \n Three. 四。",
             ]
         );
-        // Invisible characters are not white space: their paragraph is a paragraph like others.
+        // Invisible characters are not white space, so they form a paragraph.
         assert_eq!(
             without_each("a\n\n\u{200B}\u{AD}\n\nb", Unit::Paragraph)[1],
             "a\n\nb"
         );
     }
 
-    /// As with fingerprints, a change of these would make stored keys worthless.
+    /// A change of these hashes would invalidate stored keys.
     #[test]
     fn hashes_never_change() {
         for (text, expected) in [
@@ -453,7 +452,7 @@ mod tests {
     }
 
     proptest! {
-        /// All characters but white space are in one segment, in their order.
+        /// Each character other than white space is in one segment, in text order.
         #[test]
         fn nothing_is_lost(
             text in any_text(),
@@ -474,8 +473,7 @@ mod tests {
             prop_assert!(text[at..].chars().all(is_space));
         }
 
-        /// Without some of its lines or paragraphs a text has the others, with the same white space
-        /// before and behind each.
+        /// After some segments are cut, the others remain, with the same white space around each.
         #[test]
         fn what_is_not_cut_stays(
             text in "[a-c\u{200B}é中 \t\nR\u{2028}]{0,40}",
@@ -503,7 +501,7 @@ mod tests {
             prop_assert_eq!(others, expected);
         }
 
-        /// A line's hash is that of the line as a feature.
+        /// The hash of a line equals the hash of the line as a feature.
         #[test]
         fn a_line_is_a_feature(text in "[a-cA-C1。！.é中 \t]{0,15}") {
             let options = TextOptions { tokens: Tokens::Line, shingle: 1, ..TextOptions::SET };
@@ -529,7 +527,7 @@ mod tests {
             prop_assert_eq!(segment_hash(&text, &mut || ()), expected);
         }
 
-        /// Without gaps, sentences are those of the whole text by UAX 29.
+        /// Without gaps, sentences are the sentences of the whole text by UAX 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let expected: Vec<&str> = (text.split_sentence_bounds())
@@ -540,7 +538,7 @@ mod tests {
         }
     }
 
-    /// Texts in which a search for the next letter is long; without windows it would be quadratic.
+    /// Searches for the next letter are long. Without windows, time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -1,14 +1,14 @@
 //! The longest sentences of a text, as a key for equality.
 //!
 //! Copies of a text that differ only in a title, a date, links or a short paragraph share their
-//! longest sentences, so a hash of these finds such copies by an ordinary index on equality. One
-//! word changed in one of the sentences gives another hash.
+//! longest sentences. A hash of these sentences therefore finds such copies with an ordinary index
+//! for equality. A change of one word in these sentences changes the hash.
 //!
-//! Sentences are those of [UAX 29], of the text in NFKC, with the terminators of all scripts: `。`,
-//! `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line end ends
-//! a sentence, and so do 16 characters in a row that are neither letters nor digits. A sentence is
-//! compared by its words ([`crate::tokens`]), so punctuation, spaces, case and width do not count;
-//! its length is their number of characters.
+//! The text in NFKC is divided into sentences by [UAX 29], with the terminators of all scripts:
+//! `。`, `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line
+//! end ends a sentence, and so do 16 characters in a row that are neither letters nor digits.
+//! Sentences are compared by their words ([`crate::tokens`]), so punctuation, spaces, case and
+//! width do not count. The length of a sentence is the number of characters in its words.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
 
@@ -23,26 +23,26 @@ use crate::memory::{Grow, GrowString};
 use crate::normalize::class::Class;
 use crate::normalize::{ensure_reordering, normalized, piece_len};
 
-/// Most sentences that are hashed.
+/// Maximum number of sentences that are hashed.
 pub const MAX_SENTENCES: usize = 1000;
 
-/// Characters in a row, other than letters and digits, that end a sentence. It bounds the work for
-/// each of them: where a sentence may end, the search for the next letter starts at each.
+/// Number of characters in a row, other than letters and digits, that end a sentence. It bounds
+/// the work per character: the search for the next letter starts at each possible sentence end.
 pub(crate) const MAX_GAP: usize = 16;
 
-/// Bytes that are searched for ends of sentences at once. A longer sentence is cut.
+/// Bytes searched for sentence ends at once. A longer sentence is cut.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// A sentence: its number of characters, and its words. Longer ones are greater; of equal length,
-/// those whose bytes come first.
+/// Number of characters and words of a sentence. Longer sentences are greater. Of equal length,
+/// the sentence with the smaller bytes is greater.
 type Sentence = (usize, Reverse<String>);
 
-/// Hash of the `number` longest distinct sentences of a text in any order, or of all if there are
-/// fewer. `None` if the text has no word.
+/// Returns a hash of the `number` longest distinct sentences of a text in any order, or of all if
+/// there are fewer. Returns `None` if the text has no word.
 ///
-/// It is XXH3 (64 bits) of the sentences, the longest first, each followed by a line break, their
-/// words separated by spaces. `check` is called every few 10 kB. Time is linear in the length of
-/// the text, and memory is that of the sentences that are hashed.
+/// The hash is XXH3 (64 bits) of the sentences, the longest first, with their words separated by
+/// spaces and a line break after each sentence. Calls `check` every few 10 kB. Time is linear in
+/// the length of the text, and memory in the length of the hashed sentences.
 ///
 /// ```
 /// use neardup_sketch::longest_sentences_hash;
@@ -98,7 +98,7 @@ fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)
     buffer.end(&mut each);
 }
 
-/// The text since the last end of a sentence that was found.
+/// Text since the last sentence end that was found.
 #[derive(Default)]
 struct SentenceBuffer {
     text: String,
@@ -131,7 +131,8 @@ impl SentenceBuffer {
         self.text.clear();
     }
 
-    /// Passes all sentences but the last, which may continue, unless it is the only one.
+    /// Passes all sentences but the last, which may continue, to `each`. A single sentence is
+    /// passed too.
     fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
         let mut last = None;
         for sentence in self.text.split_sentence_bounds() {
@@ -148,7 +149,6 @@ impl SentenceBuffer {
     }
 }
 
-/// The words of a sentence, separated by spaces.
 fn words(sentence: &str) -> String {
     let normal = normalized(sentence);
     let mut words = String::new();
@@ -165,8 +165,8 @@ fn words(sentence: &str) -> String {
     words
 }
 
-/// Upper bound of the number of characters of the words of a sentence, without normalising it: a
-/// character becomes at most three.
+/// Returns an upper bound of the number of characters in the words of a sentence, without
+/// normalising it. One character becomes at most three.
 fn most_characters(sentence: &str) -> usize {
     let characters = |c| match Class::from_char(c) {
         Class::AsciiBreak | Class::Separator => 0,
@@ -257,19 +257,19 @@ mod tests {
                 "one of eight"
             ])
         );
-        // Of equal length: the first in the order of bytes.
+        // Of equal length, the first in byte order.
         assert_eq!(hash("Bb cc. Bb aa. Bb bb.", 2), of(&["bb aa", "bb bb"]));
-        // The same sentence again is no other sentence.
+        // A repeated sentence counts once.
         assert_eq!(hash("Bb cc. Bb CC! Aa", 2), of(&["bb cc", "aa"]));
         assert_eq!(hash("...", 3), None);
-        // What frames a text, and how it is written, does not matter.
+        // Text around the sentences, and the way they are written, does not matter.
         let copy = "News!\n TWO OF FOUR.\nThis is the longest sentence! MIDDLING this one ? \
                     (One of eight.) End";
         assert_eq!(hash(copy, 3), hash(text, 3));
         assert_ne!(hash(&copy.replace("longest", "largest"), 3), hash(text, 3));
     }
 
-    /// As with fingerprints, a change of these would make stored keys worthless.
+    /// A change of these hashes would invalidate stored keys.
     #[test]
     fn keys_never_change() {
         for (text, expected) in [
@@ -313,7 +313,7 @@ mod tests {
             prop_assert_eq!(hash(&text, number), expected);
         }
 
-        /// Without gaps, sentences are those of the whole text by UAX 29.
+        /// Without gaps, sentences are the sentences of the whole text by UAX 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let normal: String = text.nfkc().collect();
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Texts in which a search for the next letter is long; without windows it would be quadratic.
+    /// Searches for the next letter are long. Without windows, time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -4,21 +4,21 @@ use crate::feature_sink::{FeatureSink, Windows};
 use crate::hash::windows::PAD;
 use crate::token_buffer::TokenBuffer;
 
-/// Separator between the words of a feature. No word contains it (see [`crate::tokens`]), so
+/// Separator between the words of a feature. No word contains it (see [`crate::tokens`]). So
 /// different shingles are different features, and users can write the features of a text
-/// themselves: those of `the quick brown` are `the quick` and `quick brown`.
+/// themselves: the features of `the quick brown` are `the quick` and `quick brown`.
 pub const SEPARATOR: u8 = b' ';
 
 /// Separator between the lines of a feature.
 pub const LINE_SEPARATOR: u8 = b'\n';
 
-/// Bytes of tokens that are gathered before their features are passed to the sink.
+/// Bytes of tokens that are collected before their features are passed to the sink.
 const BATCH_BYTES: usize = 1 << 15;
 
-/// Gathers tokens and makes a feature of every `width` consecutive ones.
+/// Collects tokens and makes a feature of every `width` consecutive tokens.
 ///
 /// Tokens are packed with one separator after each, so a shingle is one range of the buffer. Work
-/// is done in batches: first many tokens, then all their shingles.
+/// is done in batches: many tokens are collected first, then all their shingles are made.
 pub(crate) struct Shingles {
     width: usize,
     separator: u8,
@@ -39,8 +39,8 @@ impl Default for Shingles {
 }
 
 impl Shingles {
-    /// Starts a text, whose features have `width` tokens with `separator` between them. No token
-    /// contains it.
+    /// Starts a text. Its features have `width` tokens with `separator` between them. No token may
+    /// contain `separator`.
     pub fn reset(&mut self, width: usize, separator: u8) {
         assert!(width > 0, "a shingle has at least one token");
         (self.width, self.separator) = (width, separator);
@@ -48,8 +48,8 @@ impl Shingles {
         self.tokens.clear();
     }
 
-    /// The tokens whose shingles are not made yet, for callers that add many at once;
-    /// [`Shingles::emit_full_batch`] has to follow.
+    /// Returns the tokens whose shingles are not made yet, for callers that add many tokens at
+    /// once. The caller must call [`Shingles::emit_full_batch`] afterwards.
     #[inline(always)]
     pub fn tokens(&mut self) -> &mut TokenBuffer {
         &mut self.tokens
@@ -61,14 +61,14 @@ impl Shingles {
         self.tokens.push_part(part);
     }
 
-    /// Ends a token, of which at least one byte was added.
+    /// Ends the open token, which must have at least one byte.
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl FeatureSink) {
         self.tokens.close(self.separator);
         self.emit_full_batch(sink);
     }
 
-    /// Adds a token; none may be open unless it is the rest of that one.
+    /// Adds a token, or the rest of the open token.
     #[inline]
     pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
         self.tokens.push(token, self.separator);
@@ -107,8 +107,8 @@ impl Shingles {
         sink.bytes_dropped(dropped);
     }
 
-    /// Ends the text. One with fewer tokens than a shingle is a single feature. Frees memory that
-    /// unusually long tokens needed.
+    /// Ends the text. A text with fewer tokens than a shingle is a single feature. Frees memory
+    /// that unusually long tokens needed.
     pub fn finish(&mut self, sink: &mut impl FeatureSink) {
         self.emit_batch(sink);
         let tokens = &mut self.tokens;
@@ -128,7 +128,7 @@ mod tests {
 
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
-        // An earlier text, which reset() has to forget.
+        // An earlier text, which reset() must forget.
         shingles.push(b"before", &mut FeatureTexts(Vec::new()));
         shingles.reset(width, SEPARATOR);
         for token in tokens {

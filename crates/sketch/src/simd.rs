@@ -1,22 +1,22 @@
-//! Instruction sets of the processor, chosen among in this one place.
+//! Choice of the instruction set of the processor.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Vector instructions, from the least to the greatest.
+/// Vector instruction sets, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Simd {
-    /// None: code for any machine.
+    /// No vector instructions: code for any machine.
     Portable = 1,
-    /// AVX2 with BMI1, BMI2 and POPCNT, or the NEON that every 64-bit ARM processor has.
+    /// AVX2 with BMI1, BMI2 and POPCNT, or NEON, which every 64-bit ARM processor has.
     Avx2OrNeon,
-    /// AVX-512 with the parts F, BW, DQ and VL, and what AVX2 comes with.
+    /// AVX-512 F, BW, DQ and VL, and the instructions of `Avx2OrNeon`.
     Avx512,
-    /// Besides, AVX-512 with VBMI2.
+    /// AVX-512 VBMI2, and the instructions of `Avx512`.
     Avx512Vbmi2,
 }
 
-/// Sets that are tried by [`use_at_most`].
+/// Sets to try with [`use_at_most`].
 pub const ALL: [Simd; 4] = [
     Simd::Portable,
     Simd::Avx2OrNeon,
@@ -24,11 +24,11 @@ pub const ALL: [Simd; 4] = [
     Simd::Avx512Vbmi2,
 ];
 
-/// Set that is used, as a number; 0 before the first question.
+/// Set in use, as a number; 0 before the first query.
 static USED: AtomicU8 = AtomicU8::new(0);
 
-/// Lets this process use instructions up to a set only, so that tests see on one machine what all
-/// machines compute. Returns the set that is used from now on: less, if the processor has less.
+/// Limits this process to a set of instructions, so that tests on one machine see the results of
+/// all machines. Returns the set now in use, which is smaller if the processor has fewer.
 pub fn use_at_most(most: Simd) -> Simd {
     let used = processor_set().min(most);
     USED.store(used as u8, Ordering::Relaxed);
@@ -49,14 +49,14 @@ pub(crate) fn has_neon() -> bool {
     has(Simd::Avx2OrNeon)
 }
 
-/// Returns true if AVX-512 F, BW, DQ and VL may be used, and what [`has_avx2`] says.
+/// Returns true if AVX-512 F, BW, DQ and VL, and the instructions of [`has_avx2`], may be used.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512() -> bool {
     has(Simd::Avx512)
 }
 
-/// Returns true if AVX-512 VBMI2 may be used, and what [`has_avx512`] says.
+/// Returns true if AVX-512 VBMI2, and the instructions of [`has_avx512`], may be used.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512_vbmi2() -> bool {

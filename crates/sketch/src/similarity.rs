@@ -1,7 +1,7 @@
-//! Similarity of the feature sets of two texts, exact: containment and Jaccard similarity.
+//! Exact similarity of the feature sets of two texts: containment and Jaccard similarity.
 //!
-//! Features are told apart by 128-bit hashes. Memory, beyond that of finding features: 16 bytes and
-//! the overhead of a hash set for each distinct feature of the first text.
+//! Features are identified by 128-bit hashes. Memory, in addition to that for finding features: 16
+//! bytes and the overhead of a hash set for each distinct feature of the first text.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,15 @@ struct Overlap {
 }
 
 impl Sketcher {
-    /// The share of the distinct features of `a` that `b` has too, 0 to 1 (Broder, "On the
-    /// resemblance and containment of documents", SEQUENCES 1997); `None` if `a` has none.
+    /// Returns the share of the distinct features of `a` that `b` also has, 0 to 1 (Broder, "On
+    /// the resemblance and containment of documents", SEQUENCES 1997); `None` if `a` has none.
     pub fn containment(&mut self, a: &str, b: &str, check: &mut dyn FnMut()) -> Option<f64> {
         let overlap = self.overlap(a, b, check);
         share(overlap.shared, overlap.a)
     }
 
-    /// The Jaccard similarity of the feature sets of two texts, 0 to 1: the number of features in
-    /// both, divided by the number in either; `None` if neither has any.
+    /// Returns the Jaccard similarity of the feature sets of two texts, 0 to 1, or `None` if
+    /// neither text has a feature. This is the number in both, divided by the number in either.
     ///
     /// ```
     /// use neardup_sketch::{Sketcher, TextOptions};
@@ -74,7 +74,7 @@ impl Sketcher {
     }
 }
 
-/// `part / whole`; `None` if `whole` is 0.
+/// Returns `part / whole`, or `None` if `whole` is 0.
 pub(crate) fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -114,7 +114,7 @@ mod tests {
             containment(text, &format!("well, {text} over the lazy dog")),
             Some(1.0)
         );
-        // Of three shingles of three words one is there.
+        // One of three shingles of three words is in the other text.
         assert_eq!(containment(text, "the quick brown bear"), Some(1.0 / 3.0));
         assert_eq!(containment(text, ""), Some(0.0));
         assert_eq!(containment("", text), None);

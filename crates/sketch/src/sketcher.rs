@@ -1,9 +1,9 @@
-//! The [`Sketcher`]: options, and the memory that is reused from one text to the next.
+//! The [`Sketcher`]: options, and memory that is reused from text to text.
 //!
-//! Its methods are in the files of what they compute: `simhash64` and `simhash128` in
-//! `simhash/text.rs`, `minhash64` and `minhash128` in `minhash_fingerprint/text.rs`, `signature` in
-//! `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity` in
-//! `similarity.rs`.
+//! Its methods are in the files of their results: `simhash64` and `simhash128` in
+//! `simhash/text.rs`, `minhash64` and `minhash128` in `minhash_fingerprint/text.rs`, `signature`
+//! in `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity`
+//! in `similarity.rs`.
 
 use std::cell::Cell;
 
@@ -19,11 +19,11 @@ use crate::tokens::FeatureExtractor;
 
 /// Computes fingerprints, signatures and similarities of texts.
 ///
-/// A value keeps some hundred kilobytes of working memory, so that the next text needs no
-/// allocation: keep one for many texts. Results depend on the text and the options alone. All
-/// methods take a callback `check`, which they call every few 100 kB of work; the caller can stop
+/// A sketcher keeps some hundred kilobytes of working memory, so that the next text needs no
+/// allocation. Keep one for many texts. Results depend only on the text and the options. All
+/// methods take a callback `check`, which they call every few 100 kB of work. The caller can stop
 /// the computation by unwinding from it. Methods also unwind when memory cannot be allocated
-/// ([`crate::memory`]). The sketcher can be used again after either.
+/// ([`crate::memory`]). The sketcher can be used again afterwards in both cases.
 ///
 /// ```
 /// use neardup_sketch::{Sketcher, TextOptions, hamming64};
@@ -44,7 +44,7 @@ pub struct Sketcher {
     pub(crate) minima: WindowMinima,
 }
 
-/// Working memory of what is computed in `64 * W` bits.
+/// Working memory for results of `64 * W` bits.
 pub(crate) struct Scratch<const W: usize> {
     pub counter: FeatureCounter<W>,
     pub accumulator: GroupedAccumulator<W>,
@@ -65,7 +65,7 @@ where
 }
 
 impl Sketcher {
-    /// A sketcher that turns texts into features as `options` say.
+    /// Creates a sketcher that turns texts into features according to `options`.
     #[must_use]
     pub fn new(options: TextOptions) -> Self {
         Self {
@@ -79,8 +79,8 @@ impl Sketcher {
     }
 
     /// Runs `compute` with the sketcher of this thread, which reuses the memory of the thread's
-    /// earlier texts. If `compute` unwinds, the sketcher is dropped, and the next call makes a new
-    /// one. A call within `compute` has a separate sketcher.
+    /// earlier texts. If `compute` unwinds, the sketcher is dropped, and the next call creates a
+    /// new one. A call within `compute` has a separate sketcher.
     pub fn with_thread_local<R>(options: TextOptions, compute: impl FnOnce(&mut Self) -> R) -> R {
         thread_local! {
             static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
@@ -97,14 +97,14 @@ impl Sketcher {
         result
     }
 
-    /// The options.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &TextOptions {
         &self.options
     }
 
-    /// The 64-bit hashes of the distinct features of a text, in no particular order. Calls `check`
-    /// every few 100 kB.
+    /// Returns the 64-bit hashes of the distinct features of a text, in no particular order. Calls
+    /// `check` every few 100 kB.
     pub fn feature_hashes(&mut self, text: &str, check: &mut dyn FnMut()) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (counter, extractor) = (&mut self.scratch64.counter, &mut self.extractor);
@@ -113,7 +113,7 @@ impl Sketcher {
         hashes
     }
 
-    /// Changes the options for the texts to come.
+    /// Changes the options for later texts.
     pub fn set_options(&mut self, options: TextOptions) {
         self.options = options;
     }

@@ -1,10 +1,10 @@
-//! Passages in which two texts differ: neighbouring features that only one of them has, put
-//! together, beside those that stand at the same place of the other text.
+//! Changes between two texts: neighbouring features that only one text has form a passage, paired
+//! with the passage at the same position of the other text.
 //!
-//! Features are followed in the tokens of each text, by their first occurrences. A passage begins
-//! behind a feature that both texts have, and ends before the next one; so of features of several
-//! tokens a passage also shows the tokens around the change. Two passages belong together if the
-//! same feature of both texts comes before them, or else behind them.
+//! Each text has its features sorted by their first occurrences. A passage starts after a feature
+//! that both texts have, and ends before the next one. If features have several tokens, a passage
+//! also contains tokens around the change. Two passages are paired if the same shared feature
+//! precedes both, or if the same shared feature follows both.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
 use crate::places::{Place, find_places};
 
-/// Most characters of a passage that are shown.
+/// Maximum number of characters shown of a passage.
 const MOST_CHARS: usize = 500;
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
@@ -27,29 +27,29 @@ const STEPS: usize = 1 << 16;
 pub struct TextChanges {
     /// Number of all changes.
     pub count: usize,
-    /// The largest by the number of their features, of equal ones the first, in the order of the
-    /// first text.
+    /// The changes with the most features, in the order of the first text. Of equal changes, the
+    /// first are kept.
     pub largest: Vec<TextChange>,
 }
 
-/// Difference at one place of two texts. One of the passages may be missing, not both.
+/// Difference at one position of two texts. Only one of the passages may be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextChange {
     /// Passage of the first text.
     pub a: Option<Passage>,
     /// Passage of the second text.
     pub b: Option<Passage>,
-    /// Bits of the distance that it costs, if they were asked for: see [`BitsOf`].
+    /// Bits of the distance that the change costs, if the caller asked for them: see [`BitsOf`].
     pub bits: Option<u32>,
 }
 
 /// Part of a text whose features the other text does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// Its beginning, up to 500 characters, as it stands in the text, or in the visible text of an
-    /// HTML page. If its place is not known, it is in the normal form.
+    /// First 500 characters at most, as they are in the text, or in the visible text of an HTML
+    /// page. If the position is not known, they are in the normal form.
     pub text: String,
-    /// Its place in the text.
+    /// Position in the text.
     pub place: Option<Place>,
     /// Number of features.
     pub features: usize,
@@ -63,28 +63,27 @@ pub(crate) struct ChangedText<'a> {
     pub own: &'a [&'a FeatureEntry],
 }
 
-/// Number of changes and the function that a caller asks for.
+/// Options of the caller.
 pub(crate) struct Wanted {
-    /// Number of changes that are shown.
+    /// Maximum number of changes returned.
     pub top: usize,
-    /// Function whose bits are counted.
+    /// Function whose bits are counted, if any.
     pub bits_of: Option<BitsOf>,
 }
 
-/// Neighbouring features of one text that the other does not have.
+/// Neighbouring features that only one text has.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
-    /// Range of the tokens.
     tokens: Range<usize>,
     features: usize,
-    /// Number of the last feature of both texts that begins before it.
+    /// Number of the last shared feature that begins before the run.
     before: Option<u32>,
-    /// Number of the first one that begins behind it.
+    /// Number of the first shared feature that begins after the run.
     after: Option<u32>,
 }
 
-/// Finds the passages in which two texts differ, and shows the `top` largest. Features of both
-/// texts have the same numbers in both lists.
+/// Finds the passages in which two texts differ, and returns the `top` largest changes. A shared
+/// feature has the same index in both lists.
 ///
 /// Memory: 24 bytes for each distinct feature of a text, and the text once more.
 pub(crate) fn text_changes(
@@ -94,7 +93,7 @@ pub(crate) fn text_changes(
     wanted: Wanted,
     check: &mut dyn FnMut(),
 ) -> TextChanges {
-    // Keywords stand apart from each other.
+    // Keywords are not adjacent in the text.
     let are_joined = !options.tokens.are_keywords();
     let a_runs = runs(a.own, shared_a, are_joined, check);
     let b_runs = runs(b.own, shared_b, are_joined, check);
@@ -146,16 +145,16 @@ pub(crate) fn text_changes(
     TextChanges { count, largest }
 }
 
-/// Two runs that belong together, or one alone, by their numbers.
+/// A pair of runs, or one run alone. Runs are given by their indexes.
 struct Change {
-    /// Place in the tokens of the first text.
+    /// Position in the tokens of the first text.
     at: usize,
     features: usize,
     sides: [Option<usize>; 2],
     bits: Option<u32>,
 }
 
-/// Counts the bits that each change costs.
+/// Counts the bits of the distance that each change costs.
 fn count_bits(
     function: BitsOf,
     sides: [(&ChangedText, &Vec<Run>); 2],
@@ -164,7 +163,7 @@ fn count_bits(
 ) {
     let own = [0, 1].map(|n| {
         let (text, runs) = sides[n];
-        // The change that each run is part of.
+        // Change that contains each run.
         let mut changes_of = Vec::new();
         changes_of.grow_to(runs.len(), 0);
         for (number, change) in (0..).zip(changes.iter()) {
@@ -174,7 +173,7 @@ fn count_bits(
         }
         let mut owners = Vec::new();
         owners.grow_all(text.own.iter().map(|entry| {
-            // The last run that begins no later has it: runs are in the order of the text.
+            // Runs are in text order, so the last run that begins no later has the feature.
             let start = entry.range().start;
             let run = runs.partition_point(|run| run.tokens.start <= start) - 1;
             changes_of[run]
@@ -191,10 +190,10 @@ fn count_bits(
     }
 }
 
-/// Number of a feature that only one text has.
+/// Marks a feature that only one text has.
 const OWN: u32 = u32::MAX;
 
-/// The runs of a text, in its order.
+/// Returns the runs of a text, in text order.
 fn runs(
     own: &[&FeatureEntry],
     shared: &[&FeatureEntry],
@@ -211,7 +210,7 @@ fn runs(
     sort(&mut marks, |x, y| x.cmp(y), check);
     let mut runs: Vec<Run> = Vec::new();
     let mut before = None;
-    // The first run behind the last feature of both texts.
+    // The first run after the last shared feature.
     let mut first = 0;
     for (step, (start, len, number)) in marks.into_iter().enumerate() {
         if step % STEPS == 0 {
@@ -226,7 +225,7 @@ fn runs(
             continue;
         }
         let open = runs[first..].last_mut().filter(|_| are_joined);
-        // A separator may stand between two tokens.
+        // One separator may be between two tokens.
         match open.filter(|run| tokens.start <= run.tokens.end + 1) {
             Some(run) => {
                 run.tokens.end = run.tokens.end.max(tokens.end);
@@ -243,13 +242,14 @@ fn runs(
     runs
 }
 
-/// Puts the runs of two texts together, in the order of the first, then of the second.
+/// Pairs the runs of two texts. The result is in the order of the first text, then the second.
 fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     of_a.grow_to(a.len(), None);
     of_b.grow_to(b.len(), None);
     for neighbour in [|run: &Run| run.before, |run: &Run| run.after] {
-        // Those of the second text by the neighbour, and how many of each have been taken.
+        // Unpaired runs of the second text, sorted by neighbour. `taken` counts the runs used so
+        // far, at the first run of each neighbour.
         let mut free: Vec<(Option<u32>, usize)> = Vec::new();
         let left = (0..b.len()).filter(|&n| of_b[n].is_none());
         free.grow_all(left.map(|n| (neighbour(&b[n]), n)));
@@ -287,7 +287,7 @@ fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     pairs
 }
 
-/// The passages that runs are.
+/// Returns the passages of runs.
 fn passages(
     text: &ChangedText,
     runs: &[&Run],
@@ -313,7 +313,7 @@ fn passages(
             .zip(shown)
             .map(|((run, place), shown)| {
                 let normal = || {
-                    // No character has more than four bytes.
+                    // A character has at most four bytes.
                     let shown = run.tokens.len().min(4 * MOST_CHARS);
                     String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
                 };
@@ -330,7 +330,7 @@ fn passages(
     passages
 }
 
-/// The texts at places of a text, up to `most` characters of each; empty where there is none.
+/// Returns the text at each place, up to `most` characters; empty where the place is `None`.
 pub(crate) fn beginnings(
     text: &str,
     places: &[Option<Place>],
@@ -345,7 +345,7 @@ pub(crate) fn beginnings(
     order.sort_unstable();
     let mut found = Vec::new();
     found.grow_to(places.len(), String::new());
-    // The character up to which the text has been read, and its byte.
+    // Character up to which the text has been read, and its byte offset.
     let (mut chars, mut byte) = (0, 0);
     for (start, length, n) in order {
         check();
@@ -371,7 +371,7 @@ mod tests {
     use crate::test_texts::set_options;
     use proptest::prelude::*;
 
-    /// The changes of two texts as `a|b`.
+    /// Returns the changes of two texts as `a|b`.
     fn changes(a: &str, b: &str, options: &TextOptions, top: usize) -> Vec<String> {
         let diff = FeatureDiff::new(a, b, options, top, None, &mut || ());
         let shown = |side: &Option<super::Passage>| match side {
@@ -398,7 +398,7 @@ mod tests {
                 "painted in spring|painted in May"
             ]
         );
-        // What one text has in addition tears a feature of the other.
+        // An insertion in one text splits a feature of the other.
         assert_eq!(
             changes(
                 "one two three four five",
@@ -422,7 +422,7 @@ mod tests {
             changes("u v the old and x", "the new and y z", &words, 20),
             ["u v|-", "old|new", "x|y z"]
         );
-        // The first occurrence is what is shown; what is between is not.
+        // Only first occurrences are shown, not the text between them.
         assert_eq!(changes("p q p q r", "", &words, 20), ["p q|-", "r|-"]);
     }
 
@@ -455,7 +455,7 @@ mod tests {
     }
 
     proptest! {
-        /// All features of one text only are in its passages, and no others.
+        /// Passages contain all features that only one text has, and no others.
         #[test]
         fn covers_what_differs(
             a in "[ab ]{0,40}",

@@ -1,4 +1,4 @@
-//! Length of a text: the characters that its tokens are made of.
+//! Length of a text, in characters of its tokens.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use crate::normalize::{Piece, each_piece_to_fold, fold_accents_and_digits};
 use crate::options::{Accents, Normalize};
 use crate::tokens::is_space;
 
-/// Number of characters of the normal form of a text, each run of white space as one and none at
-/// the ends: of what `tokens => 'char'` makes features of. With `html`, of the visible text of a
-/// page. Calls `check` every few 10 kB.
+/// Returns the number of characters of the normal form of a text, as used by `tokens => 'char'`.
+/// Each run of white space counts as one character, and none at the ends. With `html`, uses the
+/// visible text of a page. Calls `check` every few 10 kB.
 ///
 /// ```
 /// use neardup_sketch::options::Accents;
@@ -24,7 +24,7 @@ pub fn text_length(text: &str, html: bool, accents: Accents, check: &mut dyn FnM
     } else {
         Cow::Borrowed(text)
     };
-    // Digits are one character each, whether they become zeros or not.
+    // A digit is one character, whether it becomes a zero or not.
     let options = Normalize {
         accents,
         ..Normalize::DEFAULT
@@ -35,11 +35,11 @@ pub fn text_length(text: &str, html: bool, accents: Accents, check: &mut dyn FnM
         Piece::Ascii(ascii) => count.add_ascii(ascii.as_bytes()),
         Piece::Other(other) => count.add(other),
     });
-    // A space between two words.
+    // One space between two words.
     count.visible + count.words.saturating_sub(1)
 }
 
-/// Counts characters and words, which white space separates.
+/// Counts characters and words. White space separates words.
 struct Count {
     /// Characters other than white space.
     visible: u64,
@@ -74,7 +74,7 @@ impl Count {
         let visible = |byte: u8| !is_space(byte.into());
         self.words += u64::from(visible(first) && self.after_space);
         self.visible += u64::from(visible(first));
-        // Bytes do not depend on those before, so that the compiler vectorises this.
+        // No byte depends on the previous ones, so that the compiler can vectorise the loop.
         for (&before, &byte) in ascii.iter().zip(&ascii[1..]) {
             self.visible += u64::from(visible(byte));
             self.words += u64::from(visible(byte) & !visible(before));

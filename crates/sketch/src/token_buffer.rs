@@ -1,20 +1,20 @@
-//! Tokens in a row.
+//! Buffer of consecutive tokens.
 
 use crate::memory::GrowVec;
 
-/// Bytes of the buffer that are kept from one text to the next.
+/// Maximum bytes of the buffer kept between texts.
 const KEPT_BYTES: usize = 1 << 18;
-/// Starts of tokens that are kept from one text to the next.
+/// Maximum number of token starts kept between texts.
 const KEPT_STARTS: usize = 1 << 15;
 
-/// Tokens, each with one byte as a separator after it. The last may be open: without a separator,
-/// and more bytes may follow.
+/// Tokens, each followed by one byte as a separator. The last token may be open: it has no
+/// separator, and more bytes may follow.
 pub(crate) struct TokenBuffer {
-    /// The tokens up to `len`; the rest is unused room.
+    /// The tokens up to `len`. The rest is unused.
     pub bytes: Vec<u8>,
     /// Number of bytes.
     pub len: usize,
-    /// Start of each token and, at `count`, of the open or next one; the rest is unused room.
+    /// Start of each token and, at `count`, of the open or next token. The rest is unused.
     pub starts: Vec<usize>,
     /// Number of tokens that are not open.
     pub count: usize,
@@ -46,7 +46,7 @@ impl TokenBuffer {
         self.starts.shrink_to(KEPT_STARTS);
     }
 
-    /// Start of the open or next token.
+    /// Returns the start of the open or next token.
     #[inline(always)]
     pub fn open(&self) -> usize {
         self.starts[self.count]
@@ -85,7 +85,7 @@ impl TokenBuffer {
         self.starts[self.count] = self.len;
     }
 
-    /// Ends the open token, which has at least one byte.
+    /// Ends the open token, which must have at least one byte.
     #[inline(always)]
     pub fn close(&mut self, separator: u8) {
         debug_assert!(self.len > self.open(), "an empty token");
@@ -96,13 +96,13 @@ impl TokenBuffer {
         self.starts[self.count] = self.len;
     }
 
-    /// Drops the last token; none may be open.
+    /// Drops the last token. No token may be open.
     pub fn drop_last(&mut self) {
         self.count -= 1;
         self.len = self.open();
     }
 
-    /// Drops the first tokens. Returns the number of their bytes.
+    /// Drops the first tokens. Returns the number of bytes dropped.
     pub fn drop_first(&mut self, tokens: usize) -> usize {
         let from = self.starts[tokens];
         self.bytes.copy_within(from..self.len, 0);
@@ -115,13 +115,12 @@ impl TokenBuffer {
         from
     }
 
-    /// Drops those tokens from the one at `first` on, but not the open one, that consist of `_`
-    /// alone.
+    /// Drops the tokens from `first` on that consist of `_` alone, except an open token.
     #[cold]
     pub fn drop_underscores(&mut self, first: usize) {
         let (mut kept, mut start) = (first, self.starts[first]);
         for token in first..self.count {
-            // Before it may be written.
+            // Read before the entry may be overwritten.
             let next = self.starts[token + 1];
             if self.bytes[start..next - 1].iter().any(|&byte| byte != b'_') {
                 let to = self.starts[kept];
@@ -138,8 +137,8 @@ impl TokenBuffer {
     }
 }
 
-/// Copies bytes to as many. Most tokens are of a few bytes, for which a call takes longer than two
-/// copies that overlap.
+/// Copies bytes to a slice of equal length. Most tokens have a few bytes, for which a call takes
+/// longer than two overlapping copies.
 #[inline(always)]
 fn copy_short(from: &[u8], to: &mut [u8]) {
     match from.len() {
@@ -161,7 +160,7 @@ fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8], middle: usize) {
     }
 }
 
-/// Length to which a buffer grows that needs at least `needed`.
+/// Returns the new length of a buffer that needs at least `needed`.
 #[cold]
 fn enlarged(len: usize, needed: usize) -> usize {
     needed.next_multiple_of(1 << 12).max(len * 3 / 2)

@@ -1,7 +1,7 @@
 //! Weights of features, as exact numbers.
 //!
 //! A simhash bit is the sign of a sum, and a sum of floating-point numbers depends on the order of
-//! its terms. So all sums here are sums of integers: weights computed from frequencies are
+//! its terms. So all sums here are sums of integers. Weights computed from frequencies are
 //! fixed-point numbers, and weights given by users are split into integer mantissa and exponent.
 
 use std::fmt;
@@ -11,10 +11,11 @@ use crate::named_option::described_option;
 /// Fraction bits of the fixed-point weights that are computed from frequencies.
 pub const FRACTION_BITS: u32 = 16;
 
-/// `floor(2^16 * sqrt(count))`: the weight of a feature that occurs `count` times.
+/// Returns `floor(2^16 * sqrt(count))`, the weight of a feature that occurs `count` times.
 ///
-/// This integer *is* the definition of the weight. A text of at most 2^30 bytes has fewer than 2^30
-/// occurrences, and as sqrt(n) <= n its weights add up to less than 2^46: no sum overflows 64 bits.
+/// This integer *is* the definition of the weight. A text of at most 2^30 bytes has fewer than
+/// 2^30 occurrences. Because sqrt(n) <= n, its weights add up to less than 2^46, and no sum
+/// overflows 64 bits.
 ///
 /// # Panics
 ///
@@ -26,24 +27,24 @@ pub const fn sqrt_weight(count: u64) -> u64 {
     (count << (2 * FRACTION_BITS)).isqrt()
 }
 
-/// `floor(2^16 * (1 + ln(count)))`: the weight of a feature that occurs `count` times, growing less
-/// than the square root (Manning, Raghavan, Schutze, "Introduction to Information Retrieval",
-/// section 6.4.1).
+/// Returns `floor(2^16 * (1 + ln(count)))`, the weight of a feature that occurs `count` times. It
+/// grows less than the square root (Manning, Raghavan, Schutze, "Introduction to Information
+/// Retrieval", section 6.4.1).
 ///
-/// The result of the steps below *is* the definition of the weight; for counts up to a million, at
-/// least, it is that floor.
+/// The result of the steps below *is* the definition of the weight. For counts up to at least a
+/// million, it equals that floor.
 ///
 /// # Panics
 ///
-/// For a count of 0.
+/// If `count` is 0.
 #[must_use]
 pub const fn log_weight(count: u64) -> u64 {
     /// ln(2) in units of 2^-64.
     const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
-    /// Binary places of the logarithm to base 2.
+    /// Number of binary digits of the fraction of the logarithm to base 2.
     const PLACES: u32 = 40;
     let whole = count.ilog2();
-    // count / 2^whole, from 1 to 2, in units of 2^-63. Its square gives the next binary place.
+    // count / 2^whole, from 1 to 2, in units of 2^-63. Its square gives the next binary digit.
     let mut x = count << (63 - whole);
     let mut log2 = whole as u128;
     let mut place = 0;
@@ -57,7 +58,6 @@ pub const fn log_weight(count: u64) -> u64 {
     (1 << FRACTION_BITS) + ((log2 * LN_2) >> (PLACES + 64 - FRACTION_BITS)) as u64
 }
 
-/// Description of a weight.
 struct WeightKind {
     /// Name in SQL.
     name: &'static str,
@@ -73,7 +73,7 @@ described_option! {
             name: "tf",
             function: |count| count << FRACTION_BITS,
         },
-        /// Its square root.
+        /// Square root of the number of occurrences.
         Sqrt => WeightKind {
             name: "sqrt",
             function: |count| match SQRT.get(count as usize) {
@@ -81,7 +81,7 @@ described_option! {
                 None => sqrt_weight(count),
             },
         },
-        /// 1 and its natural logarithm.
+        /// 1 plus the natural logarithm of the number of occurrences.
         Log => WeightKind {
             name: "log",
             function: |count| match LOG.get(count as usize) {
@@ -89,7 +89,7 @@ described_option! {
                 None => log_weight(count),
             },
         },
-        /// 1.
+        /// Always 1.
         Set => WeightKind {
             name: "set",
             function: |_| 1 << FRACTION_BITS,
@@ -98,15 +98,16 @@ described_option! {
 }
 
 impl Weight {
-    /// Function from a number of occurrences, 1 to 2^32 - 1, to the weight of a feature in units of
-    /// 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add up to less than 2^46.
+    /// Returns the function from a number of occurrences, 1 to 2^32 - 1, to the weight of a
+    /// feature in units of 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add
+    /// up to less than 2^46.
     #[must_use]
     pub fn function(self) -> fn(u64) -> u64 {
         self.description().function
     }
 }
 
-/// Weights of small counts; index 0 is not used.
+/// Weights of small counts. Index 0 is not used.
 static SQRT: [u32; 256] = {
     let mut table = [0; 256];
     let mut count = 1;
@@ -145,7 +146,7 @@ impl PartialEq for WeightError {
 }
 
 impl fmt::Display for WeightError {
-    /// One line without a final stop. Positions count from 1, as SQL arrays do.
+    /// Writes one line without a final full stop. Positions count from 1, as in SQL arrays.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, weight) = (self.index + 1, self.weight);
         write!(
@@ -157,12 +158,12 @@ impl fmt::Display for WeightError {
 
 impl std::error::Error for WeightError {}
 
-/// Part of a weight: exactly `mantissa * 2^(exponent - 1074)`.
+/// Part of a weight, exactly `mantissa * 2^(exponent - 1074)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
-    /// Below 2^27.
+    /// Mantissa, below 2^27.
     pub mantissa: u32,
-    /// The exponent in the formula above, from 0 to 2072.
+    /// Exponent, from 0 to 2072.
     pub exponent: u16,
 }
 
@@ -177,9 +178,9 @@ pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError>
 
 impl ExactWeight {
     /// Splits the weight at position `index`, a double with 53 significant bits, into two parts.
-    /// Parts of zero are left out: zero (of either sign) has none, a single-precision number one.
+    /// Skips parts of zero: zero (of either sign) has none, and a single-precision number has one.
     pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, WeightError> {
-        /// Binary digits of the lower part.
+        /// Number of binary digits of the lower part.
         const LOW: u32 = 27;
         check_weight(index, weight)?;
         let bits = weight.to_bits();
@@ -235,7 +236,7 @@ mod tests {
             65_536 + (31.0 * 65_536.0 * 2f64.ln()) as u64
         );
         for count in 1..=1_000_000_u32 {
-            // Right to some 50 binary places, and no count comes that near to an integer.
+            // About 50 binary digits are correct. No count gives a value that near to an integer.
             let exact = 65_536.0 * (1.0 + f64::from(count).ln());
             assert!((exact - exact.round()).abs() > 1e-9 || count == 1);
             assert_eq!(
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn exact_weights_give_the_number_back() {
         let parts = |w: f64| ExactWeight::parts(0, w).unwrap();
-        // In two steps, because some powers of two are no doubles.
+        // In two steps, because some powers of two are not doubles.
         let value = |part: ExactWeight| {
             let scale = i32::from(part.exponent) - 1074;
             f64::from(part.mantissa) * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2)

@@ -1,6 +1,5 @@
-//! Memory and cancellation for texts that are one long run of something: memory is bounded by a
-//! constant and a small multiple of the text, and the caller is asked again and again whether to
-//! go on.
+//! Memory and cancellation for texts that are one long run. Memory is bounded by a constant and a
+//! small multiple of the text, and the functions call `check` regularly.
 #![allow(unsafe_code)]
 
 mod runs;
@@ -18,7 +17,7 @@ use neardup_sketch::{Sketcher, TextOptions, longest_sentences_hash};
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, which counts bytes.
+/// The system's allocator, with a count of bytes.
 struct Counting;
 
 impl Counting {
@@ -28,17 +27,17 @@ impl Counting {
     }
 }
 
-// SAFETY: the system's allocator makes and frees all blocks.
+// SAFETY: the system's allocator allocates and frees all blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::add(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -46,20 +45,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of a text.
+/// Bytes of each text.
 const LEN: usize = 17 << 16;
-/// Bytes that any text may take.
+/// Bytes allowed for any text.
 const CONSTANT: usize = 16 << 20;
-/// Bytes that a million bytes without a normalisation boundary may take: their marks are reordered.
+/// Bytes allowed for reordering a million bytes without a normalisation boundary.
 const REORDERING: usize = 56 << 20;
-/// Bytes for each byte of the normal form: a single token is held in a buffer that doubles.
+/// Bytes allowed for each byte of the normal form. A buffer that doubles holds a single token.
 const FACTOR: usize = 6;
 
-/// A text that is one run.
+/// Text that is one run.
 struct Run {
     unit: &'static str,
     text: String,
-    /// Bytes that functions may take.
+    /// Bytes allowed for a function.
     allowed: usize,
 }
 
@@ -78,7 +77,7 @@ impl Run {
         }
     }
 
-    /// Measures the peak of the memory and counts the calls of `check`.
+    /// Measures the peak memory, and counts the calls of `check`.
     fn measure(&self, name: &str, function: impl FnOnce(&str, &mut dyn FnMut())) {
         self.measure_with_result(name, 0, function);
     }
@@ -105,7 +104,7 @@ impl Run {
     }
 }
 
-/// A single test, since the counts are of the whole process.
+/// A single test, because the counts are for the whole process.
 #[test]
 fn long_runs_take_bounded_memory() {
     drop(Dictionary::current());
@@ -131,7 +130,7 @@ fn long_runs_take_bounded_memory() {
             longest_sentences_hash(text, 3, check);
         });
         for unit in [Unit::Line, Unit::Sentence] {
-            // A list that doubles is in memory with its copy of twice the length.
+            // While a list doubles, its copy of twice the length is also in memory.
             let list = 3 * size_of::<Segment>() * segments(&run.text, unit, &mut || ()).len();
             run.measure_with_result("segments", list, |text, check| {
                 for segment in segments(text, unit, check).into_iter().take(100) {

@@ -1,4 +1,4 @@
-//! Fuzz targets: hostile input for each way into the crate, and what must hold for any input.
+//! Fuzz targets: hostile input for each entry point, and properties that hold for any input.
 //!
 //! ```sh
 //! PROPTEST_CASES=100000 PROPTEST_RNG_SEED=7 cargo test -p neardup-sketch --test fuzz
@@ -94,7 +94,7 @@ const FRAGMENTS: &[&str] = &[
     "T恤",
 ];
 
-/// Any text, mostly of fragments.
+/// Returns any text, mostly made of fragments.
 fn any_text() -> impl Strategy<Value = String> {
     let fragment = prop::sample::select(FRAGMENTS).prop_map(str::to_owned);
     let repeated = (prop::sample::select(FRAGMENTS), 1_usize..40)
@@ -105,7 +105,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// One of the values of an option.
+/// Returns any value of an option.
 fn any_named<T: NamedOption + std::fmt::Debug>() -> impl Strategy<Value = T> {
     prop::sample::select(T::NAMES).prop_map(|(_, value)| value)
 }
@@ -144,12 +144,12 @@ fn any_weight() -> impl Strategy<Value = f64> {
     prop_oneof![1_u32 => any::<f64>(), 4 => 0.0..1e6, 1 => prop::sample::select(special.to_vec())]
 }
 
-/// The callback of computations that are never stopped.
+/// Callback of computations that are never stopped.
 fn unchecked() {}
 
 proptest! {
-    /// For any text and options, all results follow from the list of features, and a sketcher that
-    /// has seen other texts gives the same as a new one.
+    /// For any text and options, all results agree with the list of features. A sketcher that has
+    /// read other texts gives the same results as a new one.
     #[test]
     fn tokenizers(texts in prop::collection::vec((any_text(), any_options()), 1..4)) {
         let mut used = Sketcher::new(TextOptions::SIMHASH);
@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Hashes of passages are hashes of features, and a text shares all of itself with itself.
+    /// Hashes of passages are hashes of features, and a text shares its whole text with itself.
     #[test]
     fn passages(texts in prop::collection::vec((any_text(), any_options()), 1..4), more in 0..9) {
         let mut used = Sketcher::new(TextOptions::PASSAGES);
@@ -222,8 +222,8 @@ proptest! {
         }
     }
 
-    /// The text of a page is bounded and has its white space collapsed; written as HTML again, it
-    /// is its own text.
+    /// The text of a page is bounded and has its white space collapsed. Written as HTML again, it
+    /// gives the same text.
     #[test]
     fn html(page in any_text()) {
         let text = html_text(&page, &mut unchecked);
@@ -238,7 +238,7 @@ proptest! {
         prop_assert_eq!(words(&again), words(&text));
     }
 
-    /// A name is either that of a value, or refused with the names that there are.
+    /// A name is the name of a value, or the error lists the known names.
     #[test]
     fn option_names(name in prop_oneof![
         "[a-z_0-9:]{0,14}",
@@ -273,7 +273,7 @@ proptest! {
             .is_empty());
     }
 
-    /// A list of words is refused with the entry at fault, or its order does not matter.
+    /// A list of words either fails with the invalid entry, or its order does not matter.
     #[test]
     fn user_words(entries in prop::collection::vec(
         prop_oneof!["[一-龥]{1,4}( [0-9]{1,10})?", "[ -~一-三]{0,6}", "\\PC{0,4}"],
@@ -289,7 +289,7 @@ proptest! {
         }
     }
 
-    /// Any weights and features: a fingerprint or the position of a bad weight.
+    /// Any weights and features give a fingerprint or the position of an invalid weight.
     #[test]
     fn given_features(
         given in prop::collection::vec((any_text(), any_weight()), 0..8),

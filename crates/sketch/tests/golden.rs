@@ -2,20 +2,20 @@
 //!
 //! Users store fingerprints and compare them for years. A change of any value in
 //! `golden_simhash64.tsv` (64 bits), `golden_simhash128.tsv` (128 bits),
-//! `golden_simhash_options.tsv` (both, for all options), `golden_minhash.tsv` (Chinese words,
-//! HTML pages, and fingerprints of feature sets) or `golden_passages.tsv` (hashes of passages) is a
-//! breaking change: all stored values would have to be computed again. If this test fails after an
-//! upgrade of a dependency or of the compiler, the upgrade is at fault, not the file. Adding lines
-//! is fine.
+//! `golden_simhash_options.tsv` (both, for all options), `golden_minhash.tsv` (Chinese words, HTML
+//! pages, and fingerprints of feature sets) or `golden_passages.tsv` (hashes of passages) is a
+//! breaking change, because all stored values would have to be computed again. If this test fails
+//! after an upgrade of a dependency or of the compiler, the upgrade is at fault, not the file.
+//! Lines may be added.
 //!
-//! A line of the first two is: fingerprint in hex or `none`; the number of repetitions of the text;
-//! the text, with `\u{HEX}` for characters that are hard to see and `\\` for a backslash. In the
-//! third, a line that begins with `=` has the repetitions and the text, and below it are, for each
-//! set of options, their names, the fingerprint of 64 bits and that of 128. In the fourth the names
-//! may be followed by `page` for a text read as an HTML page, and there are two fingerprints of the
-//! set of features, 64 and 128 bits, and the hash of its signature of 128 values besides. In the
-//! fifth the length of passages stands behind the names, and then the number of hashes, their hash,
-//! and the first of them.
+//! In the first two files, a line has the fingerprint in hex or `none`, the number of repetitions
+//! of the text, and the text, with `\u{HEX}` for characters that are hard to see and `\\` for a
+//! backslash. In the third file, a line that begins with `=` has the repetitions and the text.
+//! Below it is a line for each set of options, with their names, the 64-bit fingerprint and the
+//! 128-bit fingerprint. In the fourth file, `page` may follow the names if the text is an HTML
+//! page. The line also has the 64-bit and 128-bit fingerprints of the set of features, and the
+//! hash of its signature of 128 values. In the fifth file, the names are followed by the length of
+//! passages, the number of hashes, their hash, and the first hashes.
 
 mod reference;
 mod runs;
@@ -63,7 +63,7 @@ fn today128(text: &str, options: &TextOptions) -> String {
     hex128(Sketcher::new(*options).simhash128(text, &mut || ()))
 }
 
-/// Compares the fingerprints of a file with those computed now, and these with the definition's.
+/// Compares the fingerprints of a file with the current ones, and these with the definition.
 fn check(golden: &str, today: fn(&str) -> String, definition: fn(&str) -> String) {
     let mut wrong = Vec::new();
     for line in golden.lines() {
@@ -107,8 +107,8 @@ fn wide_fingerprints_never_change() {
     );
 }
 
-/// Options of these names: tokens (with a number of keywords), shingle, weight, accents, digits,
-/// and `page` for an HTML page.
+/// Returns the options with these names: tokens (with a number of keywords), shingle, weight,
+/// accents, digits, and `page` for an HTML page.
 fn named(names: &str) -> TextOptions {
     let names: Vec<&str> = names.split(' ').collect();
     let [tokens, shingle, weight, accents, digits] = names[..5] else {
@@ -155,8 +155,8 @@ fn fingerprints_of_all_options_never_change() {
     assert!(checked >= 400, "{checked}");
 }
 
-/// The features of a text as a set, by the definition; Chinese words as the crate lists them, which
-/// another test compares with jieba.
+/// Returns the features of a text as a set, by the definition. Takes Chinese words from the crate.
+/// Another test compares them with jieba.
 fn set_of(text: &str, options: &TextOptions) -> Vec<String> {
     if options.tokens.need_dictionary() {
         let listed = neardup_sketch::features(text, options, &mut || ());
@@ -165,7 +165,7 @@ fn set_of(text: &str, options: &TextOptions) -> Vec<String> {
     reference::features(text, options)
 }
 
-/// Fingerprints of 64 and 128 bits, and the hash of a signature, of a set of features.
+/// Returns the 64-bit and 128-bit fingerprints and the hash of a signature of a set of features.
 fn of_set(features: &[String]) -> [String; 3] {
     let hashes: Vec<u64> = (features.iter())
         .map(|feature| feature_hash(feature.as_bytes()))
@@ -256,7 +256,7 @@ fn words_pages_and_sets_never_change() {
     assert!(checked >= 200, "{checked}");
 }
 
-/// Hashes of the passages of a text, by the definition.
+/// Returns the hashes of the passages of a text, by the definition.
 fn passages_of(text: &str, length: usize, options: &TextOptions) -> Vec<u64> {
     let hashes: Vec<u64> = (reference::features(text, options).iter())
         .map(|feature| feature_hash(feature.as_bytes()))
@@ -311,20 +311,19 @@ fn passages_never_change() {
     assert!(checked >= 60, "{checked}");
 }
 
-/// The tables that fingerprints depend on are those of one Unicode version. If a dependency moves
-/// to another one, texts with characters that were unassigned before get other fingerprints.
+/// All tables of fingerprints belong to one Unicode version. If a dependency moves to another
+/// version, texts with formerly unassigned characters get other fingerprints.
 #[test]
 fn unicode_version_is_fixed() {
     assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
     assert_eq!(unicode_segmentation::UNICODE_VERSION, (17, 0, 0));
 }
 
-/// Fingerprints of runs that are longer than the pieces in which they are read are those of the
-/// definition.
+/// Fingerprints of runs that are longer than a piece equal the definition.
 #[test]
 fn pieces_do_not_change_fingerprints() {
     for unit in runs::RUNS {
-        // Ends with something else, which the last piece has to get right.
+        // The text ends with other characters, which the last piece must read correctly.
         let text = unit.repeat(200_000 / unit.len()) + "a\u{301} 中 1";
         for &(_, tokens) in Tokens::NAMES {
             if tokens.need_dictionary() {

@@ -1,4 +1,4 @@
-//! The text of HTML pages.
+//! Text of HTML pages.
 
 use neardup_sketch::html::html_text;
 use proptest::prelude::*;
@@ -7,12 +7,12 @@ fn text(page: &str) -> String {
     html_text(page, &mut || ())
 }
 
-/// Pages and their text. Fingerprints of pages depend on these as on the golden vectors.
+/// Pages and their text. Fingerprints of pages depend on these texts, as on the golden vectors.
 const PAGES: &[(&str, &str)] = &[
     ("", ""),
     ("plain text", "plain text"),
     ("  a \n\t b\u{A0}c  ", "a b\u{A0}c"),
-    // Blocks part, inline elements do not.
+    // Blocks separate, inline elements do not.
     ("<p>one<p>two</p>three", "one\ntwo\nthree"),
     ("f<b>o<i>o</b>b</i>ar <span>x</span>y", "foobar xy"),
     ("<div>a</div><div> b </div>c", "a\nb\nc"),
@@ -26,7 +26,7 @@ const PAGES: &[(&str, &str)] = &[
     ("so<wbr>long<custom-tag>er</custom-tag>", "solonger"),
     ("<pre>\n one\n  two\n\n three</pre>", "one\ntwo\nthree"),
     ("<h1>A</h1>b<h2>C</h2>", "A\nb\nC"),
-    // What is no text.
+    // Content that is not text.
     ("a<script>b('</p>')</script>c<style>d{}</style>e", "ace"),
     ("a<!-- b --><!doctype html><?php c ?>d<!e>f", "adf"),
     ("<!-- <p>--->a<!-->b<!--->c--><!-- d --!>e<!-- f", "abc-->e"),
@@ -56,7 +56,7 @@ const PAGES: &[(&str, &str)] = &[
     ),
     ("a<script><!-- <script> </script> b --></script>c", "ac"),
     ("a<script></scripty></script>b", "ab"),
-    // Hidden elements, and where they end.
+    // Hidden elements, and their ends.
     ("a<div hidden>no<div>no</div>no</div>b", "a\nb"),
     ("a<span hidden=''>no</span>b<b HIDDEN=hidden>no</b>c", "abc"),
     ("a<div hidden=until-found>yes</div>b", "a\nyes\nb"),
@@ -142,7 +142,7 @@ fn pages_have_their_text() {
     }
 }
 
-/// Tags, text and parts of both.
+/// Returns tags, text, and parts of both.
 fn any_page() -> impl Strategy<Value = String> {
     let names = prop::sample::select(vec![
         "p",
@@ -190,7 +190,7 @@ fn any_page() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 
-/// Text as a page that says just that.
+/// Writes a text as a page with the same text.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
@@ -201,7 +201,7 @@ proptest! {
     #[test]
     fn text_is_valid_and_bounded(page in any_page()) {
         let text = text(&page);
-        // No part of a character is lost.
+        // No character is lost in part.
         let replaced = ['#', '\0', char::REPLACEMENT_CHARACTER];
         let whole = !text.contains(char::REPLACEMENT_CHARACTER) || page.contains(replaced);
         prop_assert!(whole);
@@ -227,8 +227,8 @@ proptest! {
     }
 }
 
-/// Hidden content is dropped at any depth, whether or not it is closed properly, and the text after
-/// it is kept.
+/// Hidden content is dropped at any depth, whether or not it is closed properly. The text after it
+/// is kept.
 #[test]
 fn what_is_hidden_stays_hidden_however_deep() {
     for depth in [0, 1, 250, 255, 256, 257, 300, 511, 512, 600] {
@@ -263,8 +263,8 @@ fn what_is_hidden_stays_hidden_however_deep() {
     }
 }
 
-/// Ten megabytes of markup that makes parsers slow or deep: time is linear, or this test would not
-/// end, and nothing grows but the text.
+/// Ten megabytes of markup that makes parsers slow or deep. Time is linear, or this test would not
+/// end, and only the text grows.
 #[test]
 fn hostile_pages_are_pages() {
     const BYTES: usize = 10 << 20;

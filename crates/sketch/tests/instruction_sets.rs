@@ -1,6 +1,6 @@
-//! Fingerprints are the same with every set of vector instructions that this machine has.
+//! Fingerprints are equal with every set of vector instructions of this machine.
 //!
-//! The set is one of the process, so that this file has one test.
+//! The set applies to the whole process, so this file has one test.
 
 mod reference;
 
@@ -12,8 +12,8 @@ use neardup_sketch::passages::PassageLength;
 use neardup_sketch::simd::{ALL, use_at_most};
 use neardup_sketch::{Sketcher, TextOptions};
 
-/// Numbers of words around which counters of a kernel are full: bytes of ones (255), of sixteens
-/// (255 times 16) and twice as many, besides the first.
+/// Numbers of words near which counters of a kernel are full: bytes of ones (255), of sixteens
+/// (255 times 16) and twice as many. Also small numbers.
 fn numbers_of_words() -> impl Iterator<Item = usize> {
     let full = [255, 510, 255 * 16, 2 * 255 * 16];
     (1..70).chain(
@@ -22,7 +22,7 @@ fn numbers_of_words() -> impl Iterator<Item = usize> {
     )
 }
 
-/// A text of distinct words of four letters, of which some occur again at once.
+/// Returns a text of distinct words of four letters, some of them repeated immediately.
 fn text(words: usize, script: char) -> String {
     let mut text = String::new();
     for n in 0..words {
@@ -87,7 +87,7 @@ impl Sketches {
 fn sketches_do_not_depend_on_the_processor() {
     let family = HashFamily::new(Scheme::Neardup1, 128, 0).expect("a family");
     for words in numbers_of_words() {
-        // Letters, and ideographs, which are words of their own.
+        // Letters, and ideographs, which are separate words.
         for text in [text(words, 'a'), text(words, '\u{4E10}')] {
             for options in options() {
                 let mut first = None;
@@ -95,7 +95,7 @@ fn sketches_do_not_depend_on_the_processor() {
                 for set in ALL {
                     let used = Some(use_at_most(set));
                     if std::mem::replace(&mut before, used) == used {
-                        // This processor has no such set.
+                        // This processor does not have the set.
                         continue;
                     }
                     let sketches = Sketches::of(&text, options, &family);

@@ -1,4 +1,4 @@
-//! Chinese words and keywords, against jieba-rs itself and as they must stay.
+//! Chinese words and keywords, compared with jieba-rs and with fixed values.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn keywords(text: &str, keywords: usize, weight: Weight) -> Vec<neardup_sketch::
     features(text, &options, &mut || ())
 }
 
-/// Every pair of these characters: some are words with a frequency of their own, most are not.
+/// Every pair of these characters. Some pairs are words with their own frequency, most are not.
 #[test]
 fn frequencies_are_those_of_jieba() {
     let chars: Vec<char> = "中国人民大学生活动物理工作家长江河北京城市场面对方法律师父母亲爱\
@@ -35,7 +35,7 @@ fn frequencies_are_those_of_jieba() {
         .iter()
         .flat_map(|a| chars.iter().map(move |b| format!("{a}{b}")))
         .collect();
-    // A dictionary that knows them all and nothing else, so that each is one word.
+    // A dictionary that has exactly these pairs, so that each is one word.
     let mut jieba = Jieba::empty();
     for pair in &pairs {
         jieba.add_word(pair, Some(1), None);
@@ -62,7 +62,7 @@ fn keywords_are_those_of_jieba() {
     let mut tf_idf = TfIdf::default();
     *tf_idf.config_mut() = KeywordExtractConfig::builder().use_hmm(true).build();
     let theirs = tf_idf.extract_keywords(&jieba, ARTICLE, 1000, vec![]);
-    // jieba-rs divides by the number of all words but single characters.
+    // jieba-rs divides by the number of all words except single characters.
     let scale = theirs[0].weight / (keywords(ARTICLE, 1, Weight::Tf)[0].weight as f64);
     for number in [1, 5, 10, 20, 50, 1000] {
         let ours = keywords(ARTICLE, number, Weight::Tf);
@@ -75,7 +75,7 @@ fn keywords_are_those_of_jieba() {
                 theirs.keyword
             );
         }
-        // The same words, up to those that weigh as much as the last.
+        // The same words, except words with the same weight as the last one.
         let last = ours.last().unwrap().weight as f64 * scale;
         for word in theirs
             .iter()
@@ -105,7 +105,7 @@ fn number_of_keywords_by_length() {
     assert_eq!(keywords("的 the of 在", 0, Weight::Sqrt).len(), 0);
 }
 
-/// One with the shingles that are asked for, keywords as they are.
+/// One kind with the requested shingles, and keywords without.
 #[test]
 fn fingerprints_equal_their_features() {
     for (tokens, shingle) in [
@@ -174,7 +174,7 @@ fn fingerprints_never_change() {
         ),
     ] {
         let got = fingerprint(tokens, false, ARTICLE);
-        // Line breaks part no words of an article whose sentences end.
+        // Line breaks do not split words of an article whose sentences end there.
         assert_eq!(fingerprint(tokens, true, &page), got, "{tokens:?}");
         if got != expected {
             wrong.push(format!("(Tokens::{tokens:?}, \"{got}\")"));

@@ -1,8 +1,8 @@
-//! Out of memory: every function of a text unwinds, whichever allocation fails, and needs no more
-//! from an allocator's reserve than the extension's has.
+//! Out of memory: every function of a text unwinds at any failed allocation, and needs no more of
+//! an allocator's reserve than the extension provides.
 //!
-//! The allocator of this program has a limit. Beyond it a request that may fail does, and any other
-//! one is met and counted: that is what the reserve has to give.
+//! The allocator of this program has a limit. Beyond the limit, a request that may fail does fail.
+//! Any other request succeeds, and its bytes are counted: the reserve must provide them.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -21,18 +21,18 @@ use neardup_sketch::{
     BitsOf, FeatureDiff, FeatureList, Sketcher, TextOptions, longest_sentences_hash, text_length,
 };
 
-/// Bytes of the reserve in `crates/pg/src/memory.rs`, less what the error itself takes.
+/// Bytes of the reserve in `crates/pg/src/memory.rs`, minus the bytes that the error itself needs.
 const RESERVE: usize = (2 << 20) - (64 << 10);
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes beyond the limit that could not be refused: the most at one time.
+/// Maximum bytes beyond the limit, at one time, that could not be refused.
 static BEYOND: AtomicUsize = AtomicUsize::new(0);
 
 struct Limited;
 
 impl Limited {
-    /// Returns true if a request of this size is refused.
+    /// Returns true if a request of this size must fail.
     fn refuses(bytes: usize) -> bool {
         let (live, limit) = (LIVE.load(Relaxed), LIMIT.load(Relaxed));
         if live.saturating_add(bytes) <= limit {
@@ -47,31 +47,31 @@ impl Limited {
     }
 }
 
-// SAFETY: blocks are those of the system's allocator.
+// SAFETY: the system's allocator allocates and frees all blocks.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::refuses(layout.size()) {
             return std::ptr::null_mut();
         }
         LIVE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // The old block is there until the new one is filled.
+        // The old block exists until the new one is filled.
         if Self::refuses(size) {
             return std::ptr::null_mut();
         }
         LIVE.fetch_add(size, Relaxed);
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -85,7 +85,7 @@ fn check() {
     }
 }
 
-/// A function of a text, by name; the result as a number.
+/// Function of a text, with its name. The result is a number.
 type Case<'a> = (&'static str, Box<dyn Fn() -> u64 + 'a>);
 
 fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
@@ -212,7 +212,8 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
     all
 }
 
-/// Runs a case with limits that grow until it succeeds. Returns how many were too low.
+/// Runs a case with growing limits until it succeeds. Returns the number of limits that were too
+/// low.
 fn with_limits(name: &str, about: &str, case: &dyn Fn() -> u64) -> usize {
     let expected = case();
     let mut room = 0;
@@ -258,7 +259,7 @@ fn texts() -> Vec<(&'static str, String)> {
         ("Chinese", words(&|n| han(n).to_string())),
         ("one ASCII word", "ab".repeat(LEN / 2)),
         ("one word", "éж".repeat(LEN / 4)),
-        // More than one piece that has no boundary.
+        // More than one piece without a boundary.
         (
             "marks",
             format!("a{} b", "\u{316}\u{301}\u{344}".repeat(LEN / 2)),
@@ -308,7 +309,8 @@ fn every_function_unwinds() {
     let mut failures = 0;
     for (about, text) in texts() {
         for options in &choices {
-            // Every function once, and with each choice one for each way to gather features.
+            // Runs every function once, and with each choice one function for each way to collect
+            // features.
             for (name, case) in functions(&text, options) {
                 let gathers = [
                     "simhash128",
@@ -341,6 +343,6 @@ fn every_function_unwinds() {
             failures += with_limits(name, about, &all);
         }
     }
-    // Those that need little do not fail at all; that the others do is what is tested.
+    // Functions that need little memory never fail. The failures of the others are the test.
     assert!(failures > 500, "{failures}");
 }

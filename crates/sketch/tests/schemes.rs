@@ -1,8 +1,9 @@
 //! Fingerprints of other programs.
 //!
-//! The values come from tests and documentation of those programs (so marked), or were computed
-//! with them: `simhash` 2.1.2 of PyPI under NumPy 2.4, `simhash-py` 0.4.0, `yanyiwu/simhash`. Some
-//! thousand random inputs each, with whole and fractional weights, gave equal values too.
+//! The values are from tests and documentation of those programs (marked as published), or were
+//! computed with them: `simhash` 2.1.2 of PyPI under NumPy 2.4, `simhash-py` 0.4.0,
+//! `yanyiwu/simhash`. Some thousand random inputs for each program, with whole and fractional
+//! weights, also gave equal values.
 
 use neardup_sketch::WeightError;
 use neardup_sketch::foreign_schemes::SimhashScheme;
@@ -19,7 +20,7 @@ fn unweighted(scheme: SimhashScheme, features: &[&str]) -> u64 {
     of(scheme, &features)
 }
 
-/// Features of several lengths and scripts, one of them empty.
+/// Features of several lengths and scripts, including an empty one.
 const FEATURES: [&str; 6] = ["the quick", "quick brown", "brown fox", "你好", "😀", ""];
 
 fn weighted() -> Vec<(&'static str, f64)> {
@@ -49,7 +50,7 @@ fn simhash_of_pypi() {
     assert_eq!(of(scheme, &[("a", 0.0)]), 0);
     assert_eq!(unweighted(scheme, &FEATURES), 16_762_468_903_644_319_686);
     assert_eq!(of(scheme, &weighted()), 16_762_505_260_680_431_606);
-    // Rounded sums: exact ones would give other bits.
+    // Rounded sums. Exact sums would give other bits.
     for (features, rounded, exact) in [
         (
             &[("b", 0.3), ("a", 0.3), ("c", 0.7), ("e", 0.1)][..],

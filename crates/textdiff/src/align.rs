@@ -18,7 +18,7 @@ const CHECK_EVERY: u32 = 1 << 20;
 const SEARCH_BYTES: usize = 16;
 /// Bytes for each token of both texts in the lists of searched tokens, while the lists grow.
 const LIST_BYTES: usize = 20;
-/// Bytes for each token of the longer text, where the shorter one has up to 64.
+/// Bytes for each token of the longer text, if the shorter one has up to 64 tokens.
 const TABLE_BYTES: usize = 65;
 /// Maximum bytes of that table, and of smaller allocations.
 const MAX_TABLE_BYTES: usize = 65 << 20;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Character that would control a terminal, or change the direction of the text behind it.
+/// Character that would control a terminal, or change the direction of the text after it.
 pub(crate) struct Control(char);
 
 impl Control {
@@ -15,7 +15,7 @@ impl Control {
     }
 }
 
-/// `^[` for escape, as terminals show it, and `U+009B` for those beyond ASCII.
+/// Writes `^[` for escape, as terminals do, and `U+009B` for a character beyond ASCII.
 impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match u8::try_from(self.0) {

@@ -1,14 +1,15 @@
 //! Printing a comparison as HTML.
 //!
-//! Deleted text is in `<del>`, and inserted text in `<ins>`. Replaced text is in one behind the
-//! other. Two classes of `<span>` are the only other elements:
+//! Deleted text is in `<del>`, and inserted text in `<ins>`. Replaced text is a `<del>` followed
+//! by an `<ins>`. The only other elements are `<span>`s of two classes:
 //!
 //! - `neardup-folded`: the number of equal words that are folded here.
 //! - `neardup-control`: the name of a character that is invisible or changes how the rest is read
 //!   ([`is_shown_by_name`]).
 //!
-//! White space is that of the texts, so a page should say `white-space: pre-wrap`. `&`, `<`, `>`
-//! and both quotation marks are escaped everywhere, so no part of a text is markup.
+//! White space is written as it is in the texts, so a page should set `white-space: pre-wrap`.
+//! `&`, `<`, `>` and both quotation marks are escaped everywhere, so no part of a text becomes
+//! markup.
 
 use std::fmt::{Result, Write};
 
@@ -54,7 +55,7 @@ pub fn is_shown_by_name(c: char) -> bool {
 /// Writes a text as the content of an element or of a quoted attribute.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` fails.
 pub fn escape(text: &str, out: &mut dyn Write) -> Result {
     let special =
         |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || Control::from_char(c).is_some();

@@ -1,8 +1,9 @@
 //! Differences of two texts, by words.
 //!
-//! [`Diff::new`] divides two texts into [`Span`]s that are equal, deleted, inserted or replaced, in
-//! the order of the texts. The spans add up to both texts. [`Diff::pieces`] folds long equal spans,
-//! and [`Diff::print`] writes the pieces in a notation: [`html::Html`] or [`terminal::Terminal`].
+//! [`Diff::new`] divides two texts into [`Span`]s that are equal, deleted, inserted or replaced,
+//! in the order of the texts. The spans add up to both texts. [`Diff::pieces`] folds long equal
+//! spans, and [`Diff::print`] writes the pieces in a notation: [`html::Html`] or
+//! [`terminal::Terminal`].
 //!
 //! ```
 //! use neardup_textdiff::{Diff, html::Html};
@@ -25,10 +26,10 @@
 //!
 //! # Determinism, time and memory
 //!
-//! The result depends on the two texts alone. The search is Myers' algorithm with Git's cost limit:
-//! it accepts a longer list of changes where the shortest one would take long. So it takes about
-//! N · √N steps for N tokens, however different the texts are, and reads no clock. Memory is linear
-//! in the number of tokens. Texts longer than [`MAX_BYTES`] or [`MAX_TOKENS`] are refused.
+//! The result depends on the two texts alone. The search is Myers' algorithm with Git's cost
+//! limit: it accepts a longer list of changes where the shortest one would take long. So it takes
+//! about N · √N steps for N tokens, however different the texts are, and reads no clock. Memory is
+//! linear in the number of tokens. Texts longer than [`MAX_BYTES`] or [`MAX_TOKENS`] are refused.
 #![forbid(unsafe_code)]
 
 mod align;
@@ -88,7 +89,7 @@ pub struct Part {
 /// Aligned parts of two texts. At most one of them is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Kind.
+    /// Kind of the span.
     pub kind: Kind,
     /// Part of the first text; empty if the span is inserted.
     pub a: Part,

@@ -11,20 +11,20 @@ use crate::{Diff, Kind, Span};
 const MIN_FOLDED_WORDS: usize = 5;
 /// Minimum number of letters that are folded.
 const MIN_FOLDED_LETTERS: usize = 60;
-/// Number of letters within which the end of a word is searched, where a text is cut.
+/// Maximum number of letters by which a cut moves to the end of a word.
 const MAX_CUT_SHIFT: usize = 40;
 
 /// Part of a comparison that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Amount of equal text that is shown beside a change. `None` shows all equal text.
+    /// Amount of equal text shown before and after a change. `None` shows all equal text.
     pub context: Option<Context>,
-    /// Shows changes of white space alone as equal text.
+    /// Shows a change in white space only as equal text.
     pub ignores_white_space: bool,
 }
 
 impl View {
-    /// View of all changes with this number of words beside them.
+    /// View of all changes, with this number of words before and after each change.
     #[must_use]
     pub fn with_words(context: Option<usize>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl View {
 pub enum Context {
     /// Number of words. Each sign and each Chinese character is one.
     Words(usize),
-    /// Number of characters other than white space. Text is cut at the end of a word if one is
+    /// Number of characters other than white space. Text is cut at the end of a word if the end is
     /// near.
     Letters(usize),
 }
@@ -73,7 +73,7 @@ impl Context {
         }
     }
 
-    /// Offset behind the first `count` units.
+    /// Offset after the first `count` units.
     fn end(self, text: &str, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(last) => (self.units(text).nth(last)).map_or(text.len(), |unit| unit.end),
@@ -81,8 +81,8 @@ impl Context {
         }
     }
 
-    /// Offset where the text behind the first `count` units begins to be shown. Words begin without
-    /// the white space before them, and text cut at letters keeps its indentation.
+    /// Offset of the first shown text after the first `count` units. Words begin without the white
+    /// space before them, and text cut at letters keeps its indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
             Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
@@ -90,7 +90,7 @@ impl Context {
         }
     }
 
-    /// Moves a cut behind the first `count` units to the end of the word, if it is near.
+    /// Moves a cut after the first `count` units to the end of the word, if it is near.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {
@@ -110,11 +110,11 @@ impl Context {
 pub enum Piece<'a> {
     /// Text that is shown. At most one side is empty.
     Text {
-        /// Kind.
+        /// Kind of the piece.
         kind: Kind,
         /// Part of the first text.
         a: &'a str,
-        /// Part of the second text. If the piece is equal, they differ in white space at most.
+        /// Part of the second text. In an equal piece, it differs from `a` at most in white space.
         b: &'a str,
     },
     /// Equal text that is not shown.
@@ -135,7 +135,7 @@ pub struct Pieces<'a> {
     spans: std::slice::Iter<'a, Span>,
     view: View,
     is_first: bool,
-    /// Pieces behind the head of the last span: folded text and tail.
+    /// Pieces after the head of the last span: folded text and tail.
     pending: [Option<Piece<'a>>; 2],
 }
 
@@ -155,7 +155,7 @@ impl<'a> Pieces<'a> {
             || (self.view.ignores_white_space && self.diff.is_white_space(span))
     }
 
-    /// Joins a span that is shown as equal with the equal spans behind it.
+    /// Joins a span that is shown as equal with the equal spans after it.
     fn equal_texts(&mut self, span: &Span) -> [&'a str; 2] {
         let mut last = span;
         while let Some(next) = self.spans.as_slice().first()
@@ -171,8 +171,8 @@ impl<'a> Pieces<'a> {
         ]
     }
 
-    /// Divides equal texts into head, folded text and tail; `None` if all of it is shown. The first
-    /// and the last text of a comparison have a change on one side only.
+    /// Divides equal texts into head, folded text and tail. Returns `None` if all of the text is
+    /// shown. The first and the last equal text of a comparison have a change on one side only.
     fn folded(&self, texts: [&'a str; 2], is_first: bool) -> Option<[Piece<'a>; 3]> {
         let context = self.view.context?;
         let is_last = self.spans.len() == 0;

@@ -10,34 +10,34 @@ pub trait Notation {
     /// Writes text that is equal in both texts.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     fn equal(&self, text: &str, out: &mut dyn Write) -> Result;
 
     /// Writes text that only the first text has.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     fn deleted(&self, text: &str, out: &mut dyn Write) -> Result;
 
     /// Writes text that only the second text has.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     fn inserted(&self, text: &str, out: &mut dyn Write) -> Result;
 
-    /// Writes a note in the place of this number of equal words.
+    /// Writes a note that replaces this number of equal words.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     fn folded(&self, words: usize, out: &mut dyn Write) -> Result;
 }
 
 impl Diff<'_> {
-    /// Writes both texts as one. With a `context`, equal text is folded beyond this number of words
-    /// beside a change.
+    /// Writes both texts as one. With a `context`, shows this number of equal words on each side
+    /// of a change and folds the rest.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If `out` fails.
     pub fn print(
         &self,
         notation: &dyn Notation,

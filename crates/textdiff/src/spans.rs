@@ -89,7 +89,8 @@ impl Builder<'_> {
         self.add(is_equal, ends);
     }
 
-    /// Adds tokens of text `own` alone. The other text has the white space of one of their sides.
+    /// Adds tokens that only text `own` has. They are between two gaps, and the other text has
+    /// one.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);

@@ -74,7 +74,7 @@ impl<'a> Tokens<'a> {
         tokens.map(|n| self.get(n).chars().count()).sum()
     }
 
-    /// White space before a token, or behind the last one.
+    /// White space before a token, or after the last one.
     pub fn gap(&self, n: usize) -> &'a str {
         let start = n.checked_sub(1).map_or(0, |before| self.range(before).end);
         let end = match n == self.len() {

@@ -1,10 +1,10 @@
-//! HTML of hostile texts, read by a parser of its own.
+//! HTML of hostile texts, read by an independent parser.
 use html5gum::{Token, Tokenizer};
 use neardup_textdiff::Diff;
 use neardup_textdiff::html::{Html, is_shown_by_name};
 use proptest::prelude::*;
 
-/// Texts of a page: the one outside of `del`, and the text outside of `ins`.
+/// Texts of a page: `a` is outside of `ins`, and `b` is outside of `del`.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     a: String,
@@ -56,7 +56,7 @@ fn read(page: &str) -> Read {
                 }
             }
             Token::String(_) => {}
-            // Such as the character reference of a carriage return: it is one all the same.
+            // For example a reference to a carriage return, which is still resolved.
             Token::Error(_) => {}
             other => panic!("{other:?} in {page}"),
         }

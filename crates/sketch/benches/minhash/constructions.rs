@@ -1,9 +1,9 @@
-//! The constructions of MinHash signatures that were compared, as plainly as they can be written
-//! without losing their speed. The library has the first; docs/minhash.md has the figures.
+//! Constructions of MinHash signatures that were compared, written as simply as their speed
+//! allows. The library has the first one. docs/minhash.md has the figures.
 
 use neardup_sketch::minhash::LinearFamily;
 
-/// The finaliser of splitmix64: a function of 64 bits that looks random.
+/// The finaliser of splitmix64, a function of 64 bits that looks random.
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -11,14 +11,14 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A way to make signatures of distinct features.
+/// Construction of signatures of distinct features.
 pub trait Construction {
     fn name(&self) -> &'static str;
-    /// The signature of features given by their hashes, of which there is at least one.
+    /// Computes the signature of features given by their hashes. There must be at least one.
     fn signature(&mut self, features: &[u64], out: &mut Vec<u32>);
 }
 
-/// K functions, the least value of each: what the library does.
+/// The minimum of each of K functions, as in the library.
 pub struct Classic(pub LinearFamily);
 
 impl Construction for Classic {
@@ -32,7 +32,7 @@ impl Construction for Classic {
     }
 }
 
-/// K functions that each look random: what the linear ones are measured against.
+/// K functions that each look random, as the reference for the linear functions.
 pub struct Ideal(pub usize);
 
 impl Construction for Ideal {
@@ -53,9 +53,9 @@ impl Construction for Ideal {
     }
 }
 
-/// One function: the features are dealt to K bins, each keeps its least; an empty bin takes what
-/// another has, chosen by a hash of the bin and the attempt (Shrivastava, "Optimal densification
-/// for fast and accurate minwise hashing", ICML 2017).
+/// One function. It distributes the features to K bins, and each bin keeps its minimum. An empty
+/// bin copies the value of another bin, chosen by a hash of the bin and the attempt (Shrivastava,
+/// "Optimal densification for fast and accurate minwise hashing", ICML 2017).
 pub struct OnePermutation(pub usize);
 
 impl Construction for OnePermutation {
@@ -67,7 +67,7 @@ impl Construction for OnePermutation {
         let bins = self.0 as u64;
         let mut least = vec![u64::MAX; self.0];
         for x in features {
-            // The hash is uniform: its first bits choose the bin, the others are the value.
+            // The hash is uniform: its first bits choose the bin, and the others are the value.
             let bin = ((x >> 32) * bins) >> 32;
             let value = (x & 0xffff_ffff) | (x >> 32 << 32);
             let slot = &mut least[bin as usize];
@@ -84,14 +84,14 @@ impl Construction for OnePermutation {
                 let hash = mix((bin as u64) << 32 | attempt);
                 from = (((hash >> 32) * bins) >> 32) as usize;
             }
-            // Mixed with its bin, so that equal values of two bins do not agree by chance.
+            // Mixed with the bin, so that equal values of two bins do not agree by chance.
             mix(least[from]) as u32
         }));
     }
 }
 
-/// Each feature has a random permutation of the bins and a value in each; bins far down in it are
-/// given up early (Ertl, "SuperMinHash", 2017).
+/// Each feature has a random permutation of the bins, and a value in each bin. Bins far down in
+/// the permutation are skipped early (Ertl, "SuperMinHash", 2017).
 pub struct SuperMinHash {
     hashes: usize,
     values: Vec<f64>,
@@ -161,14 +161,14 @@ impl Construction for SuperMinHash {
             }
         }
         out.clear();
-        // The depth in a byte or two, and the rest for the value.
+        // The depth takes a byte or two, and the value takes the rest.
         out.extend(self.values.iter().map(|value| (value * 2_097_152.0) as u32));
     }
 }
 
-/// Two permutations, the second of which is turned by one place for each position (Li, Li,
-/// "C-MinHash: improving minwise hashing with circulant permutation", ICML 2022), over a universe
-/// of 2^16 places to which the features are hashed.
+/// Two permutations. The second one is rotated by one step for each position (Li, Li, "C-MinHash:
+/// improving minwise hashing with circulant permutation", ICML 2022). The universe of hashed
+/// features has 2^16 elements.
 pub struct CMinHash {
     hashes: usize,
     turned: Vec<u32>,
@@ -183,7 +183,7 @@ impl CMinHash {
             let j = ((mix(i as u64) >> 32) * (i as u64 + 1)) >> 32;
             turned.swap(i, j as usize);
         }
-        // Twice, so that no turn leaves it.
+        // Stored twice, so that every rotation is a contiguous range.
         let again = turned.clone();
         turned.extend(again);
         CMinHash { hashes, turned }
@@ -207,7 +207,7 @@ impl Construction for CMinHash {
     }
 }
 
-/// All of them, for signatures of `hashes` positions.
+/// Returns all constructions, for signatures of `hashes` positions.
 pub fn all(hashes: usize) -> Vec<Box<dyn Construction>> {
     vec![
         Box::new(Classic(LinearFamily::new(hashes, 0))),

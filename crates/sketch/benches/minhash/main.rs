@@ -1,5 +1,4 @@
-//! Speed of MinHash signatures, one thread: of texts in bytes a second, and of ready-made features
-//! by construction.
+//! Speed of MinHash signatures in one thread: texts in bytes per second, features by construction.
 //!
 //! With `SKETCH_BENCH_TEXT=file` the lines of a file are measured too, each as one document.
 
@@ -52,7 +51,7 @@ fn signatures(c: &mut Criterion) {
     }
 }
 
-/// Ready-made shingles of three words, as bytes of shingles a second.
+/// Measures ready-made shingles of three words, in bytes of shingles per second.
 fn shingles(c: &mut Criterion, documents: &[&str]) {
     let documents: Vec<Vec<String>> = (documents.iter())
         .map(|text| {

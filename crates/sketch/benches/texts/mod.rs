@@ -1,7 +1,7 @@
-//! Generated texts to measure with: the same in every run, with words and characters about as
-//! frequent as in real ones.
+//! Generated texts for measurements. They are the same in every run, with words and characters
+//! about as frequent as in real texts.
 
-/// A small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
+/// Small generator with a fixed seed (xorshift64*), so that every run measures the same texts.
 struct Random(u64);
 
 impl Random {
@@ -16,14 +16,14 @@ impl Random {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// 0 to n - 1, small numbers far more often, as words are in texts.
+    /// Returns 0 to n - 1. Small numbers are far more frequent, like common words in texts.
     fn zipf(&mut self, n: u64) -> u64 {
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         ((n as f64).powf(uniform) - 1.0) as u64
     }
 }
 
-/// Words made of `letters`, each of a length around that of English words.
+/// Returns words made of `letters`, about as long as English words.
 fn vocabulary(random: &mut Random, letters: &[char], size: u64) -> Vec<String> {
     (0..size)
         .map(|rank| {
@@ -36,10 +36,10 @@ fn vocabulary(random: &mut Random, letters: &[char], size: u64) -> Vec<String> {
         .collect()
 }
 
-/// Letters of English, each as often as in texts.
+/// Letters of English, each as often as in real texts.
 pub const LATIN: &str = "eeeeeetttttaaaaooooiiiinnnnsssshhhrrrdddlllcuumwfgypbvk";
 
-/// Sentences of words with capitals, commas and full stops.
+/// Returns sentences of words with capitals, commas and full stops.
 pub fn spaced(letters: &str, bytes: usize) -> String {
     let mut random = Random(20_021);
     let letters: Vec<char> = letters.chars().collect();
@@ -62,7 +62,7 @@ pub fn spaced(letters: &str, bytes: usize) -> String {
     text
 }
 
-/// Chinese-like: Han characters, full-width punctuation, now and then a number or a Latin word.
+/// Returns text like Chinese: Han, full-width punctuation, and some numbers and Latin words.
 pub fn chinese(bytes: usize) -> String {
     let mut random = Random(2007);
     let mut text = String::with_capacity(bytes + 100);
@@ -81,7 +81,7 @@ pub fn chinese(bytes: usize) -> String {
     text
 }
 
-/// Chinese words, common ones first.
+/// Chinese words, the most common first.
 const CHINESE_WORDS: &str = "的 是 在 了 我们 他们 一个 中国 和 有 这 不 也 说 就 人 可以 工作 问题 发展 没有 社会 政府 公司 市场 \
     经济 时间 现在 国家 学生 学校 大学 老师 孩子 生活 城市 北京 上海 企业 管理 技术 系统 数据 网络 信息 服务 研究 教育 \
     文化 历史 科学 环境 健康 医院 医生 交通 汽车 铁路 机场 旅游 酒店 餐厅 音乐 电影 电视 新闻 记者 报道 昨天 今天 明天 \
@@ -92,8 +92,7 @@ const CHINESE_WORDS: &str = "的 是 在 了 我们 他们 一个 中国 和 有
     国际 世界 美国 日本 欧洲 亚洲 合作 竞争 和平 战争 军队 警察 法院 犯罪 调查 证据 家庭 父母 妻子 朋友 邻居 房子 街道 \
     小区 物业 停车场 公交车 地铁 站台 李明 王小红 张建国 陈志强";
 
-/// Chinese words with full-width punctuation, now and then a number or a Latin word, for a
-/// segmenter.
+/// Returns Chinese words with full-width punctuation, and some numbers and Latin words.
 pub fn chinese_words(bytes: usize) -> String {
     let mut random = Random(1995);
     let words: Vec<&str> = CHINESE_WORDS.split_whitespace().collect();

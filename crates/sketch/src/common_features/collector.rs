@@ -8,13 +8,13 @@ use crate::options::TextOptions;
 use crate::simhash::exact::WordStore;
 use crate::sketcher::Sketcher;
 
-/// Share of the memory that the features of one document take at most; of a longer one, those with
-/// the least hashes count.
+/// Divisor of the memory limit that gives the maximum for the features of one document. Of a
+/// longer document, only the features with the smallest hashes are kept.
 const LONGEST: u64 = 16;
-/// Words before the features of a document: the hash of its text, and their number.
+/// Words before the features of a document: the hash of its text and their number.
 const RECORD: usize = 2;
 
-/// Positions of the numbers before the documents.
+/// Positions of the header words.
 const SHARE: usize = 0;
 const LIMIT: usize = 1;
 const USED: usize = 2;
@@ -22,12 +22,12 @@ const HALVINGS: usize = 3;
 const KIND: usize = 4;
 const HEADER: usize = 5;
 
-/// Finds the features that more than a share of all documents have, within a limit of memory.
+/// Finds the features that more than a share of all documents have, within a memory limit.
 ///
-/// Features of documents are kept until they take more than the limit. Then half of the documents
-/// are dropped, by the hashes of their texts, and so are those of the documents to come; and again
-/// when the rest takes too much. So what is counted is a sample of the documents, which depends
-/// neither on their order nor on how they are shared out among processes.
+/// Features of documents are kept until they exceed the limit. Then half of the documents are
+/// dropped, chosen by the hashes of their texts. Later documents are dropped by the same rule.
+/// This repeats when the rest exceeds the limit. So only a sample of the documents is counted. It
+/// does not depend on their order or on their distribution among processes.
 ///
 /// ```
 /// use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
@@ -47,19 +47,19 @@ pub struct CommonFeatureCollector<S> {
     store: S,
 }
 
-/// Sample of documents that were counted.
+/// Size of the sample of documents that was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampled {
     /// Number of documents in the sample.
     pub documents: u64,
-    /// Number of documents that each document of the sample stands for.
+    /// Number of documents that each document of the sample represents.
     pub one_of: u64,
 }
 
 impl<S: WordStore> CommonFeatureCollector<S> {
-    /// Begins in empty memory, for features of texts with these options. Common is what more than
-    /// `share` of the documents have, and two at least; `limit` is the number of words that
-    /// features of documents may take.
+    /// Starts with empty memory, for features of texts with these options. A feature is common if
+    /// more than `share` of the documents have it, and at least two. `limit` is the maximum number
+    /// of words that the features of documents may take.
     pub fn new(mut store: S, options: &TextOptions, share: f64, limit: usize) -> Self {
         store.insert_zeroes(0, HEADER);
         let words = store.words_mut();
@@ -70,20 +70,20 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         Self { store }
     }
 
-    /// Goes on with memory that another value has left.
+    /// Continues with the memory of another collector.
     pub fn resume(store: S) -> Self {
         Self { store }
     }
 
-    /// Returns true if the value is for features of texts with these options and for this share.
+    /// Returns true if the collector was created for these options and this share.
     pub fn is_of(&self, options: &TextOptions, share: f64) -> bool {
         let words = self.store.words();
         words[KIND] == FeatureKind::from_options(options).to_word()
             && words[SHARE] == share.to_bits()
     }
 
-    /// Adds a document, whose features are those of the sketcher's options. One without features
-    /// does not count.
+    /// Adds a document, with the features that the sketcher's options give. Skips one without
+    /// features.
     pub fn add(&mut self, sketcher: &mut Sketcher, text: &str, check: &mut dyn FnMut()) {
         let hash = feature_hash(text.as_bytes());
         if !self.samples(hash) {
@@ -99,7 +99,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         self.append(hash, &features);
     }
 
-    /// Adds the documents of another value, given by its memory.
+    /// Adds the documents of another collector, given by its memory.
     pub fn merge(&mut self, other: &[u64]) {
         let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
         self.sample(halvings);
@@ -110,7 +110,6 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Returns true if the document with this hash is in the sample.
     fn samples(&self, hash: u64) -> bool {
         u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
     }
@@ -134,7 +133,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Drops all documents but those in the sample after this number of halvings.
+    /// Drops all documents that are not in the sample after this number of halvings.
     fn sample(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;
@@ -153,7 +152,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         words[USED] = to as u64;
     }
 
-    /// Returns the size of the sample, if not all documents were counted.
+    /// Returns the size of the sample, or `None` if all documents were counted.
     #[must_use]
     pub fn sampled(&self) -> Option<Sampled> {
         let words = self.store.words();
@@ -163,8 +162,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         })
     }
 
-    /// The stored form of the [`super::FeatureSet`] of the common features. Takes as much memory
-    /// again.
+    /// Returns the stored form of the [`super::FeatureSet`] of the common features. Doubles the
+    /// memory.
     pub fn finish(&self, check: &mut dyn FnMut()) -> Vec<u8> {
         let words = self.store.words();
         let mut all = Vec::new();
@@ -184,7 +183,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     }
 }
 
-/// The documents in a value's memory: hash of the text, and features.
+/// Iterates over the documents of a collector: the hash of each text, and its features.
 fn documents(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
     let mut rest = &words[HEADER..words[USED] as usize];
     std::iter::from_fn(move || {
@@ -221,7 +220,7 @@ mod tests {
         collector.finish(&mut || ())
     }
 
-    /// The definition, where nothing is dropped.
+    /// The definition, without a limit.
     fn defined(texts: &[String], share: f64) -> Vec<u8> {
         let (mut counts, mut documents) = (BTreeMap::<u64, u64>::new(), 0_u64);
         for text in texts {
@@ -245,8 +244,7 @@ mod tests {
             prop_assert_eq!(finished(&collected(&texts, share, 1 << 20)), defined(&texts, share));
         }
 
-        /// Neither the order of documents nor how they are shared out makes a difference, and
-        /// memory is bounded.
+        /// The order and distribution of documents do not matter, and memory is bounded.
         #[test]
         fn a_sample_does_not_depend_on_the_order(
             texts in prop::collection::vec("([a-f]{1,2} ){1,12}", 0..120),
@@ -289,7 +287,7 @@ mod tests {
         assert_eq!(finished(&collector), defined(&texts, 0.15));
     }
 
-    /// One document of more features than there is room for does not push out all others.
+    /// A document with more features than the limit does not displace all others.
     #[test]
     fn a_long_document_is_one_of_many() {
         let long: String = (0..5000).map(|n| format!("w{n} ")).collect();

@@ -1,4 +1,4 @@
-//! Features on their way to a fingerprint, without those of a set.
+//! Filters that pass on the features that a set does not contain.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::minhash_fingerprint::FingerprintBuilder;
 
-/// Passes on features that a set does not have.
+/// Passes on features that a set does not contain.
 pub(crate) struct RareFeatures<'a, S> {
     pub set: &'a FeatureSet,
     pub sink: &'a mut S,
@@ -25,7 +25,7 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
     }
 }
 
-/// The same for minima, which take the hashes themselves.
+/// Passes on the hashes that a set does not contain, to minima.
 pub(crate) struct RareMinima<'a, const W: usize> {
     pub set: &'a FeatureSet,
     pub minima: &'a mut FingerprintBuilder<W>,
@@ -52,7 +52,7 @@ impl<const W: usize> RareMinima<'_, W> {
         let mut kept = 0;
         for at in 0..hashes.len() {
             let hash = hashes[at];
-            // Written in any case: which features are rare is hard to predict.
+            // Written unconditionally, because it is hard to predict which features are rare.
             hashes[kept] = hash;
             kept += usize::from(!self.set.contains(hash));
         }

@@ -1,8 +1,8 @@
 //! Features that many documents share: a navigation, a disclaimer, a template.
 //!
-//! [`CommonFeatureCollector`] finds them in the documents of a collection; a [`FeatureSet`] has
-//! them, as it is stored; the methods of [`crate::Sketcher`] that end in `_without` leave them out
-//! of a text's features.
+//! [`CommonFeatureCollector`] finds these features in the documents of a collection. A
+//! [`FeatureSet`] holds them and has a stored form. The methods of [`crate::Sketcher`] that end in
+//! `_without` omit them from the features of a text.
 
 mod collector;
 mod filter;
@@ -30,7 +30,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Fingerprints without a set are those of the other features.
+        /// A fingerprint without a set equals the fingerprint of the other features.
         #[test]
         fn left_out_is_what_the_set_has(
             text in any_text(),

@@ -1,4 +1,4 @@
-//! The text that is left when the features of a set are left out.
+//! Text that is left after the features of a set are removed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use crate::tokens::FeatureExtractor;
 /// Character between two parts of a text.
 pub const REMAINDER_SEPARATOR: char = '\n';
 
-/// Gathers the tokens of a text, and where features stand in them.
+/// Collects the tokens of a text, and the positions of features in them.
 #[derive(Default)]
 struct Occurrences {
     tokens: Vec<u8>,
-    /// Position in `tokens` of the sink's current bytes, of which features are ranges.
+    /// Position in `tokens` of the current bytes of the sink. Features are ranges of these bytes.
     base: usize,
     /// Start and end of each occurrence.
     ranges: Vec<(usize, usize)>,
@@ -33,7 +33,7 @@ impl FeatureSink for Occurrences {
             end = end.max(feature.end);
             let range = (self.base + feature.start, self.base + feature.end);
             match self.ranges.last_mut() {
-                // Most overlap the one before.
+                // Most features overlap the previous one.
                 Some(last) if (last.0..=last.1).contains(&range.0) => last.1 = last.1.max(range.1),
                 _ => self.ranges.grow_push(range),
             }
@@ -80,11 +80,11 @@ impl FeatureSink for RareOccurrences<'_> {
 }
 
 impl FeatureSet {
-    /// The parts of a text that have a feature which the set does not have, with a line end between
-    /// two of them; of an HTML page, parts of its visible text. `None` if there are none. Where no
-    /// feature is in the set, that is the text from its first token to its last.
+    /// Returns the parts of a text that have a feature outside the set, separated by line ends.
+    /// The parts of an HTML page are parts of its visible text. Returns `None` if there are none.
+    /// If the set has no feature of the text, returns the text from the first token to the last.
     ///
-    /// Memory: twice the text in its normal form, and some 100 bytes for each part.
+    /// Memory: twice the text in its normal form, and about 100 bytes for each part.
     #[must_use]
     pub fn remainder(&self, text: &str, html: bool, check: &mut dyn FnMut()) -> Option<String> {
         let visible = match html {
@@ -102,8 +102,8 @@ impl FeatureSet {
         (!parts.is_empty()).then_some(joined)
     }
 
-    /// The bytes of the parts that [`FeatureSet::remainder`] joins, in the order of the text. The
-    /// text is not HTML, or it is the visible text of a page.
+    /// Returns the byte ranges of the parts that [`FeatureSet::remainder`] joins, in text order.
+    /// `visible` is not HTML, or it is the visible text of a page.
     #[must_use]
     pub fn remaining_parts(&self, visible: &str, check: &mut dyn FnMut()) -> Vec<Range<usize>> {
         let options = self.options();
@@ -120,10 +120,10 @@ impl FeatureSet {
             tokens, mut ranges, ..
         } = sink.found;
         sort(&mut ranges, |a, b| a.cmp(b), check);
-        // Keywords stand apart from each other.
+        // Keywords are not adjacent in the text.
         if !options.tokens.are_keywords() {
             ranges.dedup_by(|next, last| {
-                // A separator may stand between two tokens.
+                // One separator may be between two tokens.
                 let meets = next.0 <= last.1 + 1;
                 if meets {
                     last.1 = last.1.max(next.1);
@@ -135,7 +135,7 @@ impl FeatureSet {
     }
 }
 
-/// The parts of a text that ranges of its tokens are.
+/// Returns the parts of a text for ranges of its tokens.
 fn parts(
     text: &str,
     options: &TextOptions,
@@ -152,7 +152,7 @@ fn parts(
         check,
     );
     let mut parts = Vec::new();
-    // The characters before, and their bytes.
+    // Number of characters before the current position, and of bytes.
     let (mut chars, mut bytes) = (0, 0);
     for place in places.into_iter().flatten() {
         check();
@@ -161,7 +161,7 @@ fn parts(
             bytes += rest.nth(count).map_or(text.len() - bytes, |(at, _)| at);
             bytes
         };
-        // Parts of a feature may stand in another part already.
+        // The previous part may already contain a part of this feature.
         let start = place.start.max(chars);
         let end = (place.start + place.length).max(start);
         let part = skip(start - chars)..skip(end - start);
@@ -182,7 +182,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The set of the features of texts.
     fn set(texts: &[&str], options: &TextOptions) -> FeatureSet {
         let hashes: BTreeSet<u64> = (texts.iter())
             .flat_map(|text| features(text, options, &mut || ()))
@@ -208,7 +207,7 @@ mod tests {
         );
         let page = "Home | News | Sport | Contact us now\n Rain is — at last — expected.\n\
                     All rights reserved, of course.";
-        // The words beside the frame stand in features with words of the text.
+        // Features that cross the edge of the frame keep the nearest words of the frame.
         let found = remainder(&frame, page).unwrap();
         assert_eq!(found, "us now\n Rain is — at last — expected.\nAll rights");
         assert_eq!(remainder(&frame, "home news SPORT contact"), None);
@@ -239,8 +238,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each feature that is not in the set stands in the remainder, and the text without any
-        /// set is whole.
+        /// The remainder contains each feature that is not in the set. Without common features, it
+        /// is part of the unchanged text.
         #[test]
         fn keeps_all_that_is_compared(
             text in any_text(),

@@ -1,30 +1,30 @@
-//! Set of feature hashes: its stored form, and looking hashes up.
+//! Set of feature hashes: its stored form, and lookups.
 
 use std::fmt;
 
 use crate::memory::GrowVec;
 use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens};
 
-/// First bytes of the stored form: a name, and the version of the format.
+/// First bytes of the stored form: a name, and the format version.
 const MAGIC: [u8; 4] = *b"ndF\x01";
-/// Bits of the filter for each hash, at least: one in sixteen others passes.
+/// Minimum number of filter bits for each hash. One in sixteen other hashes passes the filter.
 const FILTER_BITS: usize = 16;
-/// Hashes of a bucket that are compared one by one; more are found by halving.
+/// Maximum hashes of a bucket that are compared one by one. Larger buckets use binary search.
 const SHORT: usize = 8;
 
-/// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for looking many up.
+/// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for many lookups.
 ///
-/// Stored, it is a header, which tells how the features were made, and the hashes in ascending
-/// order, 8 bytes each, all numbers with the least significant byte first. Prepared, it takes some
-/// 20 bytes for each.
+/// The stored form is a header, which records how the features were made, and the hashes in
+/// ascending order, 8 bytes each. All numbers are little-endian. Prepared, each hash takes about
+/// 20 bytes.
 pub struct FeatureSet {
     kind: FeatureKind,
     hashes: Vec<u64>,
-    /// A bit for each value of a hash's leading bits: 1 if a hash of the set begins so.
+    /// One bit for each value of the leading bits: 1 if a hash of the set starts with it.
     filter: Vec<u64>,
     filter_shift: u32,
-    /// Position of the first hash of each bucket, and the number of all; a bucket has the hashes
-    /// that begin with its number.
+    /// Position of the first hash of each bucket, and the number of all hashes. A bucket contains
+    /// the hashes whose leading bits are the number of the bucket.
     buckets: Vec<u32>,
     bucket_shift: u32,
 }
@@ -40,7 +40,7 @@ pub(super) struct FeatureKind {
 
 impl FeatureKind {
     pub fn from_options(options: &TextOptions) -> Self {
-        // HTML is the form that a text comes in, and weights are not looked at.
+        // HTML only changes how a text is read, and the set has no weights.
         Self {
             tokens: options.tokens,
             shingle: options.shingle,
@@ -49,7 +49,7 @@ impl FeatureKind {
         }
     }
 
-    /// As the stored form has it.
+    /// Encodes the options for the stored form.
     pub fn to_word(self) -> u64 {
         let accents = u8::from(self.normalize.accents == Accents::Remove);
         let digits = u8::from(self.normalize.digits == Digits::Zero);
@@ -78,7 +78,7 @@ impl FeatureKind {
         })
     }
 
-    /// The stored form of a set. `hashes` are ascending and without repetitions.
+    /// Returns the stored form of a set. `hashes` are ascending and distinct.
     pub fn stored(self, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.grow_by(&MAGIC);
@@ -101,7 +101,7 @@ impl fmt::Display for BadFeatureSet {
 impl std::error::Error for BadFeatureSet {}
 
 impl FeatureSet {
-    /// The stored form of a set. `hashes` are ascending and without repetitions.
+    /// Returns the stored form of a set. `hashes` are ascending and distinct.
     #[must_use]
     pub fn stored(options: &TextOptions, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
         FeatureKind::from_options(options).stored(hashes)
@@ -111,7 +111,7 @@ impl FeatureSet {
     ///
     /// # Errors
     ///
-    /// If it is none.
+    /// If `bytes` is not a stored form.
     pub fn from_stored(bytes: &[u8]) -> Result<Self, BadFeatureSet> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(BadFeatureSet)?;
         let ([word, chunks @ ..], []) = rest.as_chunks::<8>() else {
@@ -161,8 +161,7 @@ impl FeatureSet {
         self.kind == FeatureKind::from_options(options)
     }
 
-    /// The options that decide which features a text has, as the set was made with them; the others
-    /// are defaults.
+    /// Returns the options that decide which features a text has. The others are defaults.
     #[must_use]
     pub fn options(&self) -> TextOptions {
         TextOptions {
@@ -180,13 +179,13 @@ impl FeatureSet {
         self.hashes.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Returns true if the set has a feature of this hash.
+    /// Returns true if the set contains a feature with this hash.
     #[inline]
     #[must_use]
     pub fn contains(&self, hash: u64) -> bool {
@@ -199,7 +198,7 @@ impl FeatureSet {
         let bucket = (hash >> self.bucket_shift) as usize;
         let [start, end] = [self.buckets[bucket], self.buckets[bucket + 1]];
         let hashes = &self.hashes[start as usize..end as usize];
-        // Hashes that somebody chose may all begin alike.
+        // An attacker can choose hashes that all have the same leading bits.
         if hashes.len() <= SHORT {
             hashes.contains(&hash)
         } else {

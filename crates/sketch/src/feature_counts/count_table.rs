@@ -1,9 +1,9 @@
 //! Hash table that counts features by their hashes.
 //!
-//! Features are stored in a vector in the order of their arrival; a hash table of four-byte slots
-//! holds their positions. At most a quarter of the slots is used, so probe chains are short, and
-//! finding a feature takes few instructions and hardly any branch misprediction; slots of four
-//! bytes keep the table in the first caches nevertheless.
+//! Features are stored in a vector in order of arrival. A hash table of four-byte slots holds
+//! their positions. At most a quarter of the slots is used, so probe chains are short, and a
+//! lookup takes few instructions and hardly any branch misprediction. Four-byte slots keep the
+//! table in the first caches nevertheless.
 
 use std::hint::select_unpredictable;
 
@@ -20,30 +20,30 @@ pub(crate) struct FeatureCount<const W: usize> {
 #[derive(Clone, Copy)]
 pub(crate) struct Counted<'a, const W: usize> {
     pub hashes: &'a [[u64; W]],
-    /// As many numbers.
+    /// Number of occurrences of each feature.
     pub counts: &'a [u64],
-    /// Positions of those that occur more than once.
+    /// Positions of the features that occur more than once.
     pub repeated: &'a [u32],
 }
 
 impl<'a, const W: usize> Counted<'a, W> {
-    /// The features one by one.
+    /// Iterates over the features.
     pub fn iter(self) -> impl Iterator<Item = FeatureCount<W>> + 'a {
         (self.hashes.iter().zip(self.counts)).map(|(&hash, &count)| FeatureCount { hash, count })
     }
 }
 
-/// Slots for each feature.
+/// Number of slots for each feature.
 pub(super) const SLOTS: usize = 4;
 
-/// Counts by linear probing over a power of two of slots.
+/// Counts features by linear probing over a power of two of slots.
 pub(super) struct CountTable<const W: usize> {
-    /// Position of a feature in `hashes`, from 1; 0 if the slot is empty. The table uses the first
-    /// of them; the others are empty and kept for a larger text.
+    /// Position of a feature in `hashes`, from 1; 0 if the slot is empty. The table uses a prefix
+    /// of the slots. The others are empty, and are kept for a larger text.
     slots: Vec<u32>,
     /// 64 minus the binary logarithm of the number of used slots.
     shift: u32,
-    /// The features are the first `len`; there is room for one more than the capacity.
+    /// The first `len` elements are the features. There is room for one more than the capacity.
     hashes: Vec<[u64; W]>,
     /// Number of occurrences of each feature; 0 beyond `len`.
     counts: Vec<u64>,
@@ -67,11 +67,11 @@ impl<const W: usize> CountTable<W> {
     }
 
     fn make_slots(&mut self, features: usize) {
-        // Freed before the new ones are allocated.
+        // Frees the old slots before the new ones are allocated.
         self.slots = Vec::new();
         self.hashes.grow_exact(features + 1, [0; W]);
         self.counts.grow_exact(features + 1, 0);
-        // Last: without them, the table counts as one without room if this unwinds.
+        // Last: if this unwinds, the table has no slots and so no capacity.
         self.slots.grow_exact(SLOTS * features, 0);
         self.shift = shift(self.slots.len());
     }
@@ -106,7 +106,7 @@ impl<const W: usize> CountTable<W> {
         self.capacity() - self.len
     }
 
-    /// The features counted so far, each once. `repeated` is working memory.
+    /// Returns the features counted so far, each once. `repeated` is working memory.
     pub fn counted<'a>(&'a self, repeated: &'a mut Vec<u32>) -> Counted<'a, W> {
         let counts = &self.counts[..self.len];
         find_repeated(counts, repeated);
@@ -117,20 +117,20 @@ impl<const W: usize> CountTable<W> {
         }
     }
 
-    /// Mixes a hash; its highest bits choose the slot and the partition. Multiplies by random odd
-    /// numbers (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair
-    /// problem", Journal of Algorithms 25, 1997). They are random because an attacker can choose
-    /// features whose hashes agree in many bits, which would make one long probe chain. Counts, and
-    /// so fingerprints, do not depend on them.
+    /// Mixes a hash. The highest bits of the result choose the slot and the partition. Multiplies
+    /// by random odd numbers (Dietzfelbinger and others, "A reliable randomized algorithm for the
+    /// closest-pair problem", Journal of Algorithms 25, 1997). They are random because an attacker
+    /// can choose features whose hashes agree in many bits, which would make one long probe chain.
+    /// Counts, and so fingerprints, do not depend on the random numbers.
     #[inline(always)]
     pub fn mix(&self, hash: [u64; W]) -> u64 {
         mix(hash, self.key)
     }
 
-    /// Adds to the counts of features, which must fit.
+    /// Adds to the counts of features. The features must fit.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        // Local variables, so that the compiler knows that writing to the slices does not change
+        // Local variables, so that the compiler knows that writes to the slices do not change
         // them.
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
@@ -138,8 +138,8 @@ impl<const W: usize> CountTable<W> {
         let (hashes, counts) = (&mut self.hashes[..], &mut self.counts[..]);
         for (hash, count) in features {
             let mut at = (mix(hash, key) >> shift) as usize;
-            // Written in any case, so that new and known features take the same branches: which of
-            // them comes next is hard to predict.
+            // Written unconditionally, so that new and known features take the same branches. It
+            // is hard to predict whether the next feature is new.
             hashes[len] = hash;
             loop {
                 let slot = &mut slots[at];
@@ -169,14 +169,14 @@ impl<const W: usize> CountTable<W> {
     }
 }
 
-/// Positions that are looked at together.
+/// Number of counts read together.
 const BATCH: usize = 64;
 
 /// Sets `repeated` to the positions of the counts above 1.
 fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
     repeated.clear();
     for (batch, first) in counts.chunks(BATCH).zip((0..).step_by(BATCH)) {
-        // Which ones they are is hard to predict, so that it must not be a branch.
+        // Not a branch, because it is hard to predict which counts are above 1.
         let mut found = [0; BATCH];
         let mut len = 0;
         for (at, &count) in (first..).zip(batch) {
@@ -187,7 +187,7 @@ fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
     }
 }
 
-/// Number of bits to shift a mixed hash by, for a number of slots that is a power of two.
+/// Returns the number of bits to shift a mixed hash by. `slots` is a power of two.
 fn shift(slots: usize) -> u32 {
     64 - slots.ilog2()
 }

@@ -1,50 +1,50 @@
 //! Distinct features among a few thousand, and how often each occurs.
 //!
-//! Every feature writes its position to the slot that its hash chooses, and reads it back
-//! afterwards. What it then finds is the last feature of the slot: itself, one with the same hash,
-//! or another one, in which case the feature takes part in the next round, with other slots. All
-//! occurrences of a feature choose the same slot, so that they meet in the same round.
+//! Every feature writes its position to the slot that its hash chooses, and reads the slot
+//! afterwards. The slot then holds the last feature that chose it. A feature that finds its own
+//! hash there is counted. Any other takes part in the next round, with other slots. All
+//! occurrences of a feature choose the same slot, so they are counted in the same round.
 //!
-//! Slots are written before they are read and need not be emptied, and no branch depends on the
-//! features, as would that of a hash table on whether a slot is taken. Most features of a text
-//! occur once and are alone in their slot: for them that is all.
+//! Slots are written before they are read, so they need not be cleared. No branch depends on the
+//! features, whereas a hash table branches on whether a slot is taken. Most features of a text
+//! occur once and are alone in their slot, so one round is enough for them.
 
 use super::count_table::{Counted, mix};
 use crate::memory::GrowVec;
 
-/// Most features that are counted so: their positions, and those of the slots, fit 16 bits.
+/// Maximum number of features counted this way. Positions and slot numbers fit 16 bits.
 pub(super) const MAX_LISTED: usize = 1 << 12;
-/// Slots for each feature, at least.
+/// Minimum number of slots for each feature.
 const SLOTS: usize = 4;
-/// Fewest slots, so that the few features of a later round hardly meet.
+/// Minimum number of slots, so that the few features of a later round rarely share one.
 const MIN_SLOTS: usize = 1 << 10;
-/// Rounds. Each leaves a small share of the features before, unless these are chosen to meet.
+/// Number of rounds. Each leaves few features, unless an attacker chose features that share slots.
 const ROUNDS: u32 = 4;
-/// Features that are told apart at once.
+/// Number of features split at once.
 const BLOCK: usize = 64;
 
 /// Finds the distinct features of a list; reusable.
 #[derive(Default)]
 pub(super) struct DistinctFeatures<const W: usize> {
-    /// Position of the last feature in each slot; of any value in others.
+    /// Position of the last feature in each used slot. Other slots have any value.
     last: Vec<u16>,
-    /// For each feature of a round, its slot.
+    /// Slot of each feature of a round.
     slots: Vec<u16>,
     found: Found<W>,
     /// Number of occurrences of each distinct feature.
     counts: Vec<u64>,
-    /// Those that occur more than once, by their positions. The rest is unused room.
+    /// Positions of the features that occur more than once. The rest is unused.
     repeated: Vec<u32>,
     repeated_len: usize,
 }
 
-/// Distinct features of the rounds so far.
+/// Distinct features of all rounds so far.
 #[derive(Default)]
 struct Found<const W: usize> {
     /// The distinct features, of all rounds. The rest is unused room, as in the others.
     hashes: Vec<[u64; W]>,
     len: usize,
-    /// For each feature of a round, the position in `hashes` if it is the last of its slot.
+    /// For each feature of a round, its position in `hashes` if it is the last of its slot.
     positions: Vec<u16>,
     /// Features of a round that are not the last of their slot.
     others: Vec<u16>,
@@ -52,8 +52,8 @@ struct Found<const W: usize> {
 }
 
 impl<const W: usize> DistinctFeatures<W> {
-    /// Counts the features of a list of at most [`MAX_LISTED`]. Those that it cannot tell apart are
-    /// left in the list, with all their occurrences.
+    /// Counts the features of a list of at most [`MAX_LISTED`]. Features that it cannot separate
+    /// remain in the list, with all their occurrences.
     pub fn count(&mut self, list: &mut Vec<[u64; W]>, mut key: [u64; W]) {
         assert!(list.len() <= MAX_LISTED, "a list of {}", list.len());
         (self.found.len, self.repeated_len) = (0, 0);
@@ -75,7 +75,7 @@ impl<const W: usize> DistinctFeatures<W> {
         }
     }
 
-    /// The features counted last.
+    /// Returns the features counted last.
     pub fn counted(&self) -> Counted<'_, W> {
         Counted {
             hashes: &self.found.hashes[..self.found.len],
@@ -94,11 +94,11 @@ impl<const W: usize> DistinctFeatures<W> {
         self.found.positions.grow_to(room, 0);
         self.found.others.grow_to(room, 0);
         self.repeated.grow_to(room, 0);
-        // Last: the others have room if this one has.
+        // Last: if this vector has room, the others have room too.
         self.counts.grow_to(features.next_power_of_two() + 1, 0);
     }
 
-    /// Tells those of the first features apart that are the last of their slot.
+    /// Separates the features that are the last of their slot from the others.
     fn split(&mut self, list: &[[u64; W]], features: usize, key: [u64; W]) {
         let slots = slots(features);
         let round = Round {
@@ -126,14 +126,14 @@ impl<const W: usize> DistinctFeatures<W> {
         for &at in &found.others[..found.others_len] {
             let hash = list[usize::from(at)];
             let last = usize::from(last[usize::from(slots[usize::from(at)])]);
-            // No branch: what comes next is hard to predict.
+            // No branch, because the result is hard to predict.
             let same = list[last] == hash;
             let position = found.positions[last];
             let count = &mut counts[usize::from(position)];
             repeated[repeated_len] = position.into();
             repeated_len += usize::from(same & (*count == 1));
             *count += u64::from(same);
-            // Not behind this feature, and what is read later is.
+            // `left` is never after the current feature, and all later reads are.
             list[left] = hash;
             left += usize::from(!same);
         }
@@ -147,10 +147,9 @@ fn slots(features: usize) -> usize {
     MIN_SLOTS.max(SLOTS * features.next_power_of_two())
 }
 
-/// Features of a round.
 #[derive(Clone, Copy)]
 struct Round<'a, const W: usize> {
-    /// The features, and unused ones to the end of a block.
+    /// Features of the round, padded to whole blocks.
     list: &'a [[u64; W]],
     /// Number of features.
     features: usize,
@@ -170,12 +169,11 @@ impl<const W: usize> Round<'_, W> {
         }
     }
 
-    /// The features of a block that are the last of their slots, a bit for each, and all features
-    /// of the block.
+    /// Returns the bits of the features of a block that are the last of their slot, and of all.
     #[inline(always)]
     fn last_of_block(&self, first: usize, last: &[u16], slots: &[u16]) -> (u64, u64) {
         let len = BLOCK.min(self.features - first);
-        // Those behind the last feature are not among these, whatever they are.
+        // Entries after the last feature are not looked up; the mask below clears their bits.
         let mut found = [0; BLOCK];
         for (found, &slot) in found[..len].iter_mut().zip(&slots[first..]) {
             *found = last[usize::from(slot)];
@@ -199,7 +197,7 @@ fn split_portable<const W: usize>(
     let (mut len, mut others_len) = (found.len, 0);
     for first in (0..round.features).step_by(BLOCK) {
         let (is_last, all) = round.last_of_block(first, last, slots);
-        // Nothing below is a branch: what comes next is hard to predict.
+        // No branch below, because the results are hard to predict.
         for at in 0..all.count_ones() as usize {
             found.hashes[len] = round.list[first + at];
             found.positions[first + at] = len as u16;
@@ -221,7 +219,7 @@ mod avx512 {
 
     use super::{BLOCK, Found, Round};
 
-    /// The numbers from 0 to 31.
+    /// Numbers from 0 to 31.
     static NUMBERS: [u16; 32] = {
         let mut numbers = [0; 32];
         let mut at = 0;
@@ -235,7 +233,7 @@ mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(words: &[u64; 8]) -> __m512i {
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: the load reads the 64 bytes of `words`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             _mm512_loadu_si512(words.as_ptr().cast())
@@ -246,14 +244,14 @@ mod avx512 {
     #[target_feature(enable = "avx512f")]
     fn store(numbers: __m512i, out: &mut [u16]) {
         let out: &mut [u16; 32] = out.first_chunk_mut().expect("room for a block");
-        // SAFETY: 64 bytes are what is stored, without a need for alignment.
+        // SAFETY: the store writes the 64 bytes of `out`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             _mm512_storeu_si512(out.as_mut_ptr().cast(), numbers);
         }
     }
 
-    /// As [`super::split_portable`]: blocks are compressed.
+    /// Does the same as [`super::split_portable`], by compressing blocks.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub fn split<const W: usize>(
         round: Round<W>,
@@ -262,7 +260,7 @@ mod avx512 {
         found: &mut Found<W>,
     ) {
         round.choose_slots(last, slots);
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: the load reads the 64 bytes of `NUMBERS`, and needs no alignment.
         #[allow(unsafe_code)]
         let numbers = unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().cast()) };
         let from = |first: usize| _mm512_add_epi16(numbers, _mm512_set1_epi16(first as i16));
@@ -285,7 +283,7 @@ mod avx512 {
         }
     }
 
-    /// Adds the features that have a bit.
+    /// Adds the features whose bit is set.
     #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
     fn compress<const W: usize>(block: &[[u64; W]], is_last: u64, found: &mut Found<W>) {
@@ -300,7 +298,7 @@ mod avx512 {
                 _ => 3 * _pdep_u64(is_last >> (4 * number), 0x55),
             } as u8;
             let out: &mut [u64; 8] = out[at..].first_chunk_mut().expect("room for a block");
-            // SAFETY: 64 bytes are what is stored, without a need for alignment.
+            // SAFETY: the store writes the 64 bytes of `out`, and needs no alignment.
             #[allow(unsafe_code)]
             unsafe {
                 let packed = _mm512_maskz_compress_epi64(mask, load(part));
@@ -318,7 +316,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Counts of the features, and those that are left with theirs.
     type Counts = BTreeMap<[u64; 2], u64>;
 
     fn occurrences(list: &[[u64; 2]]) -> Counts {
@@ -362,7 +359,7 @@ mod tests {
         ) {
             let mut distinct = DistinctFeatures::default();
             for (hashes, kinds) in texts {
-                // The words differ in which features they tell apart.
+                // The words separate different features.
                 let list: Vec<_> = hashes.iter().map(|h| [h % kinds / 3, h % kinds]).collect();
                 let (mut all, left) = counted(&mut distinct, &list, key | 1);
                 for (hash, count) in left {
@@ -423,7 +420,7 @@ mod tests {
             assert!(left.is_empty(), "{} of {n}", left.len());
             assert_eq!(found, occurrences(&list));
         }
-        // All meet in every round: the one that is last is told apart.
+        // All features share a slot in every round, so each round counts only the last one.
         let list: Vec<_> = (0..1000).map(|at| [0, at >> 1]).collect();
         let mut left = list.clone();
         distinct.count(&mut left, [0, 0]);

@@ -1,10 +1,9 @@
 //! Number of occurrences of each feature, keyed by its hash of `W` words of 64 bits.
 //!
-//! The hashes of a text of some thousand features are a list, of which the distinct ones are found
-//! at the end. Of longer texts, up to a million distinct features are counted in one table. Beyond
-//! that the hashes are appended to partitions, which are counted one after the other at the end:
-//! sequential memory of `8 * W` bytes an occurrence instead of a table that grows with every
-//! distinct feature.
+//! For a text of some thousand features, the hashes are a list, and the distinct ones are found at
+//! the end. For longer texts, up to a million distinct features are counted in one table. Beyond
+//! that, hashes are appended to partitions, which are counted one by one at the end. Each
+//! occurrence takes `8 * W` bytes of sequential memory, and the table does not grow.
 
 mod count_table;
 mod distinct;
@@ -23,20 +22,20 @@ use distinct::{DistinctFeatures, MAX_LISTED};
 
 /// Capacity of the smallest table.
 const MIN_FEATURES: usize = 1 << 7;
-/// Capacity of the largest table that is kept from one text to the next (32 or 40 bytes a feature).
+/// Capacity of the largest table kept between texts (32 or 40 bytes a feature).
 const KEPT_FEATURES: usize = 1 << 15;
-/// Capacity of the largest table; beyond it hashes are partitioned.
+/// Capacity of the largest table. Further hashes are partitioned.
 const MAX_FEATURES: usize = 1 << 20;
 /// log2 of the number of partitions.
 const PARTITION_BITS: u32 = 10;
-/// Hashes in a chunk of a partition.
+/// Number of hashes in a chunk of a partition.
 const CHUNK: usize = 1024;
 
 #[derive(Default)]
 struct Partition<const W: usize> {
-    /// Counts from the table, when it was full.
+    /// Counts from the table at the time when it was full.
     counted: Vec<FeatureCount<W>>,
-    /// Hashes of one occurrence each; in chunks, so that growing copies nothing.
+    /// Hashes of one occurrence each. They are in chunks, so that growing copies nothing.
     single: Vec<Vec<[u64; W]>>,
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct FeatureCounter<const W: usize> {
     /// Empty until the table is full.
     partitions: Vec<Partition<W>>,
     max_features: usize,
-    /// Hashes that are not counted yet: of one batch of features, or of a short text.
+    /// Hashes that are not counted yet: one batch of features, or a whole short text.
     hashes: Vec<[u64; W]>,
     /// True if the text is short so far: all its hashes are in `hashes`.
     short: bool,
@@ -74,7 +73,7 @@ where
     }
 }
 
-/// Windows that are hashed before they are counted.
+/// Number of windows that are hashed before they are counted.
 const WINDOWS: usize = 512;
 
 impl<const W: usize> Default for FeatureCounter<W> {
@@ -98,7 +97,7 @@ impl<const W: usize> FeatureCounter<W> {
         }
     }
 
-    /// Forgets everything; `expected` is an estimate of the number of distinct features.
+    /// Forgets all features. `expected` is an estimate of the number of distinct features.
     pub fn reset(&mut self, expected: usize) {
         self.hashes.clear();
         self.partitions.clear();
@@ -177,12 +176,12 @@ impl<const W: usize> FeatureCounter<W> {
     }
 
     /// Passes every distinct feature with its count to `each`, many at a time and in no particular
-    /// order, and forgets them. Calls `check` between pieces of the work.
+    /// order, and forgets the features. Calls `check` between pieces of the work.
     pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
         if std::mem::replace(&mut self.short, true) {
             self.distinct.count(&mut self.hashes, self.table.key);
             each(self.distinct.counted());
-            // What is left, if anything is.
+            // Features that `distinct` could not separate, if any.
             if self.hashes.is_empty() {
                 return;
             }
@@ -191,8 +190,8 @@ impl<const W: usize> FeatureCounter<W> {
         each(self.table.counted(&mut self.repeated));
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
-            // Most features of such a text are distinct, so that room for all avoids growing; the
-            // limit is for a feature that occurs many millions of times.
+            // Most features of such a text are distinct, so room for all avoids growing. The limit
+            // is for a feature that occurs many millions of times.
             let most = partition.counted.len() + CHUNK * partition.single.len();
             self.table.reset(
                 most.next_power_of_two()
@@ -251,7 +250,7 @@ mod tests {
     }
 
     proptest! {
-        /// A tiny table, so that growing and the partitions are reached.
+        /// The table is tiny, so that it grows and uses partitions.
         #[test]
         fn counts_are_right(
             hashes in prop::collection::vec(0_u64..3000, 0..6000),
@@ -259,7 +258,7 @@ mod tests {
             spread in prop::bool::ANY,
             long in prop::bool::ANY,
         ) {
-            // The two words differ in which features they tell apart.
+            // The two words separate different features.
             let hashes: Vec<[u64; 2]> = (hashes.iter())
                 .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
                 .collect();

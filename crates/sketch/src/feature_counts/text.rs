@@ -10,8 +10,8 @@ impl<const W: usize> FeatureCounter<W>
 where
     [u64; W]: WindowHash,
 {
-    /// Passes every distinct feature of `text` with its count to `each`, many at a time and in no
-    /// particular order, but for the features of `without`. Calls `check` every few 100 kB.
+    /// Passes every distinct feature of `text` that is not in `without`, with its count, to
+    /// `each`, many at a time and in no particular order. Calls `check` every few 100 kB.
     pub fn count_text(
         &mut self,
         extractor: &mut FeatureExtractor,

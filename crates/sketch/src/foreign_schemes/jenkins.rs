@@ -1,7 +1,7 @@
 //! The hash function lookup3 of Bob Jenkins.
 
-/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0, its primary hash in the
-/// upper half.
+/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0. The upper half is the
+/// primary hash.
 pub(super) fn lookup3(key: &[u8]) -> u64 {
     let start = 0xDEAD_BEEF_u32.wrapping_add(key.len() as u32);
     let mut state = [start; 3];
@@ -21,7 +21,7 @@ pub(super) fn lookup3(key: &[u8]) -> u64 {
     u64::from(c) << 32 | u64::from(b)
 }
 
-/// Adds up to twelve bytes, four to each number, the first lowest.
+/// Adds up to twelve bytes, four to each number, in little-endian order.
 fn add(state: &mut [u32; 3], block: &[u8]) {
     for (at, &byte) in block.iter().enumerate() {
         let word = &mut state[at / 4];

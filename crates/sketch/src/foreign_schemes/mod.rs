@@ -1,8 +1,8 @@
 //! Simhash schemes of other programs: equal features with equal weights give equal bits.
 //!
-//! The programs differ in the hash function of features and in the arithmetic of weights. In all of
-//! them bit i is 1 iff the weight of the hashes that have it is more than half of the total, but
-//! floating-point sums are rounded and so depend on the order.
+//! The programs differ in the hash function of features and in the arithmetic of weights. In all
+//! programs bit i is 1 iff the weight of the hashes with bit i is more than half of the total. But
+//! floating-point sums are rounded, so they depend on the order.
 //!
 //! Without any features the other programs return 0, and so do their schemes here.
 
@@ -15,7 +15,7 @@ use crate::options::NamedOption;
 use crate::simhash::simhash64_hashes;
 use crate::weight::{WeightError, check_weight};
 
-/// SimhashScheme of a fingerprint: hash function of features and arithmetic of weights.
+/// Scheme of a fingerprint: hash function of features and arithmetic of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SimhashScheme {
     /// XXH3, and exact sums: the scheme of this crate.
@@ -61,12 +61,12 @@ impl SimhashScheme {
         }
     }
 
-    /// Fingerprint of hashes with weights. Without any weight above zero it is `None` for
-    /// [`SimhashScheme::Neardup`] and 0 for the others, as their programs return it.
+    /// Returns the fingerprint of hashes with weights. If no weight is above zero, returns `None`
+    /// for [`SimhashScheme::Neardup`] and 0 for the other schemes, like their programs.
     ///
     /// # Errors
     ///
-    /// For a weight that is NaN, infinite or negative.
+    /// If a weight is NaN, infinite or negative.
     pub fn simhash64(
         self,
         hashes: impl IntoIterator<Item = (u64, f64)>,

@@ -19,7 +19,8 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
     xxh3_128(feature)
 }
 
-/// Hash of a feature of the width of a fingerprint: words of 64 bits, most significant first.
+/// Hash of a feature with the width of a fingerprint: words of 64 bits, the most significant
+/// first.
 pub trait FeatureHash: Copy {
     /// Hashes a feature.
     fn new(feature: &[u8]) -> Self;
@@ -45,7 +46,7 @@ pub(crate) const fn split(number: u128) -> [u64; 2] {
     [(number >> 64) as u64, number as u64]
 }
 
-/// Joins two words, the most significant first, to a number.
+/// Joins two words into a number. The first word is the most significant.
 #[inline]
 pub(crate) const fn join([high, low]: [u64; 2]) -> u128 {
     (high as u128) << 64 | low as u128

@@ -1,7 +1,7 @@
-//! XXH3 of short inputs, with 64 bits and seed 0, as functions of the words that they consist of
-//! (the specification is doc/xxhash_spec.md of xxHash).
+//! XXH3 of short inputs, with 64 bits and seed 0, as functions of the words of the input (the
+//! specification is doc/xxhash_spec.md of xxHash).
 //!
-//! None has a branch, so that the compiler can compute several at once.
+//! No function has a branch, so the compiler can compute several hashes at once.
 
 /// Words of the default secret of XXH3.
 const SECRET: [u64; 4] = [
@@ -10,7 +10,7 @@ const SECRET: [u64; 4] = [
     0xdb97_9083_e96d_d4de,
     0x1f67_b3b7_a4a4_4072,
 ];
-/// Words of the secret, combined as shorter inputs use them.
+/// Words of the secret, combined for shorter inputs.
 const MIX_1: u64 = 0x8727_5a9b;
 const MIX_4: u64 = SECRET[1] ^ SECRET[2];
 const MIX_9_LOW: u64 = 0x6782_737b_ea42_39b9;
@@ -22,7 +22,7 @@ const PRIME_64_3: u64 = 0x1656_67B1_9E37_79F9;
 const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
-/// Hashes the first `len` bytes of `word`, 1 to 3.
+/// Hashes the first `len` bytes of `word`. `len` is 1 to 3.
 #[inline(always)]
 pub(super) const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     let first = word & 0xFF;
@@ -34,7 +34,7 @@ pub(super) const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Hashes the first `len` bytes of `word`, 4 to 8.
+/// Hashes the first `len` bytes of `word`. `len` is 4 to 8.
 #[inline(always)]
 pub(super) const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     let last = word >> (8 * (len - 4)) & 0xFFFF_FFFF;
@@ -45,7 +45,7 @@ pub(super) const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     hash ^ hash >> 28
 }
 
-/// Hashes `len` bytes, 9 to 16, given the first and the last eight.
+/// Hashes `len` bytes, 9 to 16, given the first eight and the last eight.
 #[inline(always)]
 pub(super) const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
     let (low, high) = (first ^ MIX_9_LOW, last ^ MIX_9_HIGH);
@@ -56,7 +56,7 @@ pub(super) const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
     avalanche(hash)
 }
 
-/// Hashes `len` bytes, 17 to 32, given the first and the last sixteen.
+/// Hashes `len` bytes, 17 to 32, given the first sixteen and the last sixteen.
 #[inline(always)]
 pub(super) const fn hash_17_to_32(first: [u64; 2], last: [u64; 2], len: u64) -> u64 {
     let hash = len

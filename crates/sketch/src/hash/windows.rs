@@ -1,22 +1,22 @@
 //! Hashes of sliding windows over a byte slice, many at a time.
 //!
 //! Windows of up to 8 bytes are hashed in blocks without branches, which the compiler vectorises.
-//! Blocks with longer ones are hashed in groups of similar length ([`super::short`]), since which
-//! length comes next is hard to predict; windows of more than 32 bytes by the general
-//! implementation.
+//! In a block with longer windows, windows of similar length are hashed together
+//! ([`super::short`]), because the length of the next window is hard to predict. The general
+//! implementation hashes windows of more than 32 bytes.
 
 use super::FeatureHash;
 use super::short::{hash_1_to_3, hash_4_to_8, hash_9_to_16, hash_17_to_32};
 use crate::feature_sink::{Position, Windows};
 
-/// Windows that are hashed at once.
+/// Number of windows hashed at once.
 const BLOCK: usize = 64;
-/// Bytes after the last window that are read.
+/// Number of bytes read after the last window.
 pub(crate) const PAD: usize = 8;
 
-/// Hash of which many are computed at once.
+/// Hash that can be computed for many windows at once.
 pub(crate) trait WindowHash: FeatureHash {
-    /// Appends the hash of every window, in their order.
+    /// Appends the hash of every window, in order.
     fn push_windows(windows: Windows<impl Position>, out: &mut Vec<Self>);
 }
 
@@ -44,7 +44,7 @@ impl WindowHash for [u64; 2] {
 fn hash_windows(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: the processor has the features that the functions are compiled for.
+        // SAFETY: the processor has the features that the functions are compiled for, as checked.
         #[allow(unsafe_code)]
         unsafe {
             if crate::simd::has_avx512() {
@@ -89,7 +89,7 @@ fn hash_windows_portable(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]
     }
 }
 
-/// The hashes of windows of up to 8 bytes; `None` if one is longer.
+/// Returns the hashes of windows of up to 8 bytes, or `None` if a window is longer.
 #[inline(always)]
 fn hash_short<P: Position>(
     windows: &Windows<P>,
@@ -102,7 +102,7 @@ fn hash_short<P: Position>(
     if len > 8 || ends[BLOCK - 1].index() - gap - starts[BLOCK - 1].index() > 8 {
         return None;
     }
-    // Characters of one byte each, as in most texts: all windows have the same length.
+    // Characters of one byte, as in most texts: all windows have the same length.
     if starts[BLOCK - 1].index() - first == BLOCK - 1
         && ends[BLOCK - 1].index() - ends[0].index() == BLOCK - 1
         && let Some(bytes) = bytes[first..].first_chunk::<{ BLOCK + PAD }>()
@@ -121,7 +121,7 @@ fn hash_short<P: Position>(
     if high > 8 {
         return None;
     }
-    // Characters of three bytes with separators, as in Chinese: the words follow each other.
+    // Characters of three bytes with separators, as in Chinese: the windows are evenly spaced.
     let regular = (starts.iter().enumerate()).fold(low ^ high, |differ, (n, start)| {
         differ | ((start.index() - first) ^ (4 * n)) as u64
     });
@@ -159,7 +159,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 struct Spans {
     starts: [usize; BLOCK],
     lens: [usize; BLOCK],
-    /// The windows of up to 8 bytes, those of up to 16, and the others, a bit for each.
+    /// One bit for each window: windows of up to 8 bytes, of 9 to 16 bytes, and longer windows.
     members: [u64; 3],
 }
 
@@ -185,7 +185,7 @@ impl Spans {
         }
     }
 
-    /// Start and length of a window.
+    /// Returns the start and length of a window.
     #[inline(always)]
     fn get(&self, at: usize) -> (usize, usize) {
         (self.starts[at % BLOCK], self.lens[at % BLOCK])
@@ -225,13 +225,13 @@ fn hash_mixed(windows: &Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     out.extend_from_slice(&hashes[..windows.len()]);
 }
 
-/// The hash of a long window: not compiled for the vectors of the caller, which slows it down.
+/// Returns the hash of a long window. Compiled for the vectors of the caller, it would be slower.
 #[inline(never)]
 fn hash_long(window: &[u8]) -> [u64; 1] {
     FeatureHash::new(window)
 }
 
-/// Calls `each` for the position of every bit that is set.
+/// Calls `each` for the position of every set bit.
 #[inline(always)]
 fn each_member(mut members: u64, mut each: impl FnMut(usize)) {
     while members != 0 {
@@ -285,7 +285,8 @@ mod tests {
         (1..=150).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
     }
 
-    /// Han with a separator after each, and in places something else.
+    /// Han with a separator after each character, and one other character, at each position in
+    /// turn.
     #[test]
     fn regular_windows() {
         let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n + 7 * n) as u8).collect();
@@ -311,7 +312,7 @@ mod tests {
         ) {
             let mut starts = vec![0];
             for &len in &lens {
-                // All of one length, as in most texts, or mixed.
+                // All characters have the same length, as in most texts, or lengths are mixed.
                 starts.push(starts.last().unwrap() + if one == 0 || one == 5 { len } else { one });
             }
             prop_assume!(starts.len() > width);

@@ -1,14 +1,14 @@
-//! Table of the HTML elements as far as the text of a page depends on them.
+//! Table of the properties of HTML elements that affect the text of a page.
 //!
-//! From the [HTML standard]: elements that the rendering section gives `display: block` or `none`,
-//! elements without end tag, elements that are "special" when end tags are matched, and elements in
-//! which the tokenizer reads no markup.
+//! The table follows the [HTML standard]: elements with `display: block` or `none` in its
+//! rendering section, elements without an end tag, elements that are "special" when end tags are
+//! matched, and elements in which the tokenizer reads no markup.
 //!
 //! [HTML standard]: https://html.spec.whatwg.org/multipage/rendering.html
 
 use html5gum::State;
 
-/// A tag or attribute name in lower case: its first 16 bytes. No known name is longer; longer names
+/// First 16 bytes of a tag or attribute name, in lower case. No known name is longer. Longer names
 /// with the same first bytes are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
@@ -32,7 +32,7 @@ impl Name {
         }
     }
 
-    /// Adds a part.
+    /// Appends a part of the name.
     pub fn push(&mut self, part: &[u8]) {
         let at = usize::from(self.len);
         let fits = part.len().min(self.bytes.len() - at);
@@ -40,19 +40,19 @@ impl Name {
         self.len += fits as u8;
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-/// Separator between the words before and after a tag, from weak to strong.
+/// Separator between the words before and after a tag, in ascending strength.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Separator {
-    /// Nothing: inline elements and unknown ones.
+    /// Nothing: inline elements and unknown elements.
     #[default]
     None,
-    /// Space: images, buttons and other boxes in a line.
+    /// Space: images, buttons and other boxes within a line.
     Space,
     /// Tab: table cells.
     Cell,
@@ -63,21 +63,21 @@ pub(super) enum Separator {
 /// Properties of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElementKind {
-    /// Separator that its tags make.
+    /// Separator at the start and end tags.
     pub separator: Separator,
-    /// It has no content and no end tag.
+    /// True if the element has no content and no end tag.
     pub void: bool,
-    /// Its content is not part of the text.
+    /// True if the content is not part of the text.
     pub skipped: bool,
-    /// Line breaks in its content are line breaks of the text.
+    /// True if line breaks in the content are line breaks of the text.
     pub lines: bool,
-    /// An end tag is only matched within the nearest such element: "scope" in the standard.
+    /// True if end tags are matched only within the nearest such element: "scope" in the standard.
     pub scope: bool,
-    /// End tags of ordinary inline elements are not matched beyond it: "special" in the standard.
+    /// True if the element stops the matching of inline end tags: "special" in the standard.
     pub special: bool,
-    /// Its end tag closes it even across special elements: "formatting" in the standard.
+    /// True if the end tag works across special elements: "formatting" in the standard.
     pub formatting: bool,
-    /// Its start tag ends an open paragraph.
+    /// True if the start tag ends an open paragraph.
     pub ends_paragraph: bool,
 }
 
@@ -97,7 +97,7 @@ const BLOCK: ElementKind = ElementKind {
     ends_paragraph: true,
     ..INLINE
 };
-/// A block that does not end a paragraph: parts of tables and lists.
+/// Block that does not end a paragraph: parts of tables and lists.
 const TABLE_PART: ElementKind = ElementKind {
     ends_paragraph: false,
     ..BLOCK
@@ -115,7 +115,7 @@ const FORMATTING: ElementKind = ElementKind {
     ..INLINE
 };
 
-/// The element of this name, outside of SVG and MathML.
+/// Returns the element of this name outside of SVG and MathML.
 pub(super) fn element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"center" | b"dd"
@@ -162,8 +162,8 @@ pub(super) fn element(name: Name) -> ElementKind {
             special: true,
             ..BOX
         },
-        // Special, though only `select` is in the standard: an unclosed paragraph within must not
-        // hide the text that follows.
+        // Special, although the standard has only `select`, so that an unclosed paragraph within
+        // does not hide the text after it.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
             special: true,
@@ -182,9 +182,9 @@ pub(super) fn element(name: Name) -> ElementKind {
     }
 }
 
-/// State of the tokenizer after this start tag, unless it reads markup.
+/// Returns the state of the tokenizer after this start tag; `None` if it reads markup.
 ///
-/// As in a browser that runs scripts: the content of `noscript` is no markup.
+/// Follows a browser that runs scripts: the content of `noscript` is not markup.
 pub(super) fn raw_state(name: Name) -> Option<State> {
     match name.as_bytes() {
         b"textarea" | b"title" => Some(State::RcData),
@@ -263,7 +263,7 @@ pub(super) fn is_integration_point(name: Name) -> bool {
     )
 }
 
-/// The element of this name in SVG or MathML.
+/// Returns the element of this name in SVG or MathML.
 pub(super) fn foreign_element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"text" => BOX,

@@ -1,22 +1,23 @@
-//! The text of an HTML page.
+//! Visible text of an HTML page.
 //!
 //! The tokenizer of the [HTML standard] (`html5gum`, with all its states and character references)
-//! splits the page into tags and characters, and [`open_elements`] tracks the stack of open
-//! elements as far as the text depends on it. No tree is built: memory is that of the text,
-//! whatever the nesting, and time is linear in the length of the page.
+//! splits the page into tags and characters. [`open_elements`] tracks the stack of open elements
+//! as far as the text depends on it. No tree is built, so memory is that of the text at any
+//! nesting depth, and time is linear in the length of the page.
 //!
-//! The text is what a browser that runs scripts shows, ignoring style sheets:
+//! The text is the text that a browser that runs scripts shows, ignoring style sheets:
 //!
-//! - dropped with their content: `script`, `style`, `title`, `template`, `noscript`, `iframe`,
-//!   `noembed`, `noframes`, `audio`, `video`, `canvas`, `textarea`, `select`, `datalist`, a
-//!   `dialog` that is not `open`, and elements with the attribute `hidden`, except
-//!   `hidden=until-found`; pronunciation (`rt`, `rtc`, `rp`); in SVG and MathML the elements that
-//!   are not drawn (`title`, `desc`, `defs`, `metadata`, `annotation`, `annotation-xml`);
-//! - attributes are not text, not even `alt`, `title` and `placeholder`;
-//! - blocks, `br` and `hr` separate lines, table cells are separated by a tab, and boxes within a
-//!   line (images, buttons and so on) by a space; other elements do not separate: `f<b>oo</b>` is
-//!   `foo`;
-//! - white space becomes one space or, between lines, one line break; so does a line break in
+//! - The following elements are dropped with their content: `script`, `style`, `title`,
+//!   `template`, `noscript`, `iframe`, `noembed`, `noframes`, `audio`, `video`, `canvas`,
+//!   `textarea`, `select`, `datalist`, a `dialog` that is not `open`, and elements with the
+//!   attribute `hidden`, except `hidden=until-found`. So are pronunciations (`rt`, `rtc`, `rp`)
+//!   and the elements of SVG and MathML that are not drawn (`title`, `desc`, `defs`, `metadata`,
+//!   `annotation`, `annotation-xml`).
+//! - Attributes are not text. This includes `alt`, `title` and `placeholder`.
+//! - Blocks, `br` and `hr` separate lines. A tab separates table cells, and a space separates
+//!   boxes within a line (images, buttons and so on). Other elements do not separate: `f<b>oo</b>`
+//!   is `foo`.
+//! - White space becomes one space or, between lines, one line break. So does a line break in
 //!   `pre`. A no-break space is kept.
 //!
 //! [HTML standard]: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
@@ -37,9 +38,9 @@ use text_builder::TextBuilder;
 
 /// Returns the visible text of an HTML page.
 ///
-/// `check` is called every few 100 kB, so that the caller can stop by unwinding from it. Any text
-/// is a page: malformed markup is read as browsers read it. The result is at most a fifth longer
-/// than the page (a few character references are shorter than their characters).
+/// Calls `check` every few 100 kB, and the caller can stop by unwinding from it. Any text is a
+/// page: malformed markup is read as in browsers. The result is at most a fifth longer than the
+/// page (a few character references are shorter than their characters).
 ///
 /// ```
 /// use neardup_sketch::html::html_text;
@@ -83,15 +84,15 @@ struct Attributes {
 struct TextEmitter {
     text: TextBuilder,
     open: OpenElements,
-    /// The tag that is being read.
+    /// Kind of the tag that is being read.
     kind: TagKind,
     name: Name,
     self_closing: bool,
     attributes: Attributes,
-    /// The attribute that is being read.
+    /// Name of the attribute that is being read.
     attribute: Name,
     value: Name,
-    /// The element whose content the tokenizer reads without markup, if any.
+    /// Element whose content the tokenizer reads without markup, if any.
     raw: Option<Name>,
 }
 
@@ -104,11 +105,11 @@ impl TextEmitter {
         self.attribute = Name::default();
     }
 
-    /// Ends the attribute that was read, if any. The first of a name counts.
+    /// Ends the current attribute, if any.
     fn end_attribute(&mut self) {
         match self.attribute.as_bytes() {
             b"hidden" => {
-                // A browser shows it when the user searches for it.
+                // A browser shows the element when the user searches for it.
                 let found = (self.value.as_bytes()).eq_ignore_ascii_case(b"until-found");
                 self.attributes.hidden |= !found;
             }

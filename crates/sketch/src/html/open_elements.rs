@@ -1,9 +1,9 @@
-//! The stack of open elements, as far as the text of a page depends on it.
+//! Stack of open elements, as far as the text of a page depends on it.
 //!
-//! A simplified form of the standard's [tree construction]: it has to find the end of an element
-//! whose content is dropped, and the extent of SVG and MathML. Start tags close paragraphs, list
-//! items, table cells and so on; end tags are matched within the standard's scopes; misnested
-//! formatting elements are removed from the middle of the stack.
+//! This is a simplified form of the standard's [tree construction]. It must find the end of an
+//! element whose content is dropped, and the extent of SVG and MathML. Start tags close
+//! paragraphs, list items, table cells and so on. End tags are matched within the standard's
+//! scopes. Misnested formatting elements are removed from the middle of the stack.
 //!
 //! [tree construction]: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction
 
@@ -11,30 +11,29 @@ use super::elements::{
     ElementKind, Name, element, ends_foreign_content, foreign_element, is_integration_point,
 };
 
-/// Depth beyond which elements count as siblings. Browsers have such a limit too (Chromium: 512).
+/// Maximum depth; deeper elements become siblings. Browsers also have a limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// The same for elements whose content is dropped, for SVG and MathML, and for elements within
-/// them: hidden content must stay hidden, however deep.
+/// Depth limit for elements whose content is dropped, for SVG and MathML, and for elements within
+/// them. Hidden content must stay hidden at any depth.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
-/// An open element.
 #[derive(Clone, Copy)]
 struct OpenElement {
     name: Name,
     element: ElementKind,
-    /// True if its content is dropped.
+    /// True if the content of the element is dropped.
     skipped: bool,
-    /// True if its content is SVG or MathML.
+    /// True if the content of the element is SVG or MathML.
     foreign: bool,
-    /// Number of elements around it that were opened beyond the maximal depth.
+    /// Number of elements around this one that were opened beyond the maximum depth.
     too_deep: usize,
 }
 
-/// The open elements, the innermost last.
+/// The open elements, with the innermost last.
 #[derive(Default)]
 pub(super) struct OpenElements {
     open: Vec<OpenElement>,
-    /// Number of elements in the innermost one that were opened beyond the maximal depth.
+    /// Number of elements in the innermost one that were opened beyond the maximum depth.
     too_deep: usize,
     /// Number of open elements whose content is dropped.
     skipped: usize,
@@ -62,7 +61,7 @@ impl OpenElements {
         self.open.last().is_some_and(|open| open.foreign)
     }
 
-    /// The element that a tag of this name stands for at this point.
+    /// Returns the element of this name at this point.
     pub fn element(&self, name: Name) -> ElementKind {
         if self.is_foreign() {
             foreign_element(name)
@@ -107,9 +106,9 @@ impl OpenElements {
         }
     }
 
-    /// Opens an element, whose content is dropped if it is `skipped`.
+    /// Opens an element. Its content is dropped if `skipped` is true.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
-        // Outside of a table, tags of its parts open nothing.
+        // Outside of a table, tags of table parts open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;
         }
@@ -139,7 +138,7 @@ impl OpenElements {
         });
     }
 
-    /// Closes the elements that an end tag of this name ends.
+    /// Closes the elements that an end tag of this name closes.
     pub fn close(&mut self, name: Name) {
         if self.too_deep > 0 {
             self.too_deep -= 1;
@@ -174,7 +173,7 @@ impl OpenElements {
         }
     }
 
-    /// Position of the innermost open element of a name, unless `ends` is true of one within it.
+    /// Returns the position of the innermost open element of a name, unless `ends` is true within.
     fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
         let (at, open) = self
             .open
@@ -190,7 +189,7 @@ impl OpenElements {
         }
     }
 
-    /// Closes a formatting element; blocks within it stay open.
+    /// Closes a formatting element. Blocks within it stay open.
     fn close_formatting(&mut self, name: Name) {
         let Some(at) = self.find(name, |open| open.element.scope) else {
             return;
@@ -202,7 +201,7 @@ impl OpenElements {
         }
     }
 
-    /// Closes the item of a list that the next item ends.
+    /// Closes the list item that a new item ends.
     fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
         let passes =
             |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
@@ -226,7 +225,7 @@ impl OpenElements {
         }
     }
 
-    /// Closes the innermost element if `is` is true of it.
+    /// Closes the innermost element if `is` is true for it.
     fn close_if(&mut self, is: impl Fn(&OpenElement) -> bool) {
         if self.open.last().is_some_and(is) {
             self.pop();

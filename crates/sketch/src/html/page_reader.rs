@@ -1,4 +1,4 @@
-//! Input of the tokenizer, which calls the cancellation check meanwhile.
+//! Input of the tokenizer, with calls of the cancellation check.
 
 use std::convert::Infallible;
 
@@ -6,23 +6,23 @@ use html5gum::{Readable, Reader};
 
 use crate::memory::ensure_available;
 
-/// Most bytes returned at once.
+/// Maximum bytes returned at once.
 const WINDOW: usize = 1 << 16;
-/// Bytes read between two calls of `check`, roughly.
+/// Approximate bytes read between two calls of `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Reads a page for the tokenizer and calls `check` meanwhile.
+/// Reads a page for the tokenizer, and calls `check` regularly.
 pub(super) struct PageReader<'a> {
     page: &'a [u8],
     rest: &'a [u8],
-    /// Length of the current run of letters, rounded down to whole intervals of `check`.
+    /// Length of the current run of letters, counted in whole intervals of `check`.
     letters: usize,
     unchecked: usize,
     check: &'a mut dyn FnMut(),
 }
 
 impl<'a> PageReader<'a> {
-    /// Reads `page` from its start.
+    /// Creates a reader at the start of `page`.
     pub fn new(page: &'a str, check: &'a mut dyn FnMut()) -> Self {
         Self {
             page: page.as_bytes(),

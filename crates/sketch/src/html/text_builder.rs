@@ -1,4 +1,4 @@
-//! TextBuilder with white space collapsed.
+//! Builder of the text of a page.
 
 use super::elements::Separator;
 use crate::memory::{Grow, GrowVec};
@@ -7,24 +7,24 @@ use crate::memory::{Grow, GrowVec};
 #[derive(Default)]
 pub(super) struct TextBuilder {
     bytes: Vec<u8>,
-    /// Separator before the next character, if any follows.
+    /// Separator before the next character, if there is one.
     pending: Separator,
 }
 
 impl TextBuilder {
-    /// An empty text with room for `bytes` bytes.
+    /// Creates an empty text with room for `bytes` bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut text = Self::default();
         text.bytes.ensure_room(bytes);
         text
     }
 
-    /// Separates the text so far from the text to come; the strongest of several separators counts.
+    /// Separates the current text from later text. The strongest of several separators counts.
     pub fn separate(&mut self, separator: Separator) {
         self.pending = self.pending.max(separator);
     }
 
-    /// Adds characters. White space becomes one space; with `lines`, line breaks are kept.
+    /// Adds characters. White space becomes one space. With `lines`, line breaks are kept.
     pub fn push(&mut self, characters: &[u8], lines: bool) {
         let mut rest = characters;
         while let Some(&first) = rest.first() {
@@ -62,7 +62,7 @@ impl TextBuilder {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// The tokenizer passes on bytes of the page, possibly in parts that end within a character,
     /// and adds only whole characters. So the result is valid UTF-8; invalid bytes would become

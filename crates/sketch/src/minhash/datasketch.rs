@@ -1,10 +1,10 @@
-//! The hash functions of the Python package datasketch (class `MinHash`), so that signatures of the
-//! package can be migrated and compared with new ones: equal input gives equal bits.
+//! Hash functions of the Python package datasketch (class `MinHash`). Equal input gives equal
+//! bits, so signatures of the package can be migrated and compared with new signatures.
 //!
-//! A feature's hash h is the first four bytes of its SHA-1, least significant first. Function i is
-//! * of its versions 1.x (`scheme="legacy"`): `((a_i * h + b_i mod 2^64) mod (2^61 - 1)) mod 2^32`;
-//!   the product wraps at 64 bits before it is reduced, as NumPy's integers do;
-//! * since 2.0 (`scheme="affine32"`): `a_i * mix(h) + b_i mod 2^32` with odd a_i, where `mix` is
+//! The hash h of a feature is the first four bytes of its SHA-1, little-endian. Function i is:
+//! * in versions 1.x (`scheme="legacy"`): `((a_i * h + b_i mod 2^64) mod (2^61 - 1)) mod 2^32`.
+//!   The product wraps at 64 bits before it is reduced, as in NumPy's integers.
+//! * since version 2.0 (`scheme="affine32"`): `a_i * mix(h) + b_i mod 2^32` with odd a_i. `mix` is
 //!   the finaliser of MurmurHash3.
 //!
 //! The pairs (a_i, b_i) are drawn from NumPy's `RandomState` of the seed, which is the Mersenne
@@ -12,16 +12,16 @@
 
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Versions of the package that make the same signatures.
+/// Group of package versions that produce the same signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Before 2.0.0, and `scheme="legacy"` since.
+    /// Versions before 2.0.0, and `scheme="legacy"` in later versions.
     One,
     /// `scheme="affine32"`, the default since 2.0.0.
     Two,
 }
 
-/// Hash functions of datasketch of a number and seed.
+/// Hash functions of datasketch for a number and a seed.
 #[derive(Clone, Debug)]
 pub struct DatasketchFamily {
     version: Version,
@@ -29,8 +29,8 @@ pub struct DatasketchFamily {
 }
 
 impl DatasketchFamily {
-    /// The functions of a seed. In version 1 a longer signature begins with the shorter one of the
-    /// same seed; in version 2 it does not.
+    /// Creates the functions of a seed. In version 1, a longer signature begins with the shorter
+    /// signature of the same seed. In version 2, it does not.
     #[must_use]
     pub fn new(version: Version, hashes: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
@@ -47,13 +47,13 @@ impl DatasketchFamily {
         DatasketchFamily { version, pairs }
     }
 
-    /// The length of signatures.
+    /// Returns the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Adds a feature, by its hash, to a signature, which is all ones at first.
+    /// Adds a feature, given by its hash, to a signature. The first signature is all ones.
     pub fn add(&self, signature: &mut [u32], feature: u32) {
         let pairs = signature.iter_mut().zip(&self.pairs);
         match self.version {
@@ -74,7 +74,7 @@ impl DatasketchFamily {
         }
     }
 
-    /// The signature of features given by their hashes; `None` if there are none.
+    /// Returns the signature of features given by their hashes, or `None` if there are none.
     pub fn signature(&self, features: impl IntoIterator<Item = u32>) -> Option<Vec<u32>> {
         let mut signature = vec![u32::MAX; self.hashes()];
         let mut any = false;
@@ -130,7 +130,7 @@ impl Twister {
         y ^ (y >> 18)
     }
 
-    /// A number from `least` to `most` by rejection, as `RandomState.randint` draws 64-bit numbers.
+    /// Draws from `least` to `most` by rejection, as `RandomState.randint` with 64-bit numbers.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         let range = most - least;
         let mask = u64::MAX >> range.leading_zeros();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(family.signature([]), None);
     }
 
-    /// Signatures that datasketch 2.0.0 gives for the features "a", "b" and "the quick", by seed.
+    /// Signatures by datasketch 2.0.0 of the features "a", "b" and "the quick", for each seed.
     #[test]
     fn equals_the_package() {
         let features = [937_752_454, 1_579_145_193, 2_034_353_454];

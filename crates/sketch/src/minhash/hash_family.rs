@@ -6,7 +6,7 @@ use super::datasketch::{DatasketchFamily, Version};
 use super::{LinearFamily, Scheme};
 use crate::hash::feature_hash;
 
-/// The hash functions of signatures of one scheme, length and seed.
+/// Hash functions of signatures of one scheme, length and seed.
 ///
 /// ```
 /// use neardup_sketch::minhash::{HashFamily, Scheme, matches};
@@ -35,11 +35,11 @@ enum FamilyKind {
 pub struct SeedOutOfRange;
 
 impl HashFamily {
-    /// The functions of a scheme.
+    /// Creates the functions of a scheme.
     ///
     /// # Errors
     ///
-    /// If the seed is 2^32 or more and the scheme one of datasketch, whose seeds have 32 bits.
+    /// If the seed is 2^32 or more and the scheme is a datasketch scheme, which has 32-bit seeds.
     pub fn new(scheme: Scheme, hashes: usize, seed: u64) -> Result<Self, SeedOutOfRange> {
         let datasketch = |version| {
             let seed = u32::try_from(seed).map_err(|_| SeedOutOfRange)?;
@@ -54,19 +54,19 @@ impl HashFamily {
         Ok(HashFamily { scheme, seed, kind })
     }
 
-    /// The scheme.
+    /// Returns the scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The seed.
+    /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The length of signatures.
+    /// Returns the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         match &self.kind {
@@ -75,7 +75,7 @@ impl HashFamily {
         }
     }
 
-    /// The family, if it is linear.
+    /// Returns the linear family, or `None` for other schemes.
     pub(super) fn linear(&self) -> Option<&LinearFamily> {
         match &self.kind {
             FamilyKind::Linear(family) => Some(family),
@@ -83,7 +83,7 @@ impl HashFamily {
         }
     }
 
-    /// The signature of features, in any order and any number of times; `None` if there are none.
+    /// Returns the signature of features in any order and number; `None` if there are none.
     pub fn signature<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u32>> {
         let mut builder = SignatureBuilder::default();
         builder.reset(self);
@@ -100,13 +100,13 @@ impl HashFamily {
     }
 }
 
-/// The first four bytes of a feature's SHA-1, least significant first.
+/// Returns the first four bytes of the SHA-1 of a feature, little-endian.
 fn sha1_32(feature: &[u8]) -> u32 {
     let digest = Sha1::digest(feature);
     u32::from_le_bytes(*digest.first_chunk().expect("20 bytes"))
 }
 
-/// Number of features whose hashes are gathered before they are added to the minima.
+/// Number of features whose hashes are collected before they are added to the minima.
 const BATCH: usize = 256;
 
 /// Builds a signature; reusable.
@@ -118,7 +118,7 @@ pub struct SignatureBuilder {
 }
 
 impl SignatureBuilder {
-    /// Forgets everything, for features under the functions of a family.
+    /// Forgets all features, and prepares for the functions of a family.
     pub fn reset(&mut self, family: &HashFamily) {
         let len = match &family.kind {
             FamilyKind::Linear(family) => family.padded_len(),
@@ -157,7 +157,7 @@ impl SignatureBuilder {
         self.batch.clear();
     }
 
-    /// The signature of all features added; `None` if there are none.
+    /// Returns the signature of all added features, or `None` if there are none.
     pub fn finish(&mut self, family: &HashFamily) -> Option<&[u32]> {
         if let FamilyKind::Linear(family) = &family.kind {
             self.add_batch(family);
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Signatures that datasketch 2.0.0 gives for `MinHash(6, 1)`, of both its schemes.
+    /// Signatures by `MinHash(6, 1)` of datasketch 2.0.0, for both its schemes.
     #[test]
     fn equals_datasketch() {
         let features = [&b"a"[..], b"b", b"the quick"];
@@ -218,7 +218,7 @@ mod tests {
         );
     }
 
-    /// FIPS 180, and the examples that came with it.
+    /// FIPS 180, and its published examples.
     #[test]
     fn published_sha1() {
         assert_eq!(sha1_32(b""), 0xeea3_39da);

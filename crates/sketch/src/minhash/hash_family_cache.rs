@@ -1,23 +1,23 @@
-//! Cache of the hash families used last.
+//! Cache of the most recently used hash families.
 
 use std::rc::Rc;
 
 use super::{HashFamily, Scheme, SeedOutOfRange};
 
-/// Cache of the hash families used last, up to [`HashFamilyCache::CAPACITY`] of them: drawing the
-/// functions takes longer than the signature of a short text, and a statement uses the same few for
-/// all rows.
+/// Cache of the most recently used hash families, at most [`HashFamilyCache::CAPACITY`]. Drawing
+/// the functions takes longer than the signature of a short text, and a statement uses the same
+/// few families for all rows.
 #[derive(Debug, Default)]
 pub struct HashFamilyCache {
-    /// The latest first.
+    /// The families, most recently used first.
     families: Vec<Rc<HashFamily>>,
 }
 
 impl HashFamilyCache {
-    /// Most families that are kept; each takes up to 16 kB.
+    /// Maximum number of families kept. Each takes up to 16 kB.
     pub const CAPACITY: usize = 8;
 
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -25,11 +25,11 @@ impl HashFamilyCache {
         }
     }
 
-    /// The family of a scheme, length and seed.
+    /// Returns the family of a scheme, length and seed.
     ///
     /// # Errors
     ///
-    /// If the scheme does not have that seed ([`HashFamily::new`]).
+    /// If the scheme does not support the seed ([`HashFamily::new`]).
     pub fn get(
         &mut self,
         scheme: Scheme,
@@ -65,7 +65,7 @@ mod tests {
                 assert!(Rc::ptr_eq(&get(seed), before), "{seed}");
             }
         }
-        // One more takes the place of the one used longest ago.
+        // Another family replaces the least recently used one.
         get(8);
         assert!(Rc::ptr_eq(&get(7), &first[7]));
         assert!(!Rc::ptr_eq(&get(0), &first[0]));

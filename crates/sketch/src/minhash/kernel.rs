@@ -1,10 +1,10 @@
 //! Vector kernels: minima of many features under many functions, and number of equal positions.
 //!
-//! Variants give the same result; the fastest one that the processor supports is chosen: of x86-64
-//! at run time, of 64-bit ARM when it is compiled, since all of these have NEON.
+//! All variants give the same result. On x86-64, the fastest one that the processor supports is
+//! chosen at run time. All 64-bit ARM processors have NEON, so there it is chosen at compile time.
 #![allow(unsafe_code, reason = "vector instructions need it")]
 
-/// Positions that are processed at a time; the length of minima is a multiple of it.
+/// Number of positions processed at a time. The length of minima is a multiple of it.
 pub(super) const LANES: usize = 64;
 
 /// Adds features to the minima: `least[i] = min(least[i], a[i] * low(x) + high(x))`.
@@ -29,7 +29,7 @@ pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     fold_portable(least, multipliers, features);
 }
 
-/// For any processor.
+/// Works on any processor.
 fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     let (least, _) = least.as_chunks_mut::<LANES>();
     let (multipliers, _) = multipliers.as_chunks::<LANES>();
@@ -43,8 +43,8 @@ fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     }
 }
 
-/// The number of equal positions of two slices of one length. On 64-bit ARM the compiler makes NEON
-/// instructions of the portable code.
+/// Returns the number of equal positions of two slices of equal length. On 64-bit ARM the compiler
+/// turns the portable code into NEON instructions.
 pub(super) fn matches(a: &[u32], b: &[u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
@@ -68,7 +68,7 @@ mod x86 {
     use super::{LANES, matches_portable};
     use std::arch::x86_64::*;
 
-    /// 64 positions in four registers.
+    /// Processes 64 positions in four registers.
     #[target_feature(enable = "avx512f")]
     pub(super) fn fold_avx512(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         let (least, _) = least.as_chunks_mut::<LANES>();
@@ -90,13 +90,13 @@ mod x86 {
                 }
             }
             for (i, m) in m.into_iter().enumerate() {
-                // SAFETY: as for the loads.
+                // SAFETY: each store lies within an array of 64 numbers, and needs no alignment.
                 unsafe { _mm512_storeu_si512(least.as_mut_ptr().add(16 * i).cast(), m) };
             }
         }
     }
 
-    /// 32 positions in four registers.
+    /// Processes 32 positions in four registers.
     #[target_feature(enable = "avx2")]
     pub(super) fn fold_avx2(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         let (least, _) = least.as_chunks_mut::<{ LANES / 2 }>();
@@ -118,7 +118,7 @@ mod x86 {
                 }
             }
             for (i, m) in m.into_iter().enumerate() {
-                // SAFETY: as for the loads.
+                // SAFETY: each store lies within an array of 32 numbers, and needs no alignment.
                 unsafe { _mm256_storeu_si256(least.as_mut_ptr().add(8 * i).cast(), m) };
             }
         }
@@ -136,12 +136,12 @@ mod neon {
     use super::LANES;
     use std::arch::aarch64::*;
 
-    /// Registers for the minima of a round; as many hold the multipliers.
+    /// Number of registers for the minima of a round. As many registers hold the multipliers.
     const REGISTERS: usize = 8;
-    /// Positions of a register.
+    /// Number of positions in a register.
     const WIDTH: usize = 4;
 
-    /// 32 positions in eight registers.
+    /// Processes 32 positions in eight registers.
     #[target_feature(enable = "neon")]
     pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         const { assert!(LANES.is_multiple_of(REGISTERS * WIDTH)) };
@@ -162,7 +162,7 @@ mod neon {
                 }
             }
             for (i, m) in m.into_iter().enumerate() {
-                // SAFETY: as for the loads.
+                // SAFETY: each store lies within an array of 32 numbers, and needs no alignment.
                 unsafe { vst1q_u32(least.as_mut_ptr().add(WIDTH * i), m) };
             }
         }

@@ -1,28 +1,28 @@
-//! The hash functions of the scheme `neardup1`: linear functions modulo 2^32.
+//! Hash functions of the scheme `neardup1`: linear functions modulo 2^32.
 //!
-//! A feature is given by its 64-bit hash ([`crate::hash::feature_hash`]), of which `low` and `high`
-//! are the halves. Function i is `h_i(x) = a_i * low(x) + high(x)` modulo 2^32, with multipliers
-//! drawn from a seed.
+//! A feature is given by its 64-bit hash ([`crate::hash::feature_hash`]), with halves `low` and
+//! `high`. Function i is `h_i(x) = a_i * low(x) + high(x)` modulo 2^32. A seed determines the
+//! multipliers.
 //!
-//! For features whose hashes are independent and uniform, each h_i is uniform, so that a position
-//! agrees with exactly the probability J. And of two functions, h_i - h_j = (a_i - a_j) * low is
-//! independent of h_i, so that any two positions are independent of each other, up to the trailing
-//! zeros of a_i - a_j, which concern the last bits of 32. The variance of a mean of pairwise
-//! independent terms is J(1-J)/K, as of K functions drawn independently: linear functions lose
-//! nothing here because the features are hashed well before. docs/minhash.md has the measurement,
-//! and the cost of other constructions.
+//! If the hashes of the features are independent and uniform, each h_i is uniform, so a position
+//! agrees with exactly the probability J. For two functions, h_i - h_j = (a_i - a_j) * low is
+//! independent of h_i. So any two positions are independent of each other, except for the trailing
+//! zeros of a_i - a_j, which affect the last bits of 32. The variance of a mean of pairwise
+//! independent terms is J(1-J)/K, as for K functions drawn independently. Linear functions lose
+//! nothing here because the features are hashed well beforehand. docs/minhash.md has the
+//! measurement, and the cost of other constructions.
 
 use super::kernel;
 
-/// Linear hash functions of a number and seed.
+/// Linear hash functions for a number and a seed.
 #[derive(Clone, Debug)]
 pub struct LinearFamily {
     hashes: usize,
-    /// One for each position, and more to fill the last vector.
+    /// One multiplier for each position, and more to fill the last vector.
     multipliers: Vec<u32>,
 }
 
-/// The next number of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// Returns the next number of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -33,7 +33,8 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl LinearFamily {
-    /// The functions of a seed. A longer signature begins with the shorter one of the same seed.
+    /// Creates the functions of a seed. A longer signature begins with the shorter signature of
+    /// the same seed.
     #[must_use]
     pub fn new(hashes: usize, seed: u64) -> Self {
         let mut state = seed;
@@ -46,14 +47,14 @@ impl LinearFamily {
         }
     }
 
-    /// The length of signatures.
+    /// Returns the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         self.hashes
     }
 
-    /// The signature of features given by their hashes, in any order and any number of times;
-    /// `None` if there are none.
+    /// Returns the signature of features given by their hashes, or `None` if there are none.
+    /// Neither order nor repetitions matter.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Vec<u32>> {
         let mut minima = vec![u32::MAX; self.padded_len()];
@@ -62,12 +63,12 @@ impl LinearFamily {
         (!features.is_empty()).then_some(minima)
     }
 
-    /// Number of positions with those that fill the last vector.
+    /// Returns the number of positions, including those that fill the last vector.
     pub(super) fn padded_len(&self) -> usize {
         self.multipliers.len()
     }
 
-    /// Adds features to minima of the length [`LinearFamily::padded_len`].
+    /// Adds features to minima, whose length must be [`LinearFamily::padded_len`].
     pub(super) fn fold(&self, minima: &mut [u32], features: &[u64]) {
         kernel::fold(minima, &self.multipliers, features);
     }
@@ -130,7 +131,7 @@ mod tests {
         );
     }
 
-    /// The first outputs of splitmix64 from the seed 1234567, as published with the generator.
+    /// First outputs of splitmix64 from the seed 1234567, as published with the generator.
     #[test]
     fn published_splitmix64() {
         let mut state = 1_234_567;

@@ -1,4 +1,4 @@
-//! MinHash: signatures whose share of equal positions estimates the Jaccard similarity of two sets.
+//! MinHash: signatures of sets. The share of equal positions estimates the Jaccard similarity.
 //!
 //! Position i of a signature is the minimum of the i-th hash function over all features of a
 //! set (Broder, "On the resemblance and containment of documents", SEQUENCES 1997). Two sets agree
@@ -28,9 +28,9 @@ pub use hash_family::{HashFamily, SeedOutOfRange, SignatureBuilder};
 pub use hash_family_cache::HashFamilyCache;
 pub use linear::LinearFamily;
 
-/// The fewest positions of a signature.
+/// Minimum number of positions of a signature.
 pub const MIN_HASHES: usize = 16;
-/// The most positions of a signature.
+/// Maximum number of positions of a signature.
 pub const MAX_HASHES: usize = 1024;
 
 /// Scheme of signatures: their feature hash and hash functions. Signatures of different schemes
@@ -59,7 +59,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of a code; `None` if there is none.
+    /// Returns the scheme of a code, or `None` if the code is unknown.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
@@ -75,13 +75,13 @@ impl NamedOption for Scheme {
     ];
 }
 
-/// Number of positions in which two signatures of equal length agree.
+/// Returns the number of positions in which two signatures of equal length agree.
 #[must_use]
 pub fn matches(a: &[u32], b: &[u32]) -> usize {
     kernel::matches(a, b)
 }
 
-/// Changes the signature of a set to that of its union with another set.
+/// Changes the signature of a set into the signature of its union with another set.
 pub fn merge(into: &mut [u32], other: &[u32]) {
     for (least, &other) in into.iter_mut().zip(other) {
         *least = other.min(*least);

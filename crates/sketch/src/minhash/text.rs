@@ -17,7 +17,7 @@ struct SignatureSink<'a> {
     check: &'a SharedCheck<'a>,
 }
 
-/// Hash values between two calls of `check`: of the slowest scheme they take some ten milliseconds.
+/// Hash values between two calls of `check`, some ten milliseconds in the slowest scheme.
 const CHECK_EVERY: usize = 1 << 22;
 
 impl FeatureSink for SignatureSink<'_> {
@@ -39,9 +39,9 @@ impl FeatureSink for SignatureSink<'_> {
 }
 
 impl Sketcher {
-    /// MinHash signature of a text; `None` if it has no feature. Weights do not matter.
+    /// Returns the MinHash signature of a text, or `None` if it has no feature. Ignores weights.
     ///
-    /// Time is linear in the length of the text; memory is that of [`Sketcher::simhash64`] without
+    /// Time is linear in the length of the text. Memory is that of [`Sketcher::simhash64`] without
     /// the counts.
     pub fn signature(
         &mut self,
@@ -52,7 +52,7 @@ impl Sketcher {
         self.signature_of(text, family, None, check)
     }
 
-    /// As [`Sketcher::signature`], of the features that a set does not have.
+    /// Like [`Sketcher::signature`], without the features of a set.
     pub fn signature_without(
         &mut self,
         text: &str,
@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// The signature of a text is that of its features given one by one.
+        /// The signature of a text equals the signature of its features given one by one.
         #[test]
         fn equals_that_of_the_features(text in any_text(), seed in 0_u64..3) {
             let options = TextOptions::SET;

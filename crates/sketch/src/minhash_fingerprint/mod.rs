@@ -12,12 +12,12 @@
 //! 1 - J: in 3.2 bits of 64 instead of 6.6 at J = 0.9. Unrelated documents differ in half of all
 //! bits with both. docs/quality.md has the measurements.
 //!
-//! The minima are those of fast similarity sketching (Dahlgaard, Knudsen, Thorup, "Fast similarity
-//! sketching", FOCS 2017). Each feature goes into one of B bins, and each bin keeps its minimum.
-//! Short documents leave bins empty. Further rounds with other hash values fill them, and the last
-//! rounds fill one bin each. A feature takes one step instead of B, and each bin agrees with
-//! exactly the probability J. In documents of few features the number of agreeing bins varies less
-//! than with independent minima.
+//! The minima come from fast similarity sketching (Dahlgaard, Knudsen, Thorup, "Fast similarity
+//! sketching", FOCS 2017). Each feature is hashed to one of B bins, and each bin keeps its
+//! minimum. Short documents leave bins empty. Further rounds with other hash values fill them, and
+//! the last rounds fill one bin each. A feature takes one step instead of B, and each bin agrees
+//! with exactly the probability J. In documents of few features the number of agreeing bins varies
+//! less than with independent minima.
 
 mod owners;
 mod similarity;
@@ -37,15 +37,15 @@ pub use similarity::{radius, radius_above, similarity};
 const EMPTY: u64 = u64::MAX;
 /// Hashes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
-/// Features that are hashed at once.
+/// Number of features that are hashed at once.
 const WINDOWS: usize = 512;
-/// Number of kept hashes at which repetitions are first removed.
+/// Number of kept hashes at which duplicates are first removed.
 const KEPT: usize = 1 << 12;
-/// Number of hashes up to which removing repetitions takes longer than it saves.
+/// Maximum number of hashes for which removing duplicates takes longer than it saves.
 const FEW: usize = 1 << 8;
 
-/// Value of a feature in a round: its hash in round 0, in later rounds other bijections of it (the
-/// finalizer of splitmix64: Steele, Lea, Flood, OOPSLA 2014), each with its own offset.
+/// Value of a feature in a round: its hash in round 0, and another bijection of the hash in each
+/// later round (the finalizer of splitmix64 with an offset: Steele, Lea, Flood, OOPSLA 2014).
 #[inline(always)]
 const fn value(hash: u64, round: u64) -> u64 {
     if round == 0 {
@@ -59,9 +59,9 @@ const fn value(hash: u64, round: u64) -> u64 {
 
 /// Builds the fingerprint of a set of features, of `64 * W` bits; reusable.
 ///
-/// A bin holds the least of the values that fell into it in the first round in which any did. In
-/// the rounds below `64 * W`, the leading bits of a value choose its bin; in a later round, all
-/// values fall into the bin of that round.
+/// The value of a bin is the minimum of the first round in which any value fell into the bin. In
+/// rounds below `64 * W`, the leading bits of a value choose its bin. In a later round, all values
+/// fall into the bin of that round.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
@@ -76,9 +76,9 @@ const fn value(hash: u64, round: u64) -> u64 {
 /// ```
 pub struct FingerprintBuilder<const W: usize> {
     least: [[u64; 64]; W],
-    /// All hashes while a bin is empty, for further rounds; some more than once.
+    /// All hashes while a bin is empty, for further rounds. May contain duplicates.
     kept: Vec<u64>,
-    /// Length of `kept` at which repetitions are removed.
+    /// Length of `kept` at which duplicates are removed.
     dedup_at: usize,
     full: bool,
     /// Hashes of one batch of features.
@@ -104,7 +104,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         6 + W.ilog2()
     };
 
-    /// Forgets everything, for the next set.
+    /// Forgets all features.
     pub fn reset(&mut self) {
         self.least = [[EMPTY; 64]; W];
         self.kept.clear();
@@ -143,8 +143,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.kept.dedup();
     }
 
-    /// The fingerprint; `None` if nothing was added. The first word has the bits of the first 64
-    /// bins, the lowest bit that of the first bin. Calls `check` if there are many features.
+    /// Returns the fingerprint, or `None` if no feature was added. The first word has the bits of
+    /// the first 64 bins, lowest first. Calls `check` for many features.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Option<[u64; W]> {
         if !self.full {
             if self.kept.is_empty() {
@@ -182,7 +182,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Fills one bin by the round of its own, in which all values fall into it.
+    /// Fills one bin in its own round, in which all values fall into it.
     fn fill_by_name(&mut self, bin: usize, check: &mut dyn FnMut()) {
         let round = (1 << Self::LOG2) + bin as u64;
         let mut least = EMPTY;
@@ -195,8 +195,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.least[bin / 64][bin % 64] = least;
     }
 
-    /// Fills empty bins in a round in which a value chooses its bin. Writes to bins that are empty
-    /// only: in a text of few features, copying all bins in each round would take most of the time.
+    /// Fills empty bins in a round in which each value chooses its bin. Writes only to empty bins:
+    /// in a text of few features, copying all bins in each round would take most of the time.
     fn fill_by_value(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
         let mut filled = [0; W];
         for hashes in self.kept.chunks(CHECK_EVERY) {
@@ -294,7 +294,7 @@ mod tests {
 
     fn sketched<const W: usize>(hashes: &[u64]) -> Option<[u64; W]> {
         let mut minima = FingerprintBuilder::default();
-        // A set before, so that what it leaves behind would be seen.
+        // An earlier set, so that leftovers of it would show.
         minima.add(&[1, 2, 3]);
         minima.reset();
         hashes.chunks(50).for_each(|part| minima.add(part));
@@ -346,8 +346,8 @@ mod tests {
         );
     }
 
-    /// Sets of a known similarity differ in as many bits as promised, whatever their size, and the
-    /// distance varies no more than that of independent bits.
+    /// Sets of a known similarity differ in the expected number of bits, for any size. The
+    /// distance varies at most slightly more than with independent bits.
     #[test]
     fn distance_tells_the_similarity() {
         const PAIRS: u64 = 4000;

@@ -1,24 +1,22 @@
-//! To which features differing bits of two fingerprints are due.
+//! Attributes the differing bits of two fingerprints to features.
 
 use super::{CHECK_EVERY, value};
 use crate::memory::GrowVec;
 
-/// A feature that one of two sets has alone.
+/// Feature that only one of two sets has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnFeature {
-    /// Its hash.
+    /// Hash of the feature.
     pub hash: u64,
-    /// Number of what it belongs to.
+    /// Number of the owner of the feature.
     pub owner: u32,
 }
 
-/// Counts for each of `owners` the bits that are due to its features. `differing` are the bits in
-/// which the fingerprints of two sets differ, `own` passes all features that one of the sets has
-/// alone.
+/// Counts, for each of `owners`, the bits due to its features. `differing` has the bits in which
+/// the fingerprints of two sets differ. `own` iterates over the features that only one set has.
 ///
-/// Where two minima differ, the lesser one is that of a feature which the other set does not have:
-/// this feature is why the minima differ. So each bit belongs to one feature, and the numbers add
-/// up to the distance.
+/// If two minima differ, the lesser one belongs to a feature that the other set does not have. So
+/// each bit belongs to one feature, and the counts add up to the distance.
 pub(crate) fn owned_bits<const W: usize, I: Iterator<Item = OwnFeature>>(
     differing: [u64; W],
     own: impl Fn() -> I,
@@ -31,7 +29,7 @@ pub(crate) fn owned_bits<const W: usize, I: Iterator<Item = OwnFeature>>(
     counts.grow_to(owners, 0);
     let mut open = differing;
     let is_open = |open: &[u64; W], bin: u64| open[bin as usize / 64] >> (bin % 64) & 1 == 1;
-    // As the fingerprint: a bin is filled in the first round in which any value falls into it.
+    // As in the fingerprint, a bin is filled in the first round in which any value falls into it.
     for round in 0..2 * bins {
         let named = round.checked_sub(bins);
         if open == [0; W] {
@@ -80,7 +78,7 @@ mod tests {
         std::array::from_fn(|word| a[word] ^ b[word])
     }
 
-    /// The bits that differ, and those of each feature that one set has alone.
+    /// Returns the distance of two sets, and the bits due to each feature that only one set has.
     fn owned<const W: usize>(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> (u32, Vec<u32>) {
         let differing: [u64; W] = xor(minhash(a), minhash(b));
         let own = a.symmetric_difference(b).zip(0..);
@@ -108,7 +106,7 @@ mod tests {
             prop_assert_eq!(counts.iter().sum::<u32>(), distance);
         }
 
-        /// A feature is charged with a bin only if it is the least of both sets there.
+        /// A feature is charged with a bin only if it has the minimum of both sets there.
         #[test]
         fn a_bit_is_due_to_the_least_of_both_sets(
             a in prop::collection::btree_set(any::<u64>(), 200..300),
@@ -117,7 +115,7 @@ mod tests {
             let b: BTreeSet<u64> = a.union(&more).copied().collect();
             let (_, counts) = owned::<1>(&a, &b);
             for (feature, count) in a.symmetric_difference(&b).zip(counts) {
-                // In sets that fill all bins in the first round, a feature is the least of one bin.
+                // If the first round fills all bins, a feature has the minimum of at most one bin.
                 let mut bin = b.iter().filter(|hash| *hash >> 58 == feature >> 58);
                 let is_least = bin.next() == Some(feature);
                 let all_full = (0..64).all(|bin| a.iter().any(|hash| hash >> 58 == bin));

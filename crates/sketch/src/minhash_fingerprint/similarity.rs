@@ -1,10 +1,10 @@
-//! Jaccard similarity estimated from a distance, and the radius that belongs to a similarity.
+//! Jaccard similarity estimated from a distance, and the radius for a similarity.
 //!
-//! Both are exact: the estimate of a width that is a power of two has no rounding, and the radius
-//! is found by comparing estimates, so that `similarity(d) >= s` and `d <= radius(s)` never differ.
+//! Both are exact. An estimate is not rounded, because the width is a power of two. The radius is
+//! found by comparing estimates, so `similarity(d) >= s` and `d <= radius(s)` always agree.
 
 /// Estimates the Jaccard similarity of two sets whose fingerprints of `bits` bits differ in
-/// `distance` bits: `1 - 2 * distance / bits`, or 0 from half of the bits on.
+/// `distance` bits: `1 - 2 * distance / bits`, and 0 for half of the bits or more.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::similarity;
@@ -18,9 +18,9 @@ pub fn similarity(distance: u32, bits: u32) -> f64 {
     (1.0 - 2.0 * f64::from(distance) / f64::from(bits)).max(0.0)
 }
 
-/// Returns the greatest distance of fingerprints of `bits` bits whose estimated similarity is
-/// `bound` or more; -1 if there is none. A bound of 0 or less admits all distances, one above 1, or
-/// NaN, admits none.
+/// Returns the maximum distance of fingerprints of `bits` bits whose estimated similarity is
+/// `bound` or more; -1 if there is none. A bound of 0 or less admits all distances. A bound above
+/// 1, or NaN, admits none.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::radius;
@@ -33,14 +33,15 @@ pub fn radius(bound: f64, bits: u32) -> i32 {
     greatest(bits, |similarity| similarity >= bound)
 }
 
-/// Returns the greatest distance of fingerprints of `bits` bits whose estimated similarity is above
-/// `bound`; -1 if there is none, as for NaN.
+/// Returns the maximum distance of fingerprints of `bits` bits whose estimated similarity is above
+/// `bound`; -1 if there is none or `bound` is NaN.
 #[must_use]
 pub fn radius_above(bound: f64, bits: u32) -> i32 {
     greatest(bits, |similarity| similarity > bound)
 }
 
-/// The greatest distance that `admits` the estimate, which falls with the distance; -1 if none.
+/// Returns the maximum distance whose estimate `admits` accepts, or -1 if there is none. The
+/// estimate falls as the distance grows.
 fn greatest(bits: u32, admits: impl Fn(f64) -> bool) -> i32 {
     let (mut within, mut beyond) = (-1, bits as i32 + 1);
     while beyond - within > 1 {
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bounds of all kinds, half of them at an estimate or beside it.
+    /// Returns bounds of all kinds. Many are equal to an estimate or next to one.
     fn bounds() -> impl Strategy<Value = f64> {
         let beside = (0..=256_u32, 0..3_usize).prop_map(|(distance, step)| {
             let exact = similarity(distance, 256);

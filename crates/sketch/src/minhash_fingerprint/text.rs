@@ -29,18 +29,17 @@ impl<const W: usize> Scratch<W> {
 }
 
 impl Sketcher {
-    /// 64-bit fingerprint of the set of features of a text, one bit of each of 64 minima; `None` if
-    /// it has no feature.
+    /// Returns the 64-bit fingerprint of the set of features of a text, one bit of each of 64
+    /// minima, or `None` if the text has no feature.
     ///
-    /// The weight of the options does not matter. Time and memory are those of
-    /// [`Sketcher::simhash64`], but features need no counting: only where almost all features of a
-    /// long text are equal, or were chosen to avoid a bin, are they kept, 8 bytes for each distinct
-    /// one.
+    /// Ignores the weight of the options. Takes time and memory like [`Sketcher::simhash64`], but
+    /// features need no counting. Features are kept, with 8 bytes for each distinct one, only if
+    /// almost all features of a long text are equal, or if they were chosen to avoid a bin.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.minhash64_of(text, None, check)
     }
 
-    /// As [`Sketcher::minhash64`], of the features that a set does not have.
+    /// Like [`Sketcher::minhash64`], without the features of a set.
     pub fn minhash64_without(
         &mut self,
         text: &str,
@@ -50,12 +49,12 @@ impl Sketcher {
         self.minhash64_of(text, Some(set), check)
     }
 
-    /// As [`Sketcher::minhash64`], with 128 bits.
+    /// Like [`Sketcher::minhash64`], with 128 bits.
     pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.minhash128_of(text, None, check)
     }
 
-    /// As [`Sketcher::minhash128`], of the features that a set does not have.
+    /// Like [`Sketcher::minhash128`], without the features of a set.
     pub fn minhash128_without(
         &mut self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Optional steps before normalisation: accents are removed, decimal digits become 0.
+//! Optional steps before normalisation: removing accents, and replacing decimal digits by 0.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::options::{Accents, Digits, Normalize};
 
 /// Applies `options` to a text that is not normalised yet.
 ///
-/// Both steps work on the NFKD form, in which accents are characters of their own and `²` and
+/// Both steps work on the NFKD form, in which accents are separate characters, and `²` and
 /// full-width digits are digits. Calls `check` every few 10 kB.
 pub(crate) fn fold_accents_and_digits<'a>(
     text: Cow<'a, str>,
@@ -43,8 +43,8 @@ pub(crate) fn fold_accents_and_digits<'a>(
 
 /// Returns true for a mark that [`Accents::Remove`] removes: the combining diacritical marks of
 /// Unicode, the points and accents of Hebrew, and the vowel signs of Arabic with hamza and madda
-/// above and below. The vowel signs of India and South-East Asia stay, since they are letters of
-/// the word, and so do the voicing marks of Japanese.
+/// above and below. The vowel signs of India and South-East Asia are kept, because they are
+/// letters of the word. So are the voicing marks of Japanese.
 const fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -70,8 +70,8 @@ const fn is_accent(c: char) -> bool {
     )
 }
 
-/// The zeros of all scripts with decimal digits (general category Nd, Unicode 17.0), each followed
-/// by its nine other digits.
+/// The zeros of all scripts with decimal digits (general category Nd, Unicode 17.0). Each zero is
+/// followed by its nine other digits.
 #[rustfmt::skip]
 const ZEROS: [u32; 77] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
@@ -128,7 +128,7 @@ mod tests {
             ("İstanbul", "istanbul"),
             ("שָׁלוֹם", "שלום"),
             ("بِسْمِ اللَّهِ آ أ", "بسم الله ا ا"),
-            // Letters of their own, and vowels.
+            // Separate letters, and vowels.
             ("Łódź Ørsted", "łodz ørsted"),
             ("がか ガカ", "がか ガカ"),
             ("हिन्दी สวัสดี 한국어", "हिन्दी สวัสดี 한국어"),

@@ -1,7 +1,7 @@
-//! Classes of characters by the places where a text can be cut, so that normalising and splitting
-//! the parts gives the same words as the whole.
+//! Classes of characters for cutting a text. Normalising and splitting the parts gives the same
+//! words as for the whole text.
 //!
-//! The classes follow from the Unicode tables in use; the tests check each member by trying it.
+//! The classes follow from the Unicode tables in use. Tests check each member by experiment.
 
 /// Classes of the characters of the Basic Multilingual Plane.
 static BASIC: [Class; 0x1_0000] = {
@@ -20,23 +20,23 @@ static BASIC: [Class; 0x1_0000] = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
-    /// ASCII that can be part of a word: letters, digits, `_`, and `'` `.` `:` `,` `;` `"`, which
-    /// join words in some contexts.
+    /// ASCII that can be part of a word: letters, digits, `_`, and `'` `.` `:` `,` `;` `"`. The
+    /// punctuation joins words in some contexts.
     AsciiWord,
-    /// Other ASCII: a cut before and after, unless a mark follows.
+    /// Other ASCII. The text can be cut before and after it, unless a mark follows.
     AsciiBreak,
-    /// A word of its own unless a mark follows: Han, Hiragana.
+    /// Separate word unless a mark follows: Han, Hiragana.
     SingleCharWord,
     /// Never part of a word unless a mark follows: most punctuation.
     Separator,
-    /// Punctuation that joins some words; after a cut it joins nothing.
+    /// Punctuation that joins some words. After a cut it joins nothing.
     Mid,
-    /// A letter that the word-break rules treat as an ASCII letter (ALetter) and that normalisation
-    /// leaves alone in any context, but for case folding, which keeps its length in UTF-8.
+    /// Letter that the word-break rules treat like an ASCII letter (ALetter). In any context,
+    /// normalisation changes it only by case folding, which keeps its length in UTF-8.
     Letter,
-    /// A letter of another kind that normalisation leaves alone in any context: Hebrew, Katakana.
+    /// Other letter that normalisation never changes: Hebrew, Katakana.
     OtherLetter,
-    /// All others: marks, compatibility characters, digits, symbols, rarer scripts.
+    /// All other characters: marks, compatibility characters, digits, symbols, rarer scripts.
     Other,
 }
 
@@ -115,7 +115,7 @@ impl Class {
         }
     }
 
-    /// Returns true for characters that [`crate::tokens`] can treat as ASCII.
+    /// Returns true for characters that [`crate::tokens`] can treat like ASCII.
     #[inline]
     pub fn is_simple(self) -> bool {
         matches!(
@@ -124,8 +124,8 @@ impl Class {
         )
     }
 
-    /// Returns true for characters that are no mark and do not become one: they do not combine with
-    /// the character before them.
+    /// Returns true for characters that are not marks and do not become marks. They do not combine
+    /// with the previous character.
     #[inline]
     pub fn is_no_mark(self) -> bool {
         self != Self::Other
@@ -147,7 +147,7 @@ mod tests {
             .collect()
     }
 
-    /// One of each kind that the word-break rules treat differently, and some pairs.
+    /// One string for each kind that the word-break rules distinguish, and some pairs.
     const CONTEXT: [&str; 26] = [
         "a",
         "1",
@@ -183,7 +183,7 @@ mod tests {
         let members = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) != Class::Other);
         for c in members {
             let class = Class::from_char(c);
-            // The big blocks are uniform: their ends and a sample are enough.
+            // The big blocks are uniform, so their ends and a sample are enough.
             let in_big_block = matches!(
                 c as u32,
                 0x3500..0x4D00 | 0x4F00..0x9F00 | 0x20100..0x2A600 | 0xAD00..0xD700
@@ -228,7 +228,7 @@ mod tests {
             let text = c.to_string();
             let normal = normalized(&text);
             let first = normal.chars().next().unwrap();
-            // A composition never reaches back over the character.
+            // A composition never extends back over the character.
             assert_eq!(canonical_combining_class(first), 0, "{c:?}");
             assert_eq!(
                 is_nfkc_quick(std::iter::once(first)),
@@ -243,7 +243,7 @@ mod tests {
                 Class::Letter => {
                     assert_eq!(normal, folded(c).collect::<String>());
                     assert_eq!(normal.len(), text.len(), "{c:?}");
-                    // Wherever an ASCII letter may stand.
+                    // All contexts in which an ASCII letter can occur.
                     for around in [
                         "x",
                         "xx",
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Between two cuts, joining punctuation joins nothing.
+    /// Joining punctuation between two cuts joins nothing.
     #[test]
     fn mids_after_a_cut_join_nothing() {
         let mids = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) == Class::Mid);

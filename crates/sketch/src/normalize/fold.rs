@@ -1,14 +1,14 @@
 //! Case folding and ignorable characters, from tables of this crate.
 //!
-//! The standard library's tables depend on the Rust version that builds the extension, so a newly
-//! added letter would change fingerprints after an upgrade of the compiler.
+//! The tables of the standard library depend on the Rust version that builds the extension. With
+//! them, a newly added letter would change fingerprints after an upgrade of the compiler.
 
 use super::fold_table::FOLDS;
 
-/// Characters below this are looked up directly.
+/// Characters below this number are looked up directly.
 const DIRECT: usize = 0x590;
 
-/// Foldings of the characters below `DIRECT`.
+/// Case foldings of the characters below `DIRECT`.
 const LOW: [u16; DIRECT] = {
     let mut table = [0; DIRECT];
     let mut c = 0;
@@ -34,8 +34,8 @@ const LOW: [u16; DIRECT] = {
     table
 };
 
-/// Full case folding (CaseFolding.txt, status C and F) of a character without decomposition, or of
-/// one for which [`by_itself`] is true. Two characters only for ß and ẞ.
+/// Returns the full case folding (CaseFolding.txt, status C and F) of a character that has no
+/// decomposition, or for which [`by_itself`] is true. Only ß and ẞ give two characters.
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -52,7 +52,7 @@ pub(crate) fn fold(c: char) -> (char, Option<char>) {
 
 fn fold_by_search(c: char) -> char {
     let code = c as u32;
-    // No letter with case lies here: Han, kana, Yi, Hangul.
+    // No letter in these ranges has case: Han, kana, Yi, Hangul.
     if matches!(code, 0x2E00..0xA640 | 0xAC00..0xFF00) {
         return c;
     }
@@ -65,9 +65,9 @@ fn fold_by_search(c: char) -> char {
     }
 }
 
-/// Returns true if [`fold`] of a character in NFKC equals folding its decomposition. It does not
-/// where folding changes a mark of the letter: the dot of İ, and the iota below Greek vowels, which
-/// becomes a letter.
+/// Returns true if [`fold`] of a character in NFKC equals folding its decomposition. Returns false
+/// if folding changes a mark: the dot of İ, and the iota below Greek vowels, which becomes a
+/// letter.
 #[inline]
 pub(super) const fn by_itself(c: char) -> bool {
     !matches!(
@@ -86,8 +86,8 @@ pub(super) const fn by_itself(c: char) -> bool {
     )
 }
 
-/// Returns true for characters with the property Default_Ignorable_Code_Point of Unicode 17.0: soft
-/// hyphens, joiners, marks of direction, variation selectors, fillers.
+/// Returns true for characters with the property Default_Ignorable_Code_Point of Unicode 17.0:
+/// soft hyphens, joiners, marks of direction, variation selectors, fillers.
 #[inline]
 pub(crate) const fn is_ignorable(c: char) -> bool {
     c >= '\u{AD}'
@@ -129,8 +129,8 @@ mod tests {
         assert!(FOLDS.windows(2).all(|w| w[0].1 < w[1].0));
     }
 
-    /// Folding is lower case of upper case (The Unicode Standard, section 5.18), with exceptions. A
-    /// newer standard library may know more letters than the table's Unicode 17.
+    /// Folding equals the lower case of the upper case (The Unicode Standard, section 5.18), with
+    /// exceptions. A newer standard library may know more letters than the table of Unicode 17.
     #[test]
     fn equals_the_standard_library_of_the_same_unicode_version() {
         let same_version = char::UNICODE_VERSION == (17, 0, 0);
@@ -145,9 +145,9 @@ mod tests {
                 // Cherokee folds to its older, upper-case letters.
                 '\u{13A0}'..='\u{13F5}' => vec![c],
                 '\u{13F8}'..='\u{13FD}' | '\u{AB70}'..='\u{ABBF}' => c.to_uppercase().collect(),
-                // The dotless i is a letter of its own.
+                // The dotless i is a separate letter.
                 'ı' => vec![c],
-                // Its upper case is itself.
+                // ẞ is its own upper case.
                 'ẞ' => vec!['s', 's'],
                 _ => c.to_uppercase().flat_map(char::to_lowercase).collect(),
             };

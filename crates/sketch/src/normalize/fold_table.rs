@@ -1,7 +1,7 @@
-//! The case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII. They are under the
+//! Case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII. They are under the
 //! licence in LICENSE-unicode.
 
-/// First and last character, distance between characters, what to add. Ascending.
+/// First character, last character, step between characters, and number to add. Ascending.
 #[rustfmt::skip]
 pub(super) const FOLDS: [(u32, u32, u32, i32); 198] = [
     (0x00B5, 0x00B5, 1, 775), (0x00C0, 0x00D6, 1, 32), (0x00D8, 0x00DE, 1, 32),

@@ -1,14 +1,14 @@
-//! Normal form of a text, of which the tokens are made.
+//! Normal form of a text, from which tokens are made.
 //!
 //! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13,
-//! R5): compatibility characters become what they stand for, upper case becomes lower case by full
-//! case folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma), and invisible
-//! characters are removed (soft hyphens, joiners, variation selectors). NFKD comes first
-//! because the standard's own mapping looks at single characters and so would tell apart some texts
-//! that differ only in the order of marks.
+//! R5). Compatibility characters are replaced by their equivalents. Upper case becomes lower case
+//! by full case folding (`Straße` and `STRASSE` are `strasse`, a final sigma is a sigma).
+//! Invisible characters are removed (soft hyphens, joiners, variation selectors). NFKD is applied
+//! first, because the standard's own mapping works on single characters. Without NFKD, some texts
+//! that differ only in the order of marks would have different normal forms.
 //!
-//! The result is stable: normalising it again changes nothing, and neither does normalising the
-//! text to NFC, NFD, NFKC or NFKD beforehand.
+//! The result is stable: normalising it again does not change it. Normalising the text to NFC,
+//! NFD, NFKC or NFKD beforehand does not change the result either.
 
 mod accents_and_digits;
 pub(crate) mod class;
@@ -83,7 +83,8 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// As [`push_normalized`], with fast paths for common characters; leaves ASCII letters as they are.
+/// Like [`push_normalized`], with fast paths for common characters. Keeps ASCII letters as they
+/// are.
 fn push_pieces(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
@@ -92,12 +93,12 @@ fn push_pieces(mut text: &str, out: &mut String) {
         let marked = next.is_some_and(|next| !Class::from_char(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
-        // A mark may follow the last of them.
+        // A mark may follow the last Han character.
         let (han, rest) = rest.split_at(leading_han(rest.as_bytes()).saturating_sub(3));
         out.grow_str(han);
         let (len, next) = push_alone(rest, out);
         text = &rest[len..];
-        // The characters that cannot be normalised one by one, up to the next one that can.
+        // Characters that cannot be normalised one by one, up to the next one that can.
         let end = next.map_or(0, |_| {
             let mut chars = text.char_indices().skip(1);
             let end = chars.find(|&(_, c)| alone(c).is_some());
@@ -109,8 +110,8 @@ fn push_pieces(mut text: &str, out: &mut String) {
 }
 
 /// Appends the normal form of the leading characters of `text` that can be normalised one by one
-/// and that no mark follows; stops at ASCII and Han after others. Returns their length, and the
-/// next character if it cannot be normalised alone.
+/// and that no mark follows. Stops when ASCII or Han follows. Returns the length of these
+/// characters, and the next character if it cannot be normalised alone.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -129,7 +130,7 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
         out.grow_chars(second.into_iter());
         let runs = |c| matches!(c, '\0'..='\x7F' | '\u{4E00}'..='\u{9FFF}');
         if next.is_some_and(|(_, next)| runs(next)) {
-            // Long runs of these are copied by the caller.
+            // The caller copies long runs of these characters.
             return (at + c.len_utf8(), None);
         }
         match next {
@@ -139,15 +140,16 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     }
 }
 
-/// The normal form of a character that can be normalised alone: the characters before do not change
-/// it, nor does one after it that is no mark ([`Class::is_no_mark`]).
+/// Returns the normal form of a character that can be normalised alone. Characters before it do
+/// not change it. A character after it does not change it either unless that is a mark (see
+/// [`Class::is_no_mark`]).
 #[inline]
 fn alone(c: char) -> Option<(char, Option<char>)> {
     match Class::from_char(c) {
         Class::SingleCharWord | Class::OtherLetter => Some((c, None)),
         Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
         Class::Separator | Class::Mid => match c {
-            // The full-width forms of ASCII characters.
+            // Full-width forms of ASCII characters.
             '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).map(fold),
             '\u{A0}' | '\u{3000}' => Some((' ', None)),
             '…' | '￥' => None,
@@ -159,7 +161,7 @@ fn alone(c: char) -> Option<(char, Option<char>)> {
 
 /// Appends the normal form of `text`.
 ///
-/// There must be a normalisation boundary between the content of `out` and `text`.
+/// The boundary between the content of `out` and `text` must be a normalisation boundary.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
     if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
         out.ensure_room(text.len());
@@ -171,13 +173,13 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
     }
 }
 
-/// Unwinds unless the memory can be allocated that reordering the marks of `text` may take.
+/// Unwinds unless the memory that reordering the marks of `text` may need can be allocated.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Bytes of text that take no more than the reserve of the allocator.
+    /// Maximum bytes of text that take no more memory than the allocator's reserve.
     const SHORT: usize = 1 << 15;
-    /// Bytes for each byte of text: at worst every character is a mark, is kept in a list of 8
-    /// bytes an element, is sorted with half as much working memory, and is kept in another list of
-    /// 4 bytes an element; lists double.
+    /// Bytes of memory for each byte of text. At worst every character is a mark. It is kept in a
+    /// list of 8 bytes an element, sorted with half as much working memory, and kept in another
+    /// list of 4 bytes an element. Lists double when they grow.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());
@@ -194,11 +196,11 @@ fn folds_in_place(text: &str) -> bool {
     })
 }
 
-/// Number of ASCII bytes at the start.
+/// Returns the number of leading ASCII bytes.
 pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes[at..].first_chunk::<64>() {
-        // No branch for each byte: the compiler vectorises this.
+        // Without a branch for each byte, so that the compiler can vectorise it.
         if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
             break;
         }
@@ -217,16 +219,16 @@ pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Returns true for a character U+4E00 to U+9FFF: the first two of its three bytes tell.
+/// Returns true for a character U+4E00 to U+9FFF. Its first two bytes are enough to decide this.
 #[inline(always)]
 pub(crate) fn is_common_han(&[first, second, _]: &[u8; 3]) -> bool {
     (0xE4B8..=0xE9BF).contains(&u16::from_be_bytes([first, second]))
 }
 
-/// Number of bytes of the characters U+4E00 to U+9FFF at the start of UTF-8 text.
+/// Returns the number of bytes of the leading characters U+4E00 to U+9FFF in UTF-8 text.
 pub(crate) fn leading_han(text: &[u8]) -> usize {
     let (characters, _) = text.as_chunks::<3>();
-    // Four at a time: one branch for all.
+    // Four characters at a time, with one branch for all.
     let (fours, _) = characters.as_chunks::<4>();
     let all = |four: &&[[u8; 3]; 4]| four.iter().fold(true, |all, c| all & is_common_han(c));
     let whole = 4 * fours.iter().take_while(all).count();
@@ -241,14 +243,14 @@ fn folded(c: char) -> impl Iterator<Item = char> {
 
 /// Bytes of a text that are normalised at once, up to the next boundary.
 const PIECE: usize = 1 << 14;
-/// Bytes of a text without any boundary after which it is cut anyway.
+/// Bytes of a text without any boundary after which the text is cut anyway.
 const MAX_PIECE: usize = 1 << 20;
 
-/// Length of the first piece of `text` that can be normalised by itself.
+/// Returns the length of the first piece of `text` that can be normalised alone.
 ///
-/// After some 16 kB a piece ends before a character that never combines with one before it. If
-/// there is none in 1 MB (such as a million combining marks on one letter, which is no text), it
-/// is cut anywhere, to bound the memory of reordering; such a run is then normalised in pieces.
+/// After about 16 kB a piece ends before a character that never combines with a previous one. If 1
+/// MB has no such character, the text is cut anywhere, to bound the memory of reordering, and the
+/// run is normalised in pieces. Real texts have no such run.
 pub(crate) fn piece_len(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();
@@ -261,13 +263,12 @@ pub(crate) fn piece_len(text: &str) -> usize {
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Returns true if the characters before `c` do not change its normal form, nor it theirs.
+/// Returns true if `c` and the characters before it do not change each other's normal forms.
 fn begins(c: char) -> bool {
     alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }
 
-/// Returns true if there is a normalisation boundary before `c`, whatever precedes it, and `c` is
-/// its own normal form.
+/// Returns true if a normalisation boundary always precedes `c`, and `c` is its own normal form.
 fn is_boundary(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes

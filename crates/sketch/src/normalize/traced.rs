@@ -1,4 +1,4 @@
-//! Normal form of a text with the way back: which characters of the text its parts come from.
+//! Normal form of a text that can be traced back to the characters of the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,22 +10,21 @@ use crate::options::Normalize;
 /// Bytes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Most segments between two marks.
+/// Maximum number of segments between two marks.
 const SEGMENTS_PER_MARK: usize = 1 << 6;
-/// Bytes of the text between two marks, unless a single segment is longer.
+/// Maximum bytes of the text between two marks, unless a single segment is longer.
 const BYTES_PER_MARK: usize = 1 << 12;
 
-/// Normal form of a text, of which each part knows its characters in the text.
+/// Normal form of a text. Each part can be traced back to its characters in the text.
 ///
-/// The text is normalised in segments, from a character to a few. Only some of their positions are
-/// kept; the others are found by normalising again, so memory is that of the normal form whatever
-/// the text.
+/// The text is normalised in segments of one or a few characters. Some of their positions are
+/// kept, and the others are found by normalising again. So memory is that of the normal form.
 pub(crate) struct TracedText<'a> {
     /// The normal form.
     pub normal: String,
     text: &'a str,
     options: Normalize,
-    /// Starts of some segments, the first included.
+    /// Starts of some segments, including the first.
     marks: Vec<Mark>,
 }
 
@@ -36,12 +35,12 @@ struct Mark {
     normal: usize,
     /// Byte in the text.
     byte: usize,
-    /// Number of characters of the text before it.
+    /// Number of characters of the text before the segment.
     chars: usize,
 }
 
 impl<'a> TracedText<'a> {
-    /// The normal form of `text`, without accents and digits as far as `options` say so. Calls
+    /// Computes the normal form of `text`, with accents and digits handled as in `options`. Calls
     /// `check` every few 10 kB.
     pub fn new(text: &'a str, options: Normalize, check: &mut dyn FnMut()) -> Self {
         let mut traced = Self {
@@ -77,12 +76,12 @@ impl<'a> TracedText<'a> {
         }
     }
 
-    /// The characters of the text that a part of the normal form, which is not empty, comes from.
+    /// Returns the characters of the text for a part of the normal form that is not empty.
     pub fn original(&self, part: Range<usize>) -> Range<usize> {
         self.segment_at(part.start).start..self.segment_at(part.end - 1).end
     }
 
-    /// The characters of the segment that a byte of the normal form comes from.
+    /// Returns the range of characters of the segment that contains a byte of the normal form.
     fn segment_at(&self, byte: usize) -> Range<usize> {
         let mark = self.marks.partition_point(|mark| mark.normal <= byte) - 1;
         let mut at = self.marks[mark];
@@ -105,7 +104,7 @@ impl<'a> TracedText<'a> {
     }
 }
 
-/// Appends the normal form of what is normalised by itself.
+/// Appends the normal form of a segment, which can be normalised alone.
 fn push_segment(segment: &str, options: Normalize, out: &mut String) {
     match *segment.as_bytes() {
         [ascii] if options == Normalize::DEFAULT => {
@@ -118,8 +117,7 @@ fn push_segment(segment: &str, options: Normalize, out: &mut String) {
     }
 }
 
-/// Length of the first part of `text` that can be normalised by itself: a character, and those
-/// after it that may combine with it.
+/// Returns the length of the first segment: a character, and others that may combine with it.
 fn segment_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     if bytes[0].is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
@@ -161,7 +159,7 @@ mod tests {
             let traced = TracedText::new(&text, options, &mut || ());
             let folded = fold_accents_and_digits(Cow::Borrowed(&text), options, &mut || ());
             prop_assert_eq!(&traced.normal, &normalized(&folded));
-            // Any part comes from characters that have it in their normal form.
+            // The normal form of the original characters of a part contains the part.
             let chars: Vec<char> = text.chars().collect();
             for (start, c) in traced.normal.char_indices() {
                 let original = traced.original(start..start + c.len_utf8());

@@ -1,26 +1,26 @@
-//! Minima of all windows of a sequence of hashes, as a set.
+//! Set of the minima of all windows of a sequence of hashes.
 
 use crate::feature_list::sort;
 use crate::memory::GrowVec;
 
-/// Hash that is not chosen: of a feature that is left out.
+/// Hash of a feature that is left out. It is never chosen.
 pub(super) const LEFT_OUT: u64 = u64::MAX;
-/// Number of minima at which repetitions are merged first.
+/// Number of minima at which duplicates are first removed.
 const MERGE_AT: usize = 1 << 16;
-/// Elements of a buffer that are kept from one text to the next.
+/// Maximum elements of a buffer kept between texts.
 const KEPT: usize = 1 << 15;
 
-/// Finds the least hash of each window of a sequence; reusable.
+/// Finds the minimum hash of each window of a sequence; reusable.
 ///
-/// The sequence is cut into blocks of the length of a window. A window is the end of a block and
-/// the start of the next one, so its minimum is that of a suffix and of a prefix (van Herk, "A fast
-/// algorithm for local minimum and maximum filters", Pattern Recognition Letters 13, 1992). That
-/// takes three comparisons for each hash, whatever the hashes are.
+/// The sequence is cut into blocks of the length of a window. A window is a suffix of a block and
+/// a prefix of the next block, so its minimum is the lesser of two minima (van Herk, "A fast
+/// algorithm for local minimum and maximum filters", Pattern Recognition Letters 13, 1992). This
+/// takes three comparisons for each hash, for any hashes.
 #[derive(Default)]
 pub(crate) struct WindowMinima {
-    /// Hashes of the current block up to `filled`; as many as a window.
+    /// Hashes of the current block up to `filled`. The length is that of a window.
     block: Vec<u64>,
-    /// Minima of the block before from each position to its end, and [`LEFT_OUT`] behind the last.
+    /// Minimum from each position of the previous block to its end, followed by [`LEFT_OUT`].
     suffixes: Vec<u64>,
     filled: usize,
     /// Minimum of the current block so far.
@@ -29,9 +29,9 @@ pub(crate) struct WindowMinima {
     any_full: bool,
     /// Minimum of the last window.
     last: u64,
-    /// Minima that differ from the one before, of one call.
+    /// Minima in one call that differ from the preceding minimum.
     changes: Vec<u64>,
-    /// All of them, without repetitions as far as they are merged.
+    /// All such minima. Duplicates are removed by merges only.
     found: Vec<u64>,
     merge_at: usize,
 }
@@ -51,7 +51,7 @@ impl WindowMinima {
         (self.any_full, self.merge_at) = (false, MERGE_AT);
     }
 
-    /// Adds the next hashes. Calls `check` where much has to be merged.
+    /// Adds the next hashes. Calls `check` during merges.
     pub fn add(&mut self, hashes: &[[u64; 1]], check: &mut dyn FnMut()) {
         if self.changes.len() < hashes.len() {
             self.changes.grow_to(hashes.len(), 0);
@@ -72,8 +72,7 @@ impl WindowMinima {
         }
     }
 
-    /// Adds hashes for which there is room in the block. Writes new minima to the changes from
-    /// `from` on, and returns their number.
+    /// Adds hashes that fit into the block. Writes new minima at `from`, and returns their number.
     #[inline]
     fn add_to_block(&mut self, hashes: &[[u64; 1]], from: usize) -> usize {
         let end = self.filled + hashes.len();
@@ -94,7 +93,7 @@ impl WindowMinima {
         for (&[hash], &suffix) in hashes.iter().zip(suffixes) {
             prefix = prefix.min(hash);
             let minimum = prefix.min(suffix);
-            // Written in any case: where the minimum changes is hard to predict.
+            // Written unconditionally, because the change of a minimum is hard to predict.
             changes[count] = minimum;
             count += usize::from(minimum != last);
             last = minimum;
@@ -103,8 +102,8 @@ impl WindowMinima {
         count
     }
 
-    /// Turns the block, which is full, into the one before. The first one is a window itself, whose
-    /// minimum is written to the changes at `from`; returns the number of those.
+    /// Makes the full block the previous one. The first block is a window itself: its minimum is
+    /// written to the changes at `from`. Returns the number of minima written.
     #[inline]
     fn end_block(&mut self, from: usize) -> usize {
         let mut least = LEFT_OUT;
@@ -128,8 +127,8 @@ impl WindowMinima {
         self.found.dedup();
     }
 
-    /// The set of the minima, in ascending order as signed numbers. Of a sequence shorter than a
-    /// window it is the least hash.
+    /// Returns the set of minima, in ascending order as signed numbers. A sequence shorter than a
+    /// window has one.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Vec<u64> {
         if !self.any_full && self.filled > 0 {
             self.found.grow_push(self.prefix);
@@ -185,7 +184,7 @@ mod tests {
             cut in 1_usize..50,
         ) {
             let mut minima = WindowMinima::default();
-            // What an earlier sequence has left.
+            // State left by an earlier sequence.
             found(&mut minima, &[3, 1, 2], 2, 1);
             let expected: Vec<i64> = defined(&hashes, window).into_iter().collect();
             prop_assert_eq!(found(&mut minima, &hashes, window, cut), expected);
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(minima.finish(&mut || ()).len(), 10_007);
     }
 
-    /// Of random hashes a share of 2 / (w + 1) is chosen.
+    /// Winnowing chooses a share of 2 / (w + 1) of random hashes.
     #[test]
     fn density_is_that_of_winnowing() {
         let mut state = 7_u64;

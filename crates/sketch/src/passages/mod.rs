@@ -3,30 +3,29 @@
 //! [`crate::Sketcher::passages`] chooses hashes of a text by winnowing (Schleimer, Wilkerson,
 //! Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", SIGMOD 2003), so that two
 //! texts that share a run of [`PassageLength`] tokens share a hash. [`SharedPassages`] finds the
-//! runs that two texts share, with their places.
+//! runs that two texts share, with their positions.
 //!
 //! # Definition of the hashes
 //!
-//! A text is cut into tokens, and each `shingle` consecutive ones have a hash: the features and
-//! their hashes ([`crate::hash::feature_hash`]) that all functions of a text use. A window is
-//! `length - shingle + 1` consecutive hashes, which `length` consecutive tokens have. The set has
-//! the least hash of each window, as an unsigned number. A text with fewer hashes than a window has
-//! the least of all; so one of fewer tokens than a shingle has the hash of all its tokens, and one
-//! without tokens the empty set.
+//! A text is cut into tokens, and each `shingle` consecutive tokens have a hash. These are the
+//! features and hashes ([`crate::hash::feature_hash`]) that all functions of a text use. A window
+//! is `length - shingle + 1` consecutive hashes, which cover `length` consecutive tokens. The set
+//! contains the minimum of each window, as an unsigned number. If a text has fewer hashes than a
+//! window, the set contains the minimum of all hashes. So a text of fewer tokens than a shingle
+//! has the hash of all its tokens, and a text without tokens has the empty set.
 //!
 //! # Guarantee
 //!
-//! A run of `length` tokens that two texts share is a window of equal hashes in both, and its least
-//! hash is in both sets. Which of several equal hashes is meant makes no difference to a set of
-//! hashes, so the rules for ties, and robust winnowing, are not needed. Of random hashes a share of
-//! 2 / (w + 1) is chosen, w being the number of hashes in a window; a share of 1 / w at least is
-//! needed for the guarantee.
+//! A run of `length` tokens that two texts share is a window of equal hashes in both, so both sets
+//! contain its minimum. Winnowing also has rules for ties (and robust winnowing), which choose
+//! among equal hashes. A set of hashes does not need them. With w hashes in a window, a share of 2
+//! / (w + 1) of random hashes is chosen; the guarantee needs a share of at least 1 / w.
 //!
-//! A longer window's least hash is that of one of the windows in it, so the set of a greater length
-//! is a part of that of a smaller one.
+//! The minimum of a longer window is the minimum of one of the windows in it. So the set of a
+//! greater length is a subset of the set of a smaller length.
 //!
-//! Where hashes are left out (a set of common features), the least of the others counts. Then a run
-//! that two texts share gives a hash to both if one of its hashes is not left out.
+//! If hashes are left out (a set of common features), the minimum of the other hashes counts. Then
+//! a run that two texts share gives both a hash if one of its hashes is not left out.
 
 mod minima;
 mod runs;
@@ -44,16 +43,16 @@ pub use shared::{SharedPassage, SharedPassages};
 /// Greatest [`PassageLength`].
 pub const MAX_LENGTH: usize = 10_000;
 
-/// Number of tokens of the shortest passages that are found with certainty, 1 to [`MAX_LENGTH`].
+/// Minimum number of tokens of the passages found with certainty, 1 to [`MAX_LENGTH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassageLength(usize);
 
 impl PassageLength {
-    /// Checks a length for texts whose tokens and shingles are made as `options` say.
+    /// Checks a length for texts whose tokens and shingles are made with `options`.
     ///
     /// # Errors
     ///
-    /// If it is out of range or less than a shingle, or if the tokens are in no order.
+    /// If the length is out of range or below a shingle, or if tokens are not in text order.
     pub fn new(length: i64, options: &TextOptions) -> Result<Self, PassageError> {
         if options.tokens.are_keywords() {
             return Err(PassageError::Unordered);
@@ -82,7 +81,7 @@ pub enum PassageError {
     OutOfRange,
     /// The length is less than the number of tokens of a shingle.
     ShorterThanShingle,
-    /// The tokens are keywords, of which none follows another.
+    /// The tokens are keywords, which are not in text order.
     Unordered,
 }
 

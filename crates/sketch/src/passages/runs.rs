@@ -10,25 +10,25 @@ use crate::memory::GrowVec;
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Run of symbols that stands in two sequences.
+/// Run of symbols that both sequences contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SharedRun {
     /// Position of the first symbol in the first sequence.
     pub a: usize,
-    /// The same in the second one.
+    /// Position of the first symbol in the second sequence.
     pub b: usize,
     /// Number of symbols.
     pub length: usize,
 }
 
-/// The runs of at least `least` symbols of `a` that stand in `b`, the longest first, of equally
-/// long ones the first in `a`. No two runs share symbols of `a`: each is the longest one among the
-/// symbols that no run before it has. Its place in `b` is the first one there; runs may have the
-/// same.
+/// Returns the runs of at least `least` symbols of `a` that `b` contains. Longer runs precede
+/// shorter ones, and runs of equal length are in the order of `a`. Runs do not overlap in `a`:
+/// each is the longest one among the symbols that no earlier run has. Its position in `b` is the
+/// first occurrence there, which several runs may share.
 ///
-/// There are at most as many as `a` has symbols, divided by `least`. Time grows as n log n with the
-/// number of symbols, whatever they are; memory is that of the automaton of `b`, and 28 bytes for
-/// each symbol of `a`.
+/// The number of runs is at most the length of `a` divided by `least`. Time grows as n log n with
+/// the number of symbols, for any input. Memory is the automaton of `b`, and 28 bytes for each
+/// symbol of `a`.
 pub(super) fn shared_runs(
     a: &[u32],
     b: &[u32],
@@ -60,15 +60,15 @@ pub(super) fn shared_runs(
                 length: run.len(),
             });
         } else if left.len() >= least {
-            // There is room: one was taken out.
+            // The heap has room, because an element was removed.
             heap.push((left.len() as u32, Reverse(left.start as u32)));
         }
     }
     runs
 }
 
-/// Runs of `a` that stand in the other sequence and that no longer one contains: their lengths and
-/// starts.
+/// Returns the lengths and starts of the runs of `a` that the other sequence contains and that no
+/// longer such run contains.
 fn maximal_runs(
     a: &[u32],
     automaton: &SuffixAutomaton,
@@ -83,7 +83,7 @@ fn maximal_runs(
         }
     };
     let each = |length: usize| {
-        // Otherwise the next symbol makes the run longer.
+        // Otherwise the next symbol extends the run.
         if length != before + 1 {
             add(end, before);
         }
@@ -96,12 +96,12 @@ fn maximal_runs(
 
 /// Positions that no run has taken yet.
 ///
-/// Runs are taken in the order of their lengths, so one that is taken covers the start or the end
-/// of a shorter one, or all of it, and what is left of it is in one piece.
+/// Runs are taken in descending order of length. So a taken run covers the start or the end of a
+/// shorter one, or all of it, and the rest of the shorter run is one piece.
 struct FreePositions {
-    /// For each position one behind it, or itself, before which none is free.
+    /// For each position, itself or a later one. No position before that one is free.
     after: Vec<u32>,
-    /// The same towards the start, for the position behind it.
+    /// The same towards the start, for ends of ranges.
     before: Vec<u32>,
 }
 
@@ -123,7 +123,7 @@ impl FreePositions {
         self.before[run.start + 1..=run.end].fill(run.start as u32);
     }
 
-    /// Returns the part of a run that no other has taken.
+    /// Returns the part of a run that no other run has taken.
     fn trim(&mut self, run: Range<usize>) -> Range<usize> {
         let start = follow(&mut self.after, run.start);
         let end = follow(&mut self.before, run.end);
@@ -131,7 +131,7 @@ impl FreePositions {
     }
 }
 
-/// Follows the entries from one to the next up to one that is its own; shortens the way.
+/// Follows the entries to one that points to itself, and shortens the path.
 fn follow(next: &mut [u32], from: usize) -> usize {
     let mut at = from;
     while next[at] as usize != at {

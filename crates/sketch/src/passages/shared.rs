@@ -1,4 +1,4 @@
-//! Passages that two texts share, with their places.
+//! Passages that two texts share, with their positions.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,17 +12,17 @@ use crate::options::TextOptions;
 use crate::places::{Place, find_places};
 use crate::text_changes::beginnings;
 
-/// Passage that stands in two texts.
+/// Passage that both texts contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedPassage {
-    /// Its place in the first text: in the visible text of an HTML page. `None` where its tokens
-    /// cannot be followed in the text: behind a megabyte without any boundary.
+    /// Position in the first text, or in the visible text of an HTML page. `None` if its tokens
+    /// cannot be followed in the text, which happens after a megabyte without any boundary.
     pub a: Option<Place>,
-    /// Its first place in the second text, likewise.
+    /// Position of the first occurrence in the second text, likewise.
     pub b: Option<Place>,
     /// Number of tokens.
     pub tokens: usize,
-    /// The passage as it stands in the first text; if its place is not known, in the normal form.
+    /// The passage in the first text, or in the normal form if its position is not known.
     pub text: String,
 }
 
@@ -33,24 +33,24 @@ pub struct SharedPassages {
     pub a_tokens: usize,
     /// Number of tokens of the second text.
     pub b_tokens: usize,
-    /// The passages, the longest first, of equally long ones the first in the first text. None has
-    /// tokens of the first text that another has.
+    /// The passages, the longest first. Passages of equal length are in the order of the first
+    /// text. They do not overlap in the first text.
     pub passages: Vec<SharedPassage>,
 }
 
 impl SharedPassages {
-    /// Finds the passages of at least `length` tokens that two texts share. Tokens are compared
-    /// themselves, not by hashes. The shingle of the options does not matter. Calls `check` every
-    /// few 100 kB.
+    /// Finds the passages of at least `length` tokens that two texts share. Compares the tokens
+    /// themselves, not hashes. Ignores the shingle of the options. Calls `check` every few 100 kB.
     ///
-    /// A passage is the longest run of tokens of `a` that stands in `b`, among the tokens that no
-    /// longer passage has; so there are at most as many as `a` has tokens, divided by `length`, and
-    /// all together they are not longer than `a`. A run of `length` tokens that both have is in one
-    /// of them, but for its parts that a longer passage has.
+    /// A passage is the longest run of tokens of `a` that `b` contains, among the tokens that no
+    /// longer passage has. So the number of passages is at most the number of tokens of `a`
+    /// divided by `length`, and together they are not longer than `a`. Each token of a shared run
+    /// of `length` tokens is in one of the passages, unless other passages leave fewer than
+    /// `length` tokens of the run.
     ///
-    /// Time grows as n log n with the number of tokens, whatever they are. Memory: the normal forms
-    /// of both texts, some 50 bytes for each token of `a`, some 120 for each of `b` (250 at most),
-    /// and 60 for each distinct one.
+    /// Time grows as n log n with the number of tokens, for any texts. Memory: the normal forms of
+    /// both texts, about 50 bytes for each token of `a`, about 120 for each token of `b` (250 at
+    /// most), and 60 for each distinct token.
     ///
     /// ```
     /// use neardup_sketch::TextOptions;
@@ -113,7 +113,7 @@ impl SharedPassages {
     }
 }
 
-/// The ranges that runs are of the tokens' bytes.
+/// Returns the byte ranges of runs in the tokens.
 fn ranges(
     list: &TokenList,
     runs: &[SharedRun],
@@ -149,7 +149,7 @@ mod tests {
         SharedPassages::new(a, b, length, options, &mut || ())
     }
 
-    /// The passages with what stands at their places.
+    /// Returns the passages with the texts at their places.
     fn shown(a: &str, b: &str, length: usize, options: &TextOptions) -> Vec<[String; 2]> {
         let at = |text: &str, place: Option<Place>| -> String {
             let Place { start, length } = place.expect("a place");
@@ -229,8 +229,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// A run of `length` tokens that two texts share puts a hash into both sets, and stands in
-        /// a shared passage. This holds for any texts around it.
+        /// A run of `length` tokens that two texts share adds a hash to both sets, and is in a
+        /// shared passage. This holds for any texts around it.
         #[test]
         fn what_is_shared_is_found(
             common in any_text(),
@@ -242,7 +242,7 @@ mod tests {
             let options = set_options(tokens, shingle);
             let single = set_options(tokens, 1);
             let [before, after, other_before, other_after] = frames;
-            // No token goes beyond the line ends; those are white space in characters.
+            // No token crosses a line end. If tokens are characters, line ends are white space.
             let a = format!("{before}\n\n{common}\n\n{after}");
             let b = format!("{other_before}\n\n{common}\n\n{other_after}");
             let length = shingle + more;
@@ -262,7 +262,7 @@ mod tests {
             for passage in &found.passages {
                 prop_assert!(passage.a.is_some() && passage.b.is_some());
                 prop_assert!(passage.tokens >= length);
-                // A character may be several tokens, of which the run has some.
+                // One character may be several tokens, and the run may contain only some of them.
                 if tokens == Tokens::Word {
                     let alone = shared(&passage.text, "", 1, &single).a_tokens;
                     prop_assert!(alone >= passage.tokens);

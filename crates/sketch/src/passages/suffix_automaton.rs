@@ -1,9 +1,8 @@
-//! Suffix automaton of a sequence: all its parts, each with the place where it stands first.
+//! Suffix automaton of a sequence: all its contiguous parts, each with its first position.
 //!
 //! Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
 //! subwords of a text", Theoretical Computer Science 40, 1985. A sequence of n symbols has at most
-//! 2 n states and 3 n edges, and each symbol is added in constant time on average, whatever the
-//! sequence is.
+//! 2 n states and 3 n edges. Each symbol is added in constant time on average, for any sequence.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,48 +10,48 @@ use crate::memory::GrowVec;
 
 /// Steps between two calls of `check`.
 const STEPS: usize = 1 << 16;
-/// The state of the empty sequence.
+/// State of the empty sequence.
 const ROOT: u32 = 0;
-/// No state, edge or slot.
+/// Absent state, edge or slot.
 const NONE: u32 = u32::MAX;
-/// Slots of the smallest table of edges, a power of two.
+/// Number of slots of the smallest table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
 
-/// Set of parts of the sequence that stand at the same places.
+/// Set of parts that occur at the same positions.
 #[derive(Clone, Copy)]
 struct State {
-    /// Symbols of the longest of them.
+    /// Number of symbols of the longest part.
     length: u32,
-    /// The state of its longest end that stands at more places.
+    /// State of the longest suffix that occurs at more positions.
     link: u32,
-    /// Position behind the last symbol where they stand first.
+    /// Position after the last symbol of the first occurrence.
     first_end: u32,
-    /// The edge that was added last.
+    /// Last edge added.
     edges: u32,
 }
 
-/// Edge from a state to the one of the parts with one symbol more.
+/// Edge to the state of the parts extended by one symbol.
 #[derive(Clone, Copy)]
 struct Edge {
     from: u32,
     symbol: u32,
     to: u32,
-    /// The edge of the same state that was added before.
+    /// Edge of the same state that was added before this one.
     next: u32,
 }
 
-/// The automaton. Takes up to 116 bytes for each symbol of the sequence, some 80 of most texts, and
-/// twice as much while it grows.
+/// Takes up to 116 bytes for each symbol of the sequence, about 80 for most texts, and twice as
+/// much while it grows.
 pub(super) struct SuffixAutomaton {
     states: Vec<State>,
     edges: Vec<Edge>,
-    /// Table of the edges by state and symbol, with linear probing.
+    /// Hash table of the edges by state and symbol, with linear probing.
     slots: Vec<u32>,
     key: u64,
 }
 
 impl SuffixAutomaton {
-    /// The automaton of a sequence of less than 2^30 symbols.
+    /// Builds the automaton of a sequence of less than 2^30 symbols.
     pub fn new(sequence: &[u32], check: &mut dyn FnMut()) -> Self {
         let mut automaton = Self {
             states: Vec::new(),
@@ -77,7 +76,7 @@ impl SuffixAutomaton {
         automaton
     }
 
-    /// Adds a symbol behind the sequence, whose state is `last`; returns the state of the new one.
+    /// Appends a symbol to the sequence with state `last`. Returns the state of the result.
     fn add(&mut self, last: u32, symbol: u32) -> u32 {
         let length = self.states[last as usize].length + 1;
         let new = self.new_state(State {
@@ -103,13 +102,14 @@ impl SuffixAutomaton {
         new
     }
 
-    /// Returns true if the longest part of `to` has one symbol more than that of `state`.
+    /// Returns true if the longest part of `to` has one symbol more than the longest part of
+    /// `state`.
     fn follows(&self, state: u32, to: u32) -> bool {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Splits from `to` a state of the parts that are not longer than those of `state` with
-    /// `symbol`, which stand at the sequence's end as well.
+    /// Splits a new state from `to`. It has the parts that are at most as long as the longest part
+    /// of `state` followed by `symbol`. They also end the sequence.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,
@@ -168,7 +168,7 @@ impl SuffixAutomaton {
         }
     }
 
-    /// The slot of an edge, or the free one where it belongs.
+    /// Returns the slot of an edge, or the free slot for a new one.
     #[inline]
     fn slot(&self, from: u32, symbol: u32) -> usize {
         let mask = self.slots.len() - 1;
@@ -195,8 +195,8 @@ impl SuffixAutomaton {
         (edge != NONE).then_some(edge)
     }
 
-    /// Passes, for each symbol of another sequence, the number of the symbols up to it that stand
-    /// together in this one: the most that do.
+    /// For each symbol of another sequence, passes the length of the longest part that ends there
+    /// and that this sequence contains.
     pub fn match_ends(&self, other: &[u32], mut each: impl FnMut(usize), check: &mut dyn FnMut()) {
         let (mut state, mut length) = (ROOT, 0);
         for (n, &symbol) in other.iter().enumerate() {
@@ -219,8 +219,7 @@ impl SuffixAutomaton {
         }
     }
 
-    /// Position of the first symbol where a part of the sequence stands first; `None` if it is no
-    /// part.
+    /// Returns the position of the first occurrence of a part, or `None` if there is none.
     pub fn first_place(&self, part: &[u32]) -> Option<usize> {
         let mut state = ROOT;
         for &symbol in part {

@@ -12,7 +12,7 @@ use crate::hash::windows::WindowHash;
 use crate::memory::{Grow, GrowVec};
 use crate::sketcher::Sketcher;
 
-/// Features that are hashed at once.
+/// Number of features that are hashed at once.
 const WINDOWS: usize = 512;
 
 /// Passes the hashes of features, in the order of the text, to the windows.
@@ -27,7 +27,7 @@ struct PassageSink<'a, 'c> {
 impl PassageSink<'_, '_> {
     fn add_hashes(&mut self) {
         for hash in &mut self.hashes {
-            // The greatest hash stands for one that is left out.
+            // `LEFT_OUT` is reserved, so a hash with this value is decreased by one.
             let known = hash[0].min(LEFT_OUT - 1);
             let left_out = self.without.is_some_and(|set| set.contains(hash[0]));
             *hash = [if left_out { LEFT_OUT } else { known }];
@@ -57,15 +57,14 @@ impl FeatureSink for PassageSink<'_, '_> {
 }
 
 impl Sketcher {
-    /// Hashes of the passages of a text, by winnowing ([`crate::passages`]): texts that share a run
-    /// of `length` tokens share a hash. In ascending order as signed numbers, without repetitions.
-    /// The weight of the options does not matter.
+    /// Hashes of the passages of a text, by winnowing ([`crate::passages`]): texts that share a
+    /// run of `length` tokens share a hash. The hashes are distinct and in ascending order as
+    /// signed numbers. The weight of the options does not matter.
     ///
-    /// Features of the set `without` are left out: a run that two texts share gives a hash to both
+    /// Leaves out the features of the set `without`. A run that two texts share gives both a hash
     /// if one of its features is not in the set.
     ///
-    /// Time is linear in the length of the text, but for sorting the hashes; memory is that of the
-    /// hashes.
+    /// Time is linear in the length of the text, plus sorting. Memory is that of the hashes.
     ///
     /// ```
     /// use neardup_sketch::passages::PassageLength;
@@ -85,7 +84,7 @@ impl Sketcher {
         without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Vec<u64> {
-        // A length was checked against other options, which may have been changed since.
+        // The length may have been checked with other options.
         let window = (length.get() + 1)
             .saturating_sub(self.options.shingle)
             .max(1);

@@ -1,4 +1,4 @@
-//! Tokens of two texts in their order, as numbers: equal tokens have equal numbers.
+//! Tokens of two texts in text order, as numbers. Equal tokens have equal numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use crate::memory::{Grow, GrowVec};
 use crate::options::TextOptions;
 use crate::tokens::FeatureExtractor;
 
-/// Number of a token that is the last of its hash.
+/// Marks the last token of a hash.
 const NO_NEXT: u32 = u32::MAX;
 
 /// Numbers of tokens, which are compared by their bytes.
 #[derive(Default)]
 pub(super) struct TokenNumbers {
-    /// Bytes of the distinct tokens, one after the other.
+    /// Bytes of the distinct tokens, concatenated.
     bytes: Vec<u8>,
-    /// Ends of the tokens in them.
+    /// Ends of the tokens in `bytes`.
     ends: Vec<usize>,
-    /// The first token of a hash.
+    /// First token of each hash.
     first: HashMap<u64, u32>,
-    /// The next token of the same hash.
+    /// Next token with the same hash.
     next: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ impl TokenNumbers {
         &self.bytes[start..end]
     }
 
-    /// The number of a token, a new one if it is new.
+    /// Returns the number of a token, and assigns one to a new token.
     fn number(&mut self, token: &[u8]) -> u32 {
         let new = self.ends.len() as u32;
         let hash = feature_hash(token);
@@ -61,20 +61,20 @@ impl TokenNumbers {
     }
 }
 
-/// Tokens of a text in its order.
+/// Tokens of a text in order.
 pub(super) struct TokenList {
-    /// The tokens with separators between them, as [`crate::places`] takes them.
+    /// Tokens with separators between them, as [`crate::places`] expects.
     pub bytes: Vec<u8>,
-    /// Starts of the tokens in `bytes`, and one behind the last.
+    /// Start of each token in `bytes`, and the end of `bytes`.
     starts: Vec<usize>,
-    /// Bytes of a separator: none between characters.
+    /// Byte of a separator. Characters have no separator.
     separator: Option<u8>,
-    /// The tokens' numbers.
+    /// Number of each token.
     pub numbers: Vec<u32>,
 }
 
 impl TokenList {
-    /// The tokens of a text. Calls `check` every few 100 kB.
+    /// Reads the tokens of a text. Calls `check` every few 100 kB.
     pub fn new(
         text: &str,
         options: &TextOptions,
@@ -98,7 +98,7 @@ impl TokenList {
         list
     }
 
-    /// The bytes from the first to the last of some tokens, by their positions.
+    /// Returns the bytes of consecutive tokens, given by their positions.
     pub fn range(&self, tokens: Range<usize>) -> Range<usize> {
         let separator = usize::from(self.separator.is_some());
         self.starts[tokens.start]..self.starts[tokens.end] - separator
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(&list.bytes[list.range(1..4)], b"b a");
     }
 
-    /// Tokens whose hashes are equal are told apart.
+    /// Different tokens with equal hashes have different numbers.
     #[test]
     fn hashes_alone_do_not_decide() {
         let mut numbers = TokenNumbers::default();

@@ -1,7 +1,7 @@
-//! Sums of integer weights behind the bits of a simhash.
+//! Sums of integer weights, which give the bits of a simhash.
 //!
-//! With S the weight of all features and `set[i]` the weight of those whose hash has bit i, the sum
-//! of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
+//! Let S be the weight of all features, and `set[i]` the weight of the features whose hash has bit
+//! i. The sum of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
 
 use super::popcount::PositionalPopcount;
 
@@ -12,7 +12,7 @@ pub(super) struct Weighted<const W: usize> {
     pub weight: u64,
 }
 
-/// Weight per bit position of `W` words, and the weight of all features.
+/// Weight for each bit position of `W` words, and the weight of all features.
 #[derive(Clone)]
 pub(crate) struct Accumulator<const W: usize> {
     set: [[u64; 64]; W],
@@ -28,7 +28,7 @@ impl<const W: usize> Default for Accumulator<W> {
     }
 }
 
-/// Adds a weight to the sums of those bits that the hash has set.
+/// Adds a weight to the sums of the bits that the hash has set.
 #[inline(always)]
 pub(super) fn add_where_set<const W: usize>(
     sums: &mut [[u64; 64]; W],
@@ -36,7 +36,7 @@ pub(super) fn add_where_set<const W: usize>(
     weight: u64,
 ) {
     for (set, word) in sums.iter_mut().zip(hash) {
-        // No branch: the compiler turns this into vector code.
+        // Without a branch, so that the compiler generates vector code.
         for (bit, set) in set.iter_mut().enumerate() {
             *set += weight & ((word >> bit) & 1).wrapping_neg();
         }
@@ -69,14 +69,14 @@ mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(sums: &[u64; 8]) -> __m512i {
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: the load reads the 64 bytes of `sums`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             _mm512_loadu_si512(sums.as_ptr().cast())
         }
     }
 
-    /// As [`super::above_half_portable`].
+    /// Does the same as [`super::above_half_portable`].
     #[target_feature(enable = "avx512f")]
     pub fn above_half(sums: &[u64; 64], total: u64) -> u64 {
         let total = _mm512_set1_epi64(total as i64);
@@ -88,13 +88,13 @@ mod avx512 {
         u64::from_le_bytes(bits)
     }
 
-    /// As [`super::add_products`].
+    /// Does the same as [`super::add_products`].
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
         super::add_products(sums, ones, weight);
     }
 
-    /// As [`super::add_all_portable`]: a hash is the mask that chooses the sums.
+    /// Does the same as [`super::add_all_portable`]. The hash is the mask that selects the sums.
     #[target_feature(enable = "avx512f")]
     pub fn add_all<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
         for (word, sums) in sums.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ mod avx512 {
                 }
             }
             for (vector, part) in vectors.iter().zip(parts) {
-                // SAFETY: 64 bytes are what is stored, without a need for alignment.
+                // SAFETY: the store writes the 64 bytes of `part`, and needs no alignment.
                 #[allow(unsafe_code)]
                 unsafe {
                     _mm512_storeu_si512(part.as_mut_ptr().cast(), *vector);
@@ -160,7 +160,7 @@ impl<const W: usize> Accumulator<W> {
         add_where_set(&mut self.set, hash, weight);
     }
 
-    /// Takes away one feature that was added.
+    /// Removes one feature that was added.
     pub fn remove(&mut self, hash: [u64; W], weight: u64) {
         self.total -= weight;
         for (set, word) in self.set.iter_mut().zip(hash) {
@@ -189,7 +189,7 @@ impl<const W: usize> Accumulator<W> {
         add_all_portable(&mut self.set, features);
     }
 
-    /// Adds features of one weight, given the number of them that have each bit, word for word.
+    /// Adds features of equal weight. `group` has the number of features with each bit, by word.
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
@@ -207,7 +207,7 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// The simhash, ties to 0; `None` if nothing with a weight was added.
+    /// Returns the simhash, with ties as 0, or `None` if no feature with a weight was added.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (self.total > 0).then(|| (self.set.each_ref()).map(|sums| above_half(sums, self.total)))
     }

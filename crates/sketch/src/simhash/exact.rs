@@ -1,8 +1,8 @@
-//! Exact sums of floating-point weights behind the bits of a simhash.
+//! Exact sums of floating-point weights, which give the bits of a simhash.
 //!
-//! There is one set of integer sums for each binary exponent that occurs, so nothing is rounded:
-//! the order of the features does not matter, and partial sums can be merged in any order. The
-//! caller chooses the memory of the sums ([`WordStore`]): an aggregate uses the server's.
+//! Each binary exponent that occurs has its own set of integer sums, so nothing is rounded.
+//! Neither the order of the features nor the order of merging partial sums matters. The caller
+//! chooses the memory of the sums ([`WordStore`]). An aggregate uses the server's memory.
 
 use super::accumulator::{add_where_set, words};
 use crate::hash::FeatureHash;
@@ -11,11 +11,11 @@ use crate::weight::{ExactWeight, WeightError};
 
 /// Growable memory for 64-bit words.
 pub trait WordStore {
-    /// All words.
+    /// Returns all words.
     fn words(&self) -> &[u64];
-    /// All words, mutable.
+    /// Returns all words, mutable.
     fn words_mut(&mut self) -> &mut [u64];
-    /// Inserts `count` zeroes before the word at `at`, or after the last.
+    /// Inserts `count` zeroes before the word at `at`, or after the last word.
     fn insert_zeroes(&mut self, at: usize, count: usize);
 }
 
@@ -34,9 +34,9 @@ impl WordStore for Vec<u64> {
 
 /// Sums for a simhash of `64 * W` bits.
 ///
-/// The words are blocks, ascending by exponent. A block holds the exponent, the weight of all its
-/// features, and for each bit the weight of those whose hash has it set, all in units of
-/// 2^(exponent - 1074).
+/// The words are blocks, in ascending order of exponents. A block holds the exponent, the weight
+/// of all its features, and for each bit the weight of the features whose hash has the bit set.
+/// The unit of the weights is 2^(exponent - 1074).
 #[derive(Clone, Debug, Default)]
 pub struct ExactAccumulator<const W: usize, S = Vec<u64>>(S);
 
@@ -55,12 +55,12 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         Self(words)
     }
 
-    /// The sums as words, to be stored.
+    /// Returns the sums as words, for storage.
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
 
-    /// The block of an exponent; inserts it if it does not exist.
+    /// Returns the block of an exponent. Inserts the block if it does not exist.
     fn block(&mut self, exponent: u64) -> &mut [u64] {
         let (mut before, mut behind) = (0, self.words().len() / Self::BLOCK);
         while before < behind {
@@ -83,7 +83,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     ///
     /// # Errors
     ///
-    /// For a weight that is NaN, infinite or negative; the error has `index` as its position.
+    /// If a weight is NaN, infinite or negative. The error has `index` as its position.
     pub fn add_feature(
         &mut self,
         index: usize,
@@ -116,7 +116,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         Ok(())
     }
 
-    /// Adds the sums of another accumulator, given as its words.
+    /// Adds the sums of another accumulator, given by its words.
     pub fn merge(&mut self, other: &[u64]) {
         for theirs in other.chunks_exact(Self::BLOCK) {
             let ours = self.block(theirs[0]);
@@ -127,37 +127,37 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         }
     }
 
-    /// The simhash, ties to 0, the most significant word first; `None` if nothing of a weight above
-    /// zero was added.
+    /// Returns the simhash, with ties as 0 and the most significant word first, or `None` if no
+    /// weight above zero was added.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
     }
 
     /// Returns true if the exact sum at a bit position is above zero.
     fn is_positive(&self, bit: usize) -> bool {
-        // The sum so far, in units of 2^above.
+        // Sum so far, in units of 2^above.
         let mut sum = 0_i128;
         let mut above = 0;
         for block in self.words().rchunks_exact(Self::BLOCK) {
             let exponent = block[0];
             if sum != 0 {
                 let gap = above - exponent;
-                // Each signed sum is below 2^63 in size, so all that is still to come is below
-                // 2^64 units of 2^exponent. What has grown to that size keeps its sign.
+                // Each signed sum is below 2^63 in size, so all later sums together are below 2^64
+                // units of 2^exponent. A sum of at least that size keeps its sign.
                 if u64::from(sum.unsigned_abs().ilog2()) + gap >= 64 {
                     return sum > 0;
                 }
                 sum <<= gap;
             }
             above = exponent;
-            // Sum of +w and -w: the weight with the bit set, less that without.
+            // The sum of +w and -w: the weight with the bit set minus the weight without it.
             sum += 2 * i128::from(block[2 + bit]) - i128::from(block[1]);
         }
         sum > 0
     }
 }
 
-/// Returns the weight of all features; panics if a sum may have overflowed.
+/// Returns the weight of all features. Panics if a sum may have overflowed.
 fn fitting(total: u64) -> u64 {
     assert!(total >> 63 == 0, "more than 2^36 features in one simhash");
     total
@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// The words themselves are the same, so everything computed from them is.
+        /// The words are equal, so all results computed from them are equal.
         #[test]
         fn parts_may_be_merged_in_any_way(
             features in prop::collection::vec(

@@ -26,11 +26,12 @@ where
     )
 }
 
-/// 64-bit simhash of ready-made hashes with weights; `None` if there is no weight above zero.
+/// Returns the 64-bit simhash of ready-made hashes with weights, or `None` if no weight is above
+/// zero.
 ///
 /// # Errors
 ///
-/// For a weight that is NaN, infinite or negative.
+/// If a weight is NaN, infinite or negative.
 pub fn simhash64_hashes<I, W>(hashes: I) -> Result<Option<u64>, WeightError>
 where
     I: IntoIterator<Item = (u64, W)>,
@@ -40,8 +41,8 @@ where
     Ok(simhash_of_hashes(hashes)?.map(|[word]| word))
 }
 
-/// 64-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash`]; no
-/// normalisation); `None` if there is no weight above zero.
+/// Returns the 64-bit simhash of features with weights, or `None` if no weight is above zero.
+/// Features are hashed without normalisation ([`crate::hash::feature_hash`]).
 ///
 /// ```
 /// use neardup_sketch::simhash64_features;
@@ -53,7 +54,7 @@ where
 ///
 /// # Errors
 ///
-/// For a weight that is NaN, infinite or negative.
+/// If a weight is NaN, infinite or negative.
 pub fn simhash64_features<I, F, W>(features: I) -> Result<Option<u64>, WeightError>
 where
     I: IntoIterator<Item = (F, W)>,
@@ -63,12 +64,12 @@ where
     Ok(simhash_of_features(features)?.map(|[word]| word))
 }
 
-/// 128-bit simhash of features with weights, hashed as they are ([`crate::hash::feature_hash128`];
-/// no normalisation); `None` if there is no weight above zero.
+/// Returns the 128-bit simhash of features with weights, or `None` if no weight is above zero.
+/// Features are hashed without normalisation ([`crate::hash::feature_hash128`]).
 ///
 /// # Errors
 ///
-/// For a weight that is NaN, infinite or negative.
+/// If a weight is NaN, infinite or negative.
 pub fn simhash128_features<I, F, W>(features: I) -> Result<Option<u128>, WeightError>
 where
     I: IntoIterator<Item = (F, W)>,
@@ -102,14 +103,14 @@ mod tests {
     fn published_worked_example() {
         let got = simhash64_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011)));
-        // In either half of a wider fingerprint.
+        // The same in either half of a wider fingerprint.
         let got = simhash128_hashes([(0b10_0101 << 90, 4.0), (0b10_1011 << 90, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011 << 90)));
         let got = simhash128_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011)));
     }
 
-    /// simhash-cpp, test/test-simhash.cpp; its compute([]) is 0 where ours is none.
+    /// simhash-cpp, test/test-simhash.cpp. Its compute([]) is 0; ours is `None`.
     #[test]
     fn published_simhash_cpp() {
         assert_eq!(ones(&[]), None);
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(hash, Ok(Some(feature_hash128(b"a"))));
     }
 
-    /// A tiny weight decides between two huge equal ones, which rounded sums would lose.
+    /// A tiny weight decides between two huge equal weights. Rounded sums would lose it.
     #[test]
     fn sums_are_exact_over_the_whole_range_of_floats() {
         let single = (f64::from(f32::MAX), f64::from(f32::from_bits(1)));
@@ -179,7 +180,7 @@ mod tests {
             simhash64_hashes([(1, 1e30), (0, 2e30), (1, 1e30), (1, 1e-30)]),
             Ok(Some(1))
         );
-        // 0.1 and 0.2 are each above what they stand for, 0.3 is below.
+        // The floating-point values 0.1 and 0.2 are above the decimal numbers, 0.3 is below.
         assert_eq!(
             simhash64_hashes([(1, 0.1), (1, 0.2), (0, 0.3)]),
             Ok(Some(1))
@@ -219,7 +220,7 @@ mod tests {
             );
         }
 
-        /// Against sums in 128-bit integers, with weights that are multiples of 2^-20 below 2^40.
+        /// Compares with sums in 128-bit integers. The weights are multiples of 2^-20 below 2^40.
         #[test]
         fn equals_plain_integer_sums(
             features in prop::collection::vec((any::<u128>(), 0_u32..0x100_0000, 0_u32..40), 0..50),

@@ -1,20 +1,20 @@
-//! Sums of weights that follow from the number of occurrences.
+//! Sums of weights that depend on the number of occurrences.
 
 use super::accumulator::{Accumulator, Weighted};
 use super::popcount::PositionalPopcount;
 use crate::feature_counts::Counted;
 
-/// Accumulator for features whose weights follow from their counts. Reusable.
+/// Accumulator for features whose weights depend on their counts; reusable.
 ///
-/// Most features of a text occur once or a few times. Every feature is added with the weight of a
-/// single occurrence by a [`PositionalPopcount`]. For those that occur more often, the difference
-/// to their own weight is added: if they are few, one by one; else per group of equal count by a
-/// popcount again, and the rest one by one.
+/// Most features of a text occur once or a few times. A [`PositionalPopcount`] adds every feature
+/// with the weight of a single occurrence. For features that occur more often, the difference to
+/// their own weight is added. A few such features are added one by one. If there are more, each
+/// group of equal small counts has another popcount, and only the rest is added one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
-    /// Number of repeated features up to which adding them one by one is faster than groups.
+    /// Maximum number of repeated features for which adding them one by one is faster than groups.
     few: usize,
     rest: Accumulator<W>,
     rest_batch: Batch<Weighted<W>>,
@@ -23,18 +23,18 @@ pub(crate) struct GroupedAccumulator<const W: usize> {
     once: u64,
 }
 
-/// Features of one weight.
+/// Features of equal weight.
 struct CountGroup<const W: usize> {
-    /// One for each word of the hashes.
+    /// One popcount for each word of the hashes.
     counted: [PositionalPopcount; W],
     batch: Batch<[u64; W]>,
 }
 
 const GROUPS: usize = 3;
-/// Features that are processed at once.
+/// Number of features processed at once.
 const BATCH: usize = 64;
 
-/// Features that are gathered to be processed at once.
+/// Features collected to be processed at once.
 struct Batch<T> {
     features: [T; BATCH],
     len: usize,
@@ -48,7 +48,7 @@ impl<T: Copy> Batch<T> {
         }
     }
 
-    /// Adds a feature; returns true if the batch is full now.
+    /// Adds a feature. Returns true if the batch is now full.
     #[inline(always)]
     fn push(&mut self, feature: T) -> bool {
         self.features[self.len] = feature;
@@ -95,7 +95,7 @@ impl<const W: usize> CountGroup<W> {
         }
     }
 
-    /// Adds all features with their weight to `sums`.
+    /// Adds all features to `sums` with their weight.
     fn finish(&mut self, weight: u64, sums: &mut Accumulator<W>) {
         if self.batch.len > 0 {
             self.count_batch();
@@ -146,7 +146,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Adds the weight of a feature that occurs more than once, less that of one occurrence.
+    /// Adds the weight of a repeated feature, minus the weight of one occurrence.
     #[inline(always)]
     fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
         match self.groups.get_mut(count as usize - 2) {
@@ -155,7 +155,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// The same, by itself.
+    /// Does the same without groups.
     #[inline(always)]
     fn add_single(&mut self, hash: [u64; W], count: u64) {
         let weight = (self.weight)(count) - self.once;
@@ -164,7 +164,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// The simhash, ties to 0; `None` if nothing was added.
+    /// Returns the simhash, with ties as 0, or `None` if no feature was added.
     pub fn simhash(&mut self) -> Option<[u64; W]> {
         self.rest.add_all(self.rest_batch.take());
         self.all.finish(self.once, &mut self.rest);
@@ -175,8 +175,7 @@ impl<const W: usize> GroupedAccumulator<W> {
     }
 }
 
-/// Returns true if the processor adds to sums that a mask selects, which makes
-/// [`Accumulator::add_all`] fast.
+/// Returns true if the processor has masked additions, which make [`Accumulator::add_all`] fast.
 fn has_masks() -> bool {
     #[cfg(target_arch = "x86_64")]
     return crate::simd::has_avx512();
@@ -201,7 +200,7 @@ mod tests {
             let mut grouped = GroupedAccumulator::default();
             let mut narrow = GroupedAccumulator::default();
             (grouped.few, narrow.few) = (few, few);
-            // Features of an earlier text, which reset() has to forget.
+            // Features of an earlier text, which reset() must forget.
             grouped.reset(|_| 1);
             for n in 0..before {
                 let repeated = &[0][..usize::from(n % 6 > 0)];
@@ -225,7 +224,7 @@ mod tests {
             }
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());
-            // Each word for itself.
+            // Each word alone.
             prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
         }
     }

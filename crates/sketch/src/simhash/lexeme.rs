@@ -10,15 +10,15 @@ use crate::weight::sqrt_weight;
 /// Weights of the labels D, C, B and A, in tenths: the defaults of `ts_rank`.
 const TENTHS: [u64; 4] = [1, 2, 4, 10];
 
-/// Weight of a lexeme, given its number of occurrences under the labels D, C, B and A: the square
-/// roots of the numbers ([`sqrt_weight`]), times 1, 2, 4 and 10.
+/// Returns the weight of a lexeme, given its number of occurrences under the labels D, C, B and A:
+/// the square roots of the numbers ([`sqrt_weight`]), times 1, 2, 4 and 10.
 ///
-/// Only ratios matter in a simhash. So lexemes without labels weigh what the words of a text weigh
-/// by default, and an occurrence under A weighs ten times one under D.
+/// Only ratios matter in a simhash. So lexemes without labels have the default weights of the
+/// words of a text, and an occurrence under A has ten times the weight of an occurrence under D.
 ///
 /// # Panics
 ///
-/// For numbers of 2^32 or more.
+/// If a number is 2^32 or more.
 #[must_use]
 pub fn lexeme_weight(occurrences: [u64; 4]) -> u64 {
     let weights = occurrences.map(sqrt_weight);
@@ -37,14 +37,14 @@ impl<const W: usize> LexemeAccumulator<W>
 where
     [u64; W]: FeatureHash,
 {
-    /// Adds a lexeme with its number of occurrences under the labels D, C, B and A; to be called
+    /// Adds a lexeme with its number of occurrences under the labels D, C, B and A. Must be called
     /// once for each lexeme. Up to 2^20 lexemes fit, more than a `tsvector` can hold.
     pub fn add(&mut self, lexeme: &[u8], occurrences: [u64; 4]) {
         self.0
             .add(FeatureHash::new(lexeme), lexeme_weight(occurrences));
     }
 
-    /// The simhash, ties to 0, the most significant word first; `None` if nothing was added.
+    /// Returns the simhash, ties as 0, the most significant word first; `None` without lexemes.
     #[must_use]
     pub fn simhash(&self) -> Option<[u64; W]> {
         self.0.simhash()
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(lexeme_weight([4, 0, 0, 9]), 32 << 16);
     }
 
-    /// The words of a text, given as lexemes without labels, have the text's simhash at shingle 1.
+    /// The words of a text, as lexemes without labels, have its simhash at shingle 1.
     #[test]
     fn equals_the_words_of_a_text() {
         let words = TextOptions {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the exact sums of floating-point weights, for squares, whose roots are exact.
+        /// Compares with exact sums of floating-point weights. The roots of squares are exact.
         #[test]
         fn equals_exact_sums(
             lexemes in prop::collection::btree_map(

@@ -5,15 +5,15 @@
 //! techniques from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting
 //! near-duplicates for web crawling", WWW 2007, section 2.
 //!
-//! Sums are exact whatever the weights (see [`crate::weight`]), so the order of the features does
-//! not matter, and giving a feature twice is the same as giving it once with both weights added.
+//! Sums are exact for all weights (see [`crate::weight`]). So the order of the features does not
+//! matter, and repeating a feature has the same effect as adding its weights.
 //!
 //! | module | content |
 //! |---|---|
 //! | `text` | simhash of a text: [`crate::Sketcher::simhash64`] |
 //! | `accumulator` | sums of integer weights |
 //! | `grouped` | sums of weights that follow from the number of occurrences |
-//! | `popcount` | number of set bits per position, which makes them fast |
+//! | `popcount` | number of set bits per position, for fast sums |
 //! | `features` | simhash of given features or hashes with floating-point weights |
 //! | [`exact`] | exact sums of floating-point weights |
 //! | [`lexeme`] | simhash of the lexemes of a `tsvector` |

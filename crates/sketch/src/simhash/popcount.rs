@@ -2,31 +2,32 @@
 
 /// Number of 64-bit words that have each bit set.
 ///
-/// Words are added bit-sliced: a Harley-Seal tree of carry-save adders takes 16 words to one word
-/// of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018), and
-/// only the sixteens are spread out to byte counters. These are plain 64-bit operations, some three
-/// cycles a word on any platform. With AVX-512, a few words are masks for adding 1 to 64 byte
-/// counters, one cycle each; many go through the same tree, eight at once.
+/// Words are added bit-sliced. A Harley-Seal tree of carry-save adders reduces 16 words to one
+/// word of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions",
+/// 2018), and only the sixteens are spread to byte counters. These are plain 64-bit operations,
+/// about three cycles a word on any platform. With AVX-512, a short list uses each word as a mask
+/// that adds 1 to 64 byte counters, one cycle each. A long list uses the tree for eight words at
+/// once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
     ones: u64,
     twos: u64,
     fours: u64,
     eights: u64,
-    /// Counts of sixteens, a byte each, for the eight bits of each byte of the word.
+    /// Counts of sixteens, one byte each, for the eight bits of each byte of the word.
     sixteens: [u64; 8],
-    /// Additions to `sixteens` since it was last emptied; at most 255.
+    /// Number of additions to `sixteens` since it was last emptied, at most 255.
     sixteens_added: u32,
-    /// Number of words with each bit set, but for those counted above.
+    /// Number of words with each bit set, without the words counted above.
     wide: [u64; 64],
     pub len: u64,
 }
 
-/// Number of words from which on eight at once are faster.
+/// Minimum number of words for which processing eight at once is faster.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 128;
 
-/// Bit j of a byte, moved to byte j of a word.
+/// For each byte, a word with bit j of the byte in byte j.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -41,7 +42,7 @@ const SPREAD: [u64; 256] = {
     table
 };
 
-/// Carry-save adder: three bits of one value in, a bit of the same value and a carry out.
+/// Carry-save adder: adds three bits of equal value. Returns a bit of the same value and a carry.
 #[inline(always)]
 const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
     let half = a ^ b;
@@ -49,7 +50,7 @@ const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 }
 
 impl PositionalPopcount {
-    /// No words.
+    /// No words counted.
     pub const EMPTY: Self = Self {
         ones: 0,
         twos: 0,
@@ -61,7 +62,7 @@ impl PositionalPopcount {
         len: 0,
     };
 
-    /// Adds one word of each hash; fastest for a multiple of 16 hashes.
+    /// Adds one word of each hash. Fastest for a multiple of 16 hashes.
     pub fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
         self.len += hashes.len() as u64;
         #[cfg(target_arch = "x86_64")]
@@ -124,9 +125,9 @@ impl PositionalPopcount {
         self.sixteens_added = 0;
     }
 
-    /// Number of words with each bit set.
+    /// Returns the number of words with each bit set.
     pub fn ones(&mut self) -> &[u64; 64] {
-        // The planes may hold words even if the counts of sixteens were spread out just now.
+        // The planes may hold words even if the counts of sixteens were just widened.
         if self.sixteens_added > 0 {
             self.widen();
         }
@@ -156,15 +157,15 @@ mod avx512 {
         _mm512_xor_si512,
     };
 
-    /// Vectors that are added in one step.
+    /// Number of vectors added in one step.
     const GROUP: usize = 8;
-    /// Groups whose sums have at most [`PLANES`] bits.
+    /// Maximum number of groups for sums of [`PLANES`] bits.
     const GROUPS: usize = 15;
-    /// Bits of a sum.
+    /// Number of bits of a sum.
     const PLANES: usize = 7;
 
-    /// Adds one word of each hash to the counts of its bits: eight words at once are added to
-    /// numbers of which each plane has one bit.
+    /// Adds one word of each hash to the counts of its bits. Adds eight words at once to sums that
+    /// are stored bit-sliced, with one bit of each sum in each plane.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add_many<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         const { assert!(8 % W == 0) };
@@ -184,13 +185,13 @@ mod avx512 {
             }
             let mut lanes = [[0; 8]; PLANES];
             for (lanes, plane) in lanes.iter_mut().zip(planes) {
-                // SAFETY: 64 bytes are what is stored, without a need for alignment.
+                // SAFETY: the store writes the 64 bytes of `lanes`, and needs no alignment.
                 #[allow(unsafe_code)]
                 unsafe {
                     _mm512_storeu_si512(lanes.as_mut_ptr().cast(), plane);
                 }
             }
-            // Sums of four planes fit a byte: at most 8 times 15.
+            // A sum of four planes fits a byte: it is at most 8 times 15.
             let (low, high) = lanes.split_at(4);
             let (low, high) = (sums::<W>(low, word), sums::<W>(high, word));
             for ((count, low), high) in counts.iter_mut().zip(low).zip(high) {
@@ -199,7 +200,7 @@ mod avx512 {
         }
     }
 
-    /// Adds a bit of each vector to each number.
+    /// Adds one bit of each vector to each sum.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn add_group(planes: &mut [__m512i; PLANES], group: &[[u64; 8]; GROUP]) {
@@ -207,7 +208,7 @@ mod avx512 {
             let sum = _mm512_ternarylogic_epi64::<0x96>(a, b, c);
             (sum, _mm512_ternarylogic_epi64::<0xE8>(a, b, c))
         };
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: each load reads the 64 bytes of `group[at]`, and needs no alignment.
         #[allow(unsafe_code)]
         let load = |at: usize| unsafe { _mm512_loadu_si512(group[at].as_ptr().cast()) };
         let [ones, twos, fours, rest @ ..] = planes;
@@ -229,13 +230,13 @@ mod avx512 {
         }
     }
 
-    /// For each bit the sum of the numbers in the lanes of one word.
+    /// Returns, for each bit, the total of the sums in the lanes of one word.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums<const W: usize>(planes: &[[u64; 8]], word: usize) -> [u8; 64] {
         let mut sums = [_mm512_setzero_si512(); 2];
         for (value, lanes) in planes.iter().enumerate() {
-            // Those of high values are empty in short texts.
+            // Planes of high values are empty in short texts.
             if *lanes == [0; 8] {
                 continue;
             }
@@ -246,7 +247,7 @@ mod avx512 {
             }
         }
         let mut bytes = [0; 64];
-        // SAFETY: 64 bytes are what is stored, without a need for alignment.
+        // SAFETY: the store writes the 64 bytes of `bytes`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             let sum = _mm512_add_epi8(sums[0], sums[1]);
@@ -259,9 +260,9 @@ mod avx512 {
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         let one = _mm512_set1_epi8(1);
-        // More would not fit a byte.
+        // Larger counts would overflow a byte.
         for hashes in hashes.chunks(255) {
-            // Two, so that no addition waits for the one before.
+            // Two sums, so that no addition waits for the previous one.
             let mut sums = [_mm512_setzero_si512(); 2];
             let (pairs, last) = hashes.as_chunks::<2>();
             for pair in pairs {
@@ -273,7 +274,7 @@ mod avx512 {
                 sums[0] = _mm512_mask_add_epi8(sums[0], hash[word], sums[0], one);
             }
             let mut bytes = [0_u8; 64];
-            // SAFETY: 64 bytes are what is stored, without a need for alignment.
+            // SAFETY: the store writes the 64 bytes of `bytes`, and needs no alignment.
             #[allow(unsafe_code)]
             unsafe {
                 let sum = _mm512_add_epi8(sums[0], sums[1]);
@@ -315,7 +316,7 @@ mod tests {
             prop_assert_eq!(wide.ones(), &expected);
             prop_assert_eq!(chosen.len, (words.len() * repeat) as u64);
             prop_assert_eq!(portable.ones(), &expected);
-            // Asking changes nothing.
+            // Reading the counts does not change them.
             portable.add_portable(&words, 0);
             chosen.add(&words, 0);
             prop_assert_eq!(portable.ones(), chosen.ones());
@@ -324,7 +325,7 @@ mod tests {
 
     #[test]
     fn every_number_of_words_counts() {
-        // One by one, and as few times sixteen at once.
+        // One by one, and all words at once.
         let words: Vec<_> = (0..9_000_u64)
             .map(|n| [n.wrapping_mul(0x9E37_79B9_7F4A_7C15)])
             .collect();

@@ -11,22 +11,21 @@ use crate::sketcher::{Scratch, Sketcher};
 use crate::tokens::{self, FeatureExtractor};
 
 impl Sketcher {
-    /// 64-bit simhash of a text; `None` if it has no feature.
+    /// Returns the 64-bit simhash of a text, or `None` if the text has no feature.
     ///
-    /// The hash of a feature is [`crate::hash::feature_hash`], its weight one of
-    /// [`crate::weight`].
+    /// The hash of a feature is [`crate::hash::feature_hash`]; see [`crate::weight`] for weights.
     ///
-    /// Time is linear in the length of the text. Memory beyond the text: some 300 kB; up to 80 MB
-    /// for the counts of up to a million distinct features; beyond that many, 8 bytes for each
-    /// token (for Chinese words that is 2.7 times the text, for English ones 1.4 times, for
-    /// characters 8 times); and twice the two longest tokens (normalised, at worst six times as
-    /// long). A run of combining marks is scanned without a call of `check`: hundreds of megabytes
-    /// of them take seconds.
+    /// Time is linear in the length of the text. Memory beyond the text is about 300 kB, and up to
+    /// 80 MB for the counts of up to a million distinct features. Beyond that number, each token
+    /// takes 8 bytes (2.7 times the text for Chinese words, 1.4 times for English words, 8 times
+    /// for characters). The two longest tokens take twice their length (normalised, at worst six
+    /// times as long). A run of combining marks is scanned without a call of `check`: hundreds of
+    /// megabytes of marks take seconds.
     pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.simhash64_of(text, None, check)
     }
 
-    /// As [`Sketcher::simhash64`], of the features that a set does not have.
+    /// Like [`Sketcher::simhash64`], without the features of a set.
     pub fn simhash64_without(
         &mut self,
         text: &str,
@@ -57,16 +56,16 @@ impl Sketcher {
         Some(word)
     }
 
-    /// 128-bit simhash of a text; `None` if it has no feature.
+    /// Returns the 128-bit simhash of a text, or `None` if the text has no feature.
     ///
-    /// As [`Sketcher::simhash64`], with the same features and weights; the hash of a feature is
+    /// Like [`Sketcher::simhash64`], with the same features and weights. The hash of a feature is
     /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
     /// bytes for each token beyond a million distinct features.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.simhash128_of(text, None, check)
     }
 
-    /// As [`Sketcher::simhash128`], of the features that a set does not have.
+    /// Like [`Sketcher::simhash128`], without the features of a set.
     pub fn simhash128_without(
         &mut self,
         text: &str,
@@ -143,7 +142,7 @@ mod tests {
         Sketcher::new(*DEFAULT).simhash128(text, &mut || ())
     }
 
-    /// All that can be chosen, but for jieba and HTML, which have tests of their own.
+    /// Returns any options except jieba and HTML, which have their own tests.
     fn any_options() -> impl Strategy<Value = TextOptions> {
         (
             any_tokens(),
@@ -179,13 +178,14 @@ mod tests {
             prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
             let expected = reference::simhash128(&text, &options);
             prop_assert_eq!(sketcher.simhash128(&text, &mut || ()), expected);
-            // With the memory of the text before.
+            // With memory used for the previous text.
             sketcher.set_options(*DEFAULT);
             let expected = reference::simhash64(&text, DEFAULT);
             prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
         }
 
-        /// Without the characters of which a capital is the capital of another, and what marks do.
+        /// Excludes letters such as ı and ſ, whose capital belongs to another letter, and
+        /// combining marks.
         #[test]
         fn blind_to_case(text in "[a-zA-ZÀ-ÖØ-öø-įĴ-ňŊ-žß ẞΑ-Ωα-ωςА-яЁё'.,\n]{0,60}") {
             let expected = simhash64(&text);
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Every string of five characters over one of each kind that ASCII has for UAX 29.
+    /// Tests every string of five characters, with one character of each ASCII kind in UAX 29.
     #[test]
     fn all_short_ascii_equals_the_definition() {
         let kinds = ['a', 'Z', '7', '_', '\'', '.', ':', ',', ' '];
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// The same, wherever a block of 64 may cut it.
+    /// The result is the same at each position of the border of a block of 64.
     #[test]
     fn block_borders_do_not_matter() {
         for pattern in [
@@ -283,8 +283,8 @@ mod tests {
         }
     }
 
-    /// Around the number of features from which on they are counted in another way, with and
-    /// without repeated ones, by tokens whose number is estimated too high, too low and well.
+    /// Texts near the number of features at which the counting method changes, with and without
+    /// repeated features. The estimate of the number of tokens is too high, too low or right.
     #[test]
     fn lists_and_tables_equal_the_definition() {
         let chars = TextOptions {
@@ -353,7 +353,7 @@ mod tests {
         );
     }
 
-    /// The features of a text can be given one by one.
+    /// The features of a text can also be given one by one.
     #[test]
     fn equals_own_features() {
         let features = ["the quick", "quick brown", "brown fox"].map(|feature| (feature, 1.0));
@@ -381,7 +381,7 @@ mod tests {
             let mut sketcher = Sketcher::new(*DEFAULT);
             let expected = sketcher.simhash64(&text, &mut || calls += 1);
             assert!(calls >= 3, "{unit:?}: {calls}");
-            // The same sketcher goes on as if nothing had been, wherever it was stopped.
+            // The sketcher works as usual after an unwind, wherever it was stopped.
             for stop_at in 1..=3 {
                 let mut calls = 0;
                 let cancelled = catch_unwind(AssertUnwindSafe(|| {

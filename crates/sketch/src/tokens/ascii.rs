@@ -1,23 +1,23 @@
 //! Words of ASCII text, 64 characters at a time.
 //!
-//! ASCII needs no normalisation, and the word-break rules of UAX 29 come down to this: letters,
-//! digits and `_` belong to words, and so does a single `'` `.` `:` between letters (WB6, WB7) or
-//! `'` `.` `,` `;` between digits (WB11, WB12). With a bit per character for each class that is a
-//! few shifts.
+//! ASCII needs no normalisation. For ASCII, the word-break rules of UAX 29 reduce to this:
+//! letters, digits and `_` belong to words. A single `'` `.` `:` between letters (WB6, WB7) or `'`
+//! `.` `,` `;` between digits (WB11, WB12) also does. With a bit per character for each class,
+//! this takes a few shifts.
 //!
-//! Letters may take several bytes, each of which counts as a letter.
+//! Letters may have several bytes. Each of these bytes counts as a letter.
 
 use super::ascii_class::{BLOCK, Masks, classify};
 use super::pack::{Words, pack};
 use crate::feature_sink::FeatureSink;
 use crate::shingle::Shingles;
 
-/// Blocks that are classified at once.
+/// Number of blocks classified at once.
 const BLOCKS: usize = 16;
 /// Bytes of text between two calls of `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// State at the end of the block before.
+/// State at the end of the previous block.
 #[derive(Clone, Copy, Default)]
 struct Before {
     letter: bool,
@@ -27,7 +27,7 @@ struct Before {
 }
 
 /// Adds the words of `text`, in lower case, to `shingles`. The text must consist of ASCII and of
-/// lower-case letters that behave as ASCII letters do, with word boundaries at its ends.
+/// lower-case letters that behave like ASCII letters, with word boundaries at its ends.
 pub(super) fn tokenize(
     text: &[u8],
     shingles: &mut Shingles,
@@ -36,7 +36,7 @@ pub(super) fn tokenize(
 ) {
     let mut before = Before::default();
     let (blocks, rest) = text.as_chunks::<BLOCK>();
-    // At least one space, which ends the last word.
+    // Has at least one space, which ends the last word.
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
     let mut done = 0;
@@ -54,7 +54,7 @@ pub(super) fn tokenize(
     }
 }
 
-/// Adds the words of up to `N` blocks, which `after` follows.
+/// Adds the words of up to `N` blocks, which are followed by the byte `after`.
 fn add_words<const N: usize>(
     blocks: &[[u8; BLOCK]],
     after: u8,
@@ -91,12 +91,12 @@ fn add_words<const N: usize>(
         underscores != 0 || tokens.len > tokens.open() && tokens.bytes[tokens.open()] == b'_';
     pack(blocks, &all, tokens);
     if underscore {
-        // A segment without letter or digit is no word.
+        // A segment without a letter or digit is not a word.
         tokens.drop_underscores(first);
     }
 }
 
-/// The characters that belong to words.
+/// Returns a bit for each character that belongs to a word.
 #[inline(always)]
 fn word_characters(masks: &Masks, before: Before, after: &Masks) -> u64 {
     let between = |mask: u64, before: bool, after: u64| {

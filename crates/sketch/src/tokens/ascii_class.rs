@@ -1,6 +1,6 @@
-//! Classes of ASCII characters that the word-break rules distinguish, as bit masks.
+//! Bit masks of the classes of ASCII characters that the word-break rules distinguish.
 //!
-//! All other bytes count as letters, for text in which all other characters are letters.
+//! All other bytes count as letters. The text must have no other non-ASCII characters.
 
 const LETTER: u8 = 1;
 const DIGIT: u8 = 2;
@@ -8,10 +8,10 @@ const UNDERSCORE: u8 = 4;
 const MID_LETTER: u8 = 8;
 const MID_NUM: u8 = 16;
 
-/// Characters of a block.
+/// Number of characters of a block.
 pub(super) const BLOCK: usize = 64;
 
-/// Classes of the characters of a block, a bit for each, the first in the lowest bit.
+/// Classes of the characters of a block, one bit for each. The first character has the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Masks {
     /// Letters, and all bytes of non-ASCII characters.
@@ -131,7 +131,7 @@ mod avx2 {
         let letter = range(_mm256_or_si256(text, _mm256_set1_epi8(0x20)), b'a', 26);
         let both = _mm256_or_si256(equal(b'\''), equal(b'.'));
         [
-            // Bytes of 128 and more have the highest bit set, which is the one that is taken.
+            // Bytes of 128 and more have the highest bit set, and `movemask` takes this bit.
             _mm256_or_si256(letter, text),
             range(text, b'0', 10),
             equal(b'_'),
@@ -155,7 +155,7 @@ mod neon {
     pub fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
         for (masks, block) in masks.iter_mut().zip(blocks) {
             let (quarters, _) = block.as_chunks::<QUARTER>();
-            // SAFETY: 16 bytes are what is loaded, without a need for alignment.
+            // SAFETY: each load reads the 16 bytes of a quarter, and needs no alignment.
             #[allow(unsafe_code)]
             let text: [uint8x16_t; 4] =
                 std::array::from_fn(|at| unsafe { vld1q_u8(quarters[at].as_ptr()) });
@@ -186,20 +186,20 @@ mod neon {
         vcltq_u8(vsubq_u8(text, vdupq_n_u8(first)), vdupq_n_u8(n))
     }
 
-    /// Characters that join letters as well as digits.
+    /// Returns the characters that join both letters and digits.
     #[inline]
     #[target_feature(enable = "neon")]
     fn both(text: uint8x16_t) -> uint8x16_t {
         vorrq_u8(equal(text, b'\''), equal(text, b'.'))
     }
 
-    /// A bit for each byte that is in a class.
+    /// Returns a bit for each byte that is in a class.
     #[inline]
     #[target_feature(enable = "neon")]
     fn mask(text: [uint8x16_t; 4], is_in: impl Fn(uint8x16_t) -> uint8x16_t) -> u64 {
         let bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
         let [a, b, c, d] = text.map(|text| vandq_u8(is_in(text), bits));
-        // The bits of eight neighbours add up to a byte in three steps.
+        // Three steps add up the bits of eight neighbours to one byte.
         let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
     }
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Independent of `class`: character by character, as the documentation of [`Masks`] says.
+    /// Classifies character by character, as documented at [`Masks`], without using `class`.
     fn plain(block: &[u8; BLOCK]) -> Masks {
         let mask = |is: fn(char) -> bool| {
             (0..BLOCK)

@@ -1,8 +1,8 @@
 //! Features of consecutive characters.
 //!
-//! The characters are those of the normal form; a run of white space counts as one space, and is
-//! dropped at the ends (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section 3.2.2).
-//! A feature is the characters without separators.
+//! The characters are taken from the normal form. A run of white space counts as one space, and is
+//! dropped at both ends (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section
+//! 3.2.2). A feature consists of the characters without separators.
 
 use super::whitespace::is_space;
 use crate::feature_sink::{FeatureSink, Windows};
@@ -21,21 +21,21 @@ pub(crate) struct CharWindows {
 /// Buffer of characters whose features are not emitted yet.
 #[derive(Default)]
 struct Window {
-    /// The characters up to `len`; the rest is unused room.
+    /// The characters up to `len`. The rest is unused.
     bytes: Vec<u8>,
-    /// Start of each character, and end of the last; the rest is unused room.
+    /// Start of each character, and end of the last one. The rest is unused.
     starts: Vec<u32>,
     /// Number of characters.
     chars: usize,
     /// Number of bytes.
     len: usize,
-    /// True if the last character is a space or there is none, so that a space is dropped.
+    /// True if the last character is a space or there is none. The next space is then dropped.
     after_space: bool,
 }
 
 impl CharWindows {
-    /// Passes the features of `width` characters of `text` to `sink`; a text of fewer characters is
-    /// a single feature. Calls `check` every few 100 kB.
+    /// Passes the features of `width` characters of `text` to `sink`. A text of fewer characters
+    /// is a single feature. Calls `check` every few 100 kB.
     pub fn extract(
         &mut self,
         text: &str,
@@ -61,10 +61,10 @@ impl CharWindows {
     }
 }
 
-/// Bytes of the buffer that are kept from one text to the next.
+/// Maximum bytes of the buffer kept between texts.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// ASCII characters that are processed at once.
+/// Number of ASCII characters processed at once.
 const BLOCK: usize = 32;
 
 #[inline(always)]
@@ -91,9 +91,9 @@ impl Window {
         (self.chars, self.len, self.after_space) = (0, 0, true);
     }
 
-    /// Adds a piece of normalised text, of which ASCII may be in upper case.
+    /// Adds a piece of normalised text. Its ASCII may be in upper case.
     fn push(&mut self, piece: &str) {
-        // A character takes at least a byte; one start more than characters.
+        // A character has at least one byte, and there is one start more than characters.
         let room = self.len + piece.len() + PAD;
         if self.bytes.len() < room {
             self.bytes.grow_to(room, 0);
@@ -143,8 +143,8 @@ impl Window {
         self.push_bytes(rest);
     }
 
-    /// Adds a block: at once if no white space follows white space, as in most blocks, else byte by
-    /// byte.
+    /// Adds a block. Takes one step if no white space follows white space, as in most blocks, and
+    /// goes byte by byte otherwise.
     #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
         let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));
@@ -171,7 +171,7 @@ impl Window {
     fn push_bytes(&mut self, ascii: &[u8]) {
         for &byte in ascii {
             let space = is_ascii_space(byte);
-            // Written in any case; a repeated space is overwritten by the next byte.
+            // Written unconditionally. The next byte overwrites a repeated space.
             self.bytes[self.len] = plain(byte);
             self.starts[self.chars] = self.len as u32;
             let counts = usize::from(!(space & self.after_space));
@@ -208,9 +208,9 @@ impl Window {
         self.chars
     }
 
-    /// Passes all features of `width` characters to the sink, except one that ends with a space:
-    /// the text may end there. Keeps the characters with which the next features begin. Returns
-    /// true if there was a feature.
+    /// Passes all features of `width` characters to the sink, except a feature that ends with a
+    /// space, because the text may end there. Keeps the characters at which the next features
+    /// begin. Returns true if there was a feature.
     fn emit_features(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
         let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
         let Some(more) = ready.checked_sub(width) else {

@@ -1,4 +1,4 @@
-//! Kinds of tokens: the list that names, stored codes, places and tests are derived from.
+//! Kinds of tokens: the list that names, stored codes, positions and tests are derived from.
 
 use std::fmt;
 
@@ -8,8 +8,9 @@ use crate::shingle::{LINE_SEPARATOR, SEPARATOR};
 /// Maximum number of keywords.
 pub const MAX_KEYWORDS: usize = 10_000;
 
-/// Description of a kind of tokens. The function that makes the tokens is an arm of
-/// [`FeatureExtractor::extract`](super::FeatureExtractor::extract).
+/// Description of a kind of tokens. An arm of
+/// [`FeatureExtractor::extract`](super::FeatureExtractor::extract) chooses the function that makes
+/// the tokens.
 struct TokenKind {
     /// Name in SQL.
     name: &'static str,
@@ -17,11 +18,11 @@ struct TokenKind {
     code: u8,
     /// Byte between the tokens of a shingle; characters have none.
     separator: Option<u8>,
-    /// True if a dictionary must be loaded before.
+    /// True if a dictionary must be loaded first.
     needs_dictionary: bool,
     placement: Placement,
-    /// Estimated bytes of text for each distinct feature, given whether the text has spaces between
-    /// words, and the number of tokens in a shingle.
+    /// Estimated bytes of text for each distinct feature. The parameters are whether the text has
+    /// spaces between words, and the number of tokens in a shingle.
     bytes_per_feature: fn(spaced: bool, shingle: usize) -> usize,
 }
 
@@ -30,11 +31,11 @@ struct TokenKind {
 pub(crate) enum Placement {
     /// The tokens have all characters of the text, with one space for each run of white space.
     Characters,
-    /// Each word begins behind the end of the word before.
+    /// Each word begins after the end of the previous word.
     Words,
-    /// Words of these tokens; before each one are the shorter words that are parts of it.
+    /// Words of these tokens. Each word is preceded by the shorter words that it contains.
     PartsOf(Tokens),
-    /// The tokens are in no order, and no shingles are made of them.
+    /// The tokens have no order, and are not combined into shingles.
     Keywords,
 }
 
@@ -92,7 +93,7 @@ described_option! {
             placement: Placement::PartsOf(Tokens::Jieba),
             bytes_per_feature: |_, _| 6,
         },
-        /// Keywords: the words by jieba of the highest TF-IDF, each a feature of its own without
+        /// Keywords: the words by jieba with the highest TF-IDF. Each is a feature without
         /// shingles. Weights are multiplied by the inverse document frequency.
         JiebaTfidf => TokenKind {
             name: "jieba_tfidf",
@@ -106,20 +107,20 @@ described_option! {
 }
 
 impl Tokens {
-    /// Returns true if a dictionary must be loaded before.
+    /// Returns true if a dictionary must be loaded first.
     #[must_use]
     pub const fn need_dictionary(self) -> bool {
         self.description().needs_dictionary
     }
 
-    /// Returns true for keywords, which are in no order: none follows another.
+    /// Returns true for keywords, which have no order.
     #[must_use]
     pub const fn are_keywords(self) -> bool {
         matches!(self.description().placement, Placement::Keywords)
     }
 
-    /// Reads a name. Behind the name of keywords, a colon and their number may follow, as in
-    /// `jieba_tfidf:50`. The number is 0 if none is given.
+    /// Parses a name. The name of keywords may be followed by a colon and their number, as in
+    /// `jieba_tfidf:50`. The number is 0 if it is missing.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl Tokens {
         self.description().code
     }
 
-    /// The tokens with this code in stored sets of features.
+    /// Returns the tokens with this code in stored sets of features.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         let mut all = Self::NAMES.iter().map(|(_, tokens)| *tokens);
         all.find(|tokens| tokens.code() == code)
@@ -174,7 +175,7 @@ impl Tokens {
 pub enum TokensError {
     /// No tokens have this name.
     UnknownName(UnknownName),
-    /// The number of keywords behind this name is not from 1 to [`MAX_KEYWORDS`].
+    /// The number of keywords after this name is not from 1 to [`MAX_KEYWORDS`].
     KeywordNumber(&'static str),
 }
 

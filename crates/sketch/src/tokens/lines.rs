@@ -5,8 +5,8 @@ use crate::feature_sink::FeatureSink;
 use crate::normalize::each_piece;
 use crate::shingle::Shingles;
 
-/// Adds the lines of `text` to `shingles`, which passes the features to `sink`. Calls `check` every
-/// few 100 kB. `buffer` is working memory.
+/// Adds the lines of `text` to `shingles`, which passes the features to `sink`. Calls `check`
+/// every few 100 kB. `buffer` is working memory.
 pub(crate) fn tokenize(
     text: &str,
     buffer: &mut String,
@@ -14,7 +14,7 @@ pub(crate) fn tokenize(
     sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
-    // True if the line is not empty, and if white space followed.
+    // Whether the line has characters, and whether white space followed them.
     let (mut open, mut space) = (false, false);
     each_piece(text, buffer, check, |piece| {
         let mut rest = piece;
@@ -45,26 +45,26 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Returns true for the characters that begin with a byte that is not plain.
+/// Returns true for the characters whose first byte is not plain.
 fn may_be_space(c: char) -> bool {
     matches!(c, '\0'..=' ' | '\u{80}'..='\u{BF}' | '\u{1000}'..='\u{3FFF}')
 }
 
-/// Returns true for bytes with which no space begins, but for those of other control characters. A
-/// character beyond ASCII is a space only if its first byte is C2, E1, E2 or E3.
+/// Returns true for bytes above U+0020 that cannot begin a space. A character beyond ASCII is a
+/// space only if its first byte is C2, E1, E2 or E3.
 #[inline(always)]
 fn is_plain(byte: u8) -> bool {
     byte > b' ' && byte != 0xC2 && !matches!(byte, 0xE1..=0xE3)
 }
 
-/// Bytes that are looked at together.
+/// Number of bytes checked together.
 const BLOCK: usize = 32;
 
-/// Length of the characters at the start of a text in which there is no white space but single
-/// spaces, none of them the last: a line has them as they are.
+/// Returns the length of the leading text that is unchanged in a line: it has no white space other
+/// than single spaces, and does not end with a space.
 fn plain_len(text: &[u8]) -> usize {
     let mut len = 0;
-    // Each byte and the one before it: two spaces are not plain.
+    // Each byte with the previous byte, because two spaces in a row are not plain.
     let goes_on = |(&byte, &before): (&u8, &u8)| is_plain(byte) | (byte == b' ') & (before != b' ');
     if text.first().is_some_and(|&byte| is_plain(byte)) {
         len = 1;

@@ -1,28 +1,28 @@
-//! Tokens of a text, and the way from a text to its features.
+//! Tokens of a text, and their conversion into features.
 //!
 //! `kinds` lists the kinds of tokens, and [`FeatureExtractor::extract`] chooses the tokenizer:
 //!
 //! | tokens | module |
 //! |---|---|
-//! | words | `word`, with `simple_text`, `ascii`, `ascii_class` and `pack` for ASCII and what |
-//! | | behaves like it, and `single_char` for Han |
+//! | words | `word`, with `simple_text`, `ascii`, `ascii_class` and `pack` for ASCII and similar |
+//! | | text, and `single_char` for Han |
 //! | characters | `chars` |
 //! | lines | `lines` |
 //! | Chinese words | [`jieba`] |
 //!
 //! Words are the segments of [UAX 29] that have a letter or a digit (a character with the property
-//! Alphabetic or of general category N), of the normal form of the text ([`crate::normalize`]). Han
-//! and Hiragana fall into single characters, Katakana and Hangul into runs, Thai and its neighbours
-//! into runs between spaces.
+//! Alphabetic or of general category N), in the normal form of the text ([`crate::normalize`]).
+//! Han and Hiragana become single characters, Katakana and Hangul become runs, and Thai and
+//! similar scripts become runs between spaces.
 //!
 //! No word contains a space (U+0020), so [`crate::shingle::SEPARATOR`] cannot occur in a word. A
-//! segment that begins with a space is not a word, even if it has a mark that is alphabetic.
+//! segment that begins with a space is not a word, even if it has an alphabetic mark.
 //!
-//! Characters are those of the normal form, with each run of white space as one space, and none at
-//! the ends of the text.
+//! Characters are taken from the normal form, with one space for each run of white space, and none
+//! at the ends of the text.
 //!
-//! Lines are those of the normal form that have characters other than white space, without white
-//! space at their ends and with one space for each run inside. They end at the mandatory breaks of
+//! Lines are taken from the normal form. They have no white space at their ends, and one space for
+//! each run of white space inside. Blank lines are dropped. Lines end at the mandatory breaks of
 //! UAX 14.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
@@ -51,7 +51,7 @@ use jieba::{Dictionary, Keyword, TokenizeMode};
 pub(crate) use whitespace::{is_line_end, is_space};
 use word::WordTokenizer;
 
-/// Occurrences of one keyword that are passed to the sink at once, which buffers them.
+/// Maximum occurrences of one keyword passed to the sink at once, because the sink buffers them.
 const KEYWORD_BATCH: usize = 1 << 12;
 
 /// Turns texts into features; reusable.
@@ -116,14 +116,14 @@ fn add_keywords(
     }
 }
 
-/// The keywords of `text`, the heaviest first.
+/// Returns the keywords of `text`, the heaviest first.
 pub(crate) fn keywords(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Keyword> {
     let (text, number) = preprocess(text, options, check);
     let weight = options.weight.function();
     jieba::keywords(&Dictionary::current(), &text, number, weight, check)
 }
 
-/// The keywords of `text` with the words themselves, in the order of the text.
+/// Returns the keywords of `text` with the words themselves, in text order.
 pub(crate) fn keyword_words(
     text: &str,
     options: &TextOptions,

@@ -3,22 +3,22 @@
 use super::ascii_class::BLOCK;
 use crate::token_buffer::TokenBuffer;
 
-/// Words of a block, a bit for each of its characters, the first in the lowest bit.
+/// Words of a block, with one bit for each character. The first character has the lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Words {
     /// The characters of words.
     pub inside: u64,
-    /// The characters right after a word, of which each becomes a space.
+    /// Each character right after a word, which is replaced by a space.
     pub ends: u64,
 }
 
-/// Most words that can end in a block.
+/// Maximum number of words that can end in a block.
 const MOST: usize = BLOCK / 2;
-/// Starts that are written at once.
+/// Number of starts written at once.
 const STARTS: usize = 8;
 
-/// Adds the words of blocks, in lower case, to the tokens. The first may continue an open token,
-/// and the last may stay open.
+/// Adds the words of blocks, in lower case, to the tokens. The first word may continue an open
+/// token, and the last word may stay open.
 pub(super) fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
     // Whole blocks and whole groups of starts are written.
     tokens.make_room((blocks.len() + 1) * BLOCK, blocks.len() * MOST + STARTS);
@@ -51,7 +51,7 @@ fn pack_portable(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuff
     for (block, words) in blocks.iter().zip(words) {
         padded[..BLOCK].copy_from_slice(&block.map(|byte| byte.to_ascii_lowercase()));
         let start = tokens.len;
-        // Most of a block is kept: copying from one gap to the next takes few steps.
+        // Most of a block is kept, so copying the text between gaps takes few steps.
         let (mut kept, mut ends) = (words.inside | words.ends, 0);
         while kept != 0 {
             let from = kept.trailing_zeros() as usize;
@@ -67,14 +67,14 @@ fn pack_portable(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuff
     }
 }
 
-/// Ends tokens at the bytes after `start` that have a bit in `ends`.
+/// Ends tokens at the bytes from `start` on whose bit in `ends` is set.
 #[inline(always)]
 fn add_ends(mut ends: u64, start: usize, tokens: &mut TokenBuffer) {
     let count = tokens.count + ends.count_ones() as usize;
     let mut at = tokens.count + 1;
     while ends != 0 {
         for out in &mut tokens.starts[at..at + STARTS] {
-            // Beyond the last one, a place that is not used yet.
+            // After the last end, this writes to a byte that is not used yet.
             let end = start + ends.trailing_zeros() as usize;
             tokens.bytes[end] = b' ';
             *out = end + 1;
@@ -97,7 +97,7 @@ mod avx512 {
     use super::{BLOCK, STARTS, Words};
     use crate::token_buffer::TokenBuffer;
 
-    /// The numbers from 1 to 64.
+    /// Numbers from 1 to 64.
     static NUMBERS: [u8; BLOCK] = {
         let mut numbers = [0; BLOCK];
         let mut at = 0;
@@ -111,14 +111,14 @@ mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(bytes: &[u8; BLOCK]) -> __m512i {
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: the load reads the 64 bytes of `bytes`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             _mm512_loadu_si512(bytes.as_ptr().cast())
         }
     }
 
-    /// As [`super::pack_portable`]: a block in one step.
+    /// Does the same as [`super::pack_portable`], one step for each block.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
         let all = |byte: u8| _mm512_set1_epi8(byte as i8);
@@ -130,7 +130,7 @@ mod avx512 {
             let spaced = _mm512_mask_mov_epi8(lower, words.ends, all(b' '));
             let out: &mut [u8; BLOCK] =
                 (tokens.bytes[tokens.len..].first_chunk_mut()).expect("room for a block");
-            // SAFETY: 64 bytes are what is stored, without a need for alignment.
+            // SAFETY: the store writes the 64 bytes of `out`, and needs no alignment.
             #[allow(unsafe_code)]
             unsafe {
                 let packed = _mm512_maskz_compress_epi8(kept, spaced);
@@ -142,7 +142,7 @@ mod avx512 {
         }
     }
 
-    /// Ends tokens at the bytes after those before that have a bit in `ends`.
+    /// Ends tokens at the bytes after the current length whose bit in `ends` is set.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     fn add_ends(ends: u64, tokens: &mut TokenBuffer) {
@@ -153,7 +153,7 @@ mod avx512 {
         for at in (0..count).step_by(STARTS) {
             let out: &mut [usize; STARTS] = free[at..].first_chunk_mut().expect("room for starts");
             let starts = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(after));
-            // SAFETY: 64 bytes are what is stored, without a need for alignment.
+            // SAFETY: the store writes the 64 bytes of `out`, and needs no alignment.
             #[allow(unsafe_code)]
             unsafe {
                 _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi64(first, starts));
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An implementation: blocks, their words, the tokens.
+    /// Packs the words of blocks into tokens.
     type Implementation = fn(&[[u8; BLOCK]], &[Words], &mut TokenBuffer);
 
     fn packed(how: Implementation, text: &[u8], inside: &[u64], open: bool) -> Vec<Vec<u8>> {
@@ -195,7 +195,7 @@ mod tests {
         found
     }
 
-    /// The definition, a character at a time.
+    /// The definition, one character at a time.
     fn defined(text: &[u8], inside: &[u64], open: bool) -> Vec<Vec<u8>> {
         let mut found = vec![if open { b"open".to_vec() } else { Vec::new() }];
         for (at, byte) in text.iter().enumerate() {

@@ -1,38 +1,38 @@
-//! Text of letters and punctuation that behave as ASCII does, in a form for [`super::ascii`].
+//! Text of letters and punctuation that behave like ASCII, in a form for [`super::ascii`].
 
 use crate::memory::GrowVec;
 use crate::normalize::class::Class;
 use crate::normalize::{fold, is_ignorable, leading_ascii};
 
-/// Bytes of text that are simplified at once.
+/// Bytes of text simplified at once.
 const SIMPLE: usize = 1 << 13;
-/// Bytes of ASCII that are copied in one step.
+/// Bytes of ASCII copied in one step.
 const CHUNK: usize = 16;
 
-/// The start of a text in the form that [`super::ascii::tokenize`] takes: non-ASCII letters folded,
-/// separators as spaces, invisible characters left out.
+/// Start of a text in the form that [`super::ascii::tokenize`] reads: non-ASCII letters are
+/// folded, separators are spaces, and invisible characters are removed.
 #[derive(Default)]
 pub(super) struct SimpleText {
-    /// The text up to `len`; the rest is unused room.
+    /// The text up to `len`. The rest is unused.
     bytes: Vec<u8>,
     len: usize,
-    /// Bytes of the characters that were left out.
+    /// Number of bytes removed.
     left_out: usize,
-    /// The last place to cut before the last character that was left out: the position here, and
-    /// in the text.
+    /// Last cut position before the last removed character: offsets here and in the text.
     cut: (usize, usize),
-    /// The position here up to which `cut` has been searched.
+    /// Offset here up to which `cut` has been searched.
     searched: usize,
 }
 
 impl SimpleText {
-    /// The text.
+    /// Returns the simplified text.
     pub fn text(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// Takes over the start of `text`, up to other characters, and back to the last place where the
-    /// text can be cut. Returns its length. At least its first `ascii` bytes are ASCII.
+    /// Reads the start of `text` up to the first character that this form cannot represent, and
+    /// goes back to the last cut position. Returns the length read. At least the first `ascii`
+    /// bytes must be ASCII.
     pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);
@@ -77,11 +77,11 @@ impl SimpleText {
         self.cut.1
     }
 
-    /// Adds the ASCII at the start of `text`, as far as there is room, and returns its length.
+    /// Adds the leading ASCII of `text`, as far as there is room, and returns its length.
     #[inline(always)]
     fn push_ascii(&mut self, text: &[u8]) -> usize {
         let mut ascii = 0;
-        // Most often another character comes soon, or none for long.
+        // Usually another character follows soon, or not for a long time.
         if let Some(chunk) = text.first_chunk::<CHUNK>() {
             self.bytes[self.len..][..CHUNK].copy_from_slice(chunk);
             let high = u128::from_le_bytes(*chunk) & (u128::MAX / 0xFF * 0x80);
@@ -99,8 +99,7 @@ impl SimpleText {
         ascii + more
     }
 
-    /// Adds a character that is not ASCII and comes before `rest`. Returns false if it is another
-    /// one than this form has.
+    /// Adds a non-ASCII character before `rest`. Returns false if this form cannot represent it.
     fn push_char(&mut self, c: char, rest: &str) -> bool {
         let (before, out) = self.bytes.split_at_mut(self.len);
         let len = c.len_utf8();
@@ -109,19 +108,20 @@ impl SimpleText {
                 (first, None) => {
                     first.encode_utf8(out);
                 }
-                // ß, which takes as many bytes.
+                // ß becomes two bytes, as many as before.
                 (first, Some(second)) => out[..2].copy_from_slice(&[first as u8, second as u8]),
             },
             Class::Separator => out[..len].fill(b' '),
             Class::Mid => match joins(before, c, rest.chars().next()) {
-                // Then it can count as a letter itself.
+                // The joining punctuation can count as a letter itself.
                 Some(true) => {
                     c.encode_utf8(out);
                 }
                 Some(false) => out[..len].fill(b' '),
                 None => return false,
             },
-            // Without it, what follows is next to what is before: a mark would combine with that.
+            // Removing the character joins its neighbours, so a mark after it would combine with
+            // the character before it.
             Class::Other if is_ignorable(c) && !starts_with_other(rest) => {
                 let after = last_break(&before[self.searched..]);
                 if after > 0 {
@@ -145,8 +145,8 @@ fn starts_with_other(text: &str) -> bool {
     first.is_some_and(|first| !Class::from_char(first).is_no_mark())
 }
 
-/// Returns true if the text can be cut between `bytes`, of which non-ASCII ones are letters, and
-/// `next`.
+/// Returns true if the text can be cut between `bytes` and `next`. Non-ASCII `bytes` must be
+/// letters.
 pub(super) fn ends_before(bytes: &[u8], next: char) -> bool {
     let last = bytes.last().map_or(Class::AsciiWord, |&byte| match byte {
         0x80.. => Class::Letter,
@@ -155,7 +155,7 @@ pub(super) fn ends_before(bytes: &[u8], next: char) -> bool {
     last.cut_before(Class::from_char(next))
 }
 
-/// The position after the last ASCII break, 0 if there is none.
+/// Returns the position after the last ASCII break, or 0 if there is none.
 pub(super) fn last_break(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -164,7 +164,7 @@ pub(super) fn last_break(bytes: &[u8]) -> usize {
 }
 
 /// Returns true if the punctuation `mid` joins the text that ends with `before` and the text that
-/// begins with `after`; `None` if the general path has to decide.
+/// begins with `after`, or `None` if the general path must decide.
 fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {
@@ -180,7 +180,7 @@ fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     match mid {
         '‘' | '’' => Some(letters || digits),
         '·' => Some(letters),
-        // The others are changed by normalisation.
+        // Normalisation changes all other punctuation.
         _ if letters || digits => None,
         _ => Some(false),
     }

@@ -1,5 +1,5 @@
-//! Characters that are words of their own: Han and Hiragana, three bytes each in UTF-8 but for rare
-//! ones, and the punctuation between them.
+//! Characters that are separate words: Han and Hiragana, which have three bytes in UTF-8 with rare
+//! exceptions, and the punctuation between them.
 
 use crate::feature_sink::FeatureSink;
 use crate::normalize::class::Class;
@@ -8,16 +8,16 @@ use crate::token_buffer::TokenBuffer;
 
 /// Bytes after which a run ends.
 const STRETCH: usize = 1 << 13;
-/// Characters that are added at once.
+/// Number of characters added at once.
 const GROUP: usize = 16;
-/// Bytes that are read for them: three each, and some more.
+/// Number of bytes read for a group: three for each character, and some more.
 const GROUP_BYTES: usize = 64;
 
-/// U+4E00 and U+9FFF: their bytes as numbers, the first one highest.
+/// U+4E00 and U+9FFF: their UTF-8 bytes as big-endian numbers.
 const FIRST_HAN: u32 = 0xE4_B8_80;
 const LAST_HAN: u32 = 0xE9_BF_BF;
-/// Ranges of punctuation, likewise, that most punctuation of Chinese falls into: U+3000 to U+3002,
-/// U+3008 to U+3011, U+FF08 to U+FF0F, U+FF1A to U+FF20.
+/// Ranges that contain most Chinese punctuation, in the same form: U+3000 to U+3002, U+3008 to
+/// U+3011, U+FF08 to U+FF0F, U+FF1A to U+FF20.
 const SKIPPED: [(u32, u32); 4] = [
     (0xE3_80_80, 0xE3_80_82),
     (0xE3_80_88, 0xE3_80_91),
@@ -25,7 +25,7 @@ const SKIPPED: [(u32, u32); 4] = [
     (0xEF_BC_9A, 0xEF_BC_A0),
 ];
 
-/// Adds the leading characters of `text` that are words of their own, and skips punctuation between
+/// Adds the leading characters of `text` that are separate words, and skips punctuation between
 /// them. Returns the number of bytes read, at most some kilobytes.
 pub(super) fn single_char_words(
     text: &str,
@@ -42,7 +42,7 @@ pub(super) fn single_char_words(
         };
         let class = Class::from_char(c);
         if groups > 0 && !class.is_no_mark() {
-            // A mark may change the character before.
+            // A mark may change the previous character.
             at -= 3;
             if class_of_three(&text.as_bytes()[at..]) == Class::SingleCharWord {
                 shingles.tokens().drop_last();
@@ -65,7 +65,7 @@ pub(super) fn single_char_words(
     at
 }
 
-/// Returns true for words of one character and the punctuation between them.
+/// Returns true for single-character words and the punctuation between them.
 const fn is_read(class: Class) -> bool {
     matches!(class, Class::SingleCharWord | Class::Separator | Class::Mid)
 }
@@ -91,8 +91,9 @@ fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
     at
 }
 
-/// Adds the leading ones of [`GROUP`] characters that have three bytes and are words of their own
-/// or punctuation. Returns how many they are. The bytes are the start of a text, and zeros.
+/// Adds the leading characters of a group that have three bytes and are separate words or
+/// punctuation. Returns the number of these characters. The bytes start a text, and may be
+/// zero-padded.
 fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
     tokens.make_room(GROUP_BYTES, GROUP);
     #[cfg(target_arch = "x86_64")]
@@ -116,7 +117,7 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
     let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
     for (at, &[a, b, c]) in threes.iter().enumerate() {
-        // Written in any case: where punctuation comes is hard to predict.
+        // Written unconditionally, because punctuation is hard to predict.
         tokens.bytes[tokens.len..][..4].copy_from_slice(&[a, b, c, SEPARATOR]);
         let word = usize::from(words >> at & 1);
         tokens.len += 4 * word;
@@ -126,8 +127,9 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     read
 }
 
-/// Returns the words of a group, a bit for each character, given those that are Han and those that
-/// are [`SKIPPED`], and the number of characters that can be read.
+/// Returns the words of a group, with one bit for each character, and the number of characters
+/// that can be read. `han` and `skipped` have the bits of Han characters and of characters in
+/// [`SKIPPED`].
 #[inline(always)]
 fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, usize) {
     let (mut words, mut others) = (han, !(han | skipped));
@@ -143,7 +145,7 @@ fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, us
     (words, GROUP)
 }
 
-/// Class of the first character of UTF-8 text; [`Class::Other`] unless it has three bytes.
+/// Returns the class of the first character; [`Class::Other`] unless it has three bytes.
 #[inline]
 fn class_of_three(text: &[u8]) -> Class {
     let Some(&[first @ 0xE0..=0xEF, second, third]) = text.first_chunk() else {
@@ -166,14 +168,14 @@ mod avx512 {
     use super::{FIRST_HAN, GROUP, GROUP_BYTES, LAST_HAN, SEPARATOR, SKIPPED, words_of_group};
     use crate::token_buffer::TokenBuffer;
 
-    /// As [`super::push_group_portable`]: all characters at once.
+    /// Does the same as [`super::push_group_portable`], all characters at once.
     #[target_feature(enable = "avx512f,avx512bw,bmi1,popcnt")]
     pub fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
-        // SAFETY: 64 bytes are what is loaded, without a need for alignment.
+        // SAFETY: the load reads the 64 bytes of `group`, and needs no alignment.
         #[allow(unsafe_code)]
         let text = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
-        // Twelve bytes for each quarter of the vector, and three for each of its numbers, in the
-        // order of digits, so that they compare as the characters do.
+        // Twelve bytes for each quarter of the vector, and three for each number. The first byte
+        // is the highest one, so that numbers are ordered like characters.
         let quarters = _mm512_setr_epi32(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 9, 10, 11, 0);
         let text = _mm512_permutexvar_epi32(quarters, text);
         let digits = _mm512_set4_epi32(
@@ -189,7 +191,7 @@ mod avx512 {
         };
         let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
         let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
-        // The same in the order of the text, each with a separator.
+        // The same bytes in text order, each character with a separator.
         let order = _mm512_set4_epi32(
             0x80_0B_0A_09u32 as i32,
             0x80_08_07_06u32 as i32,
@@ -208,7 +210,7 @@ mod avx512 {
         let starts: &mut [usize; GROUP] =
             (tokens.starts[tokens.count + 1..].first_chunk_mut()).expect("room for starts");
         let (low, high) = starts.split_at_mut(GROUP / 2);
-        // SAFETY: 64 bytes are what is stored in each, without a need for alignment.
+        // SAFETY: each store writes 64 bytes of `out`, `low` or `high`, and needs no alignment.
         #[allow(unsafe_code)]
         unsafe {
             _mm512_storeu_si512(out.as_mut_ptr().cast(), packed);

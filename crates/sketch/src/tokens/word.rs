@@ -1,12 +1,12 @@
 //! Words of a text, as [`super`] defines them.
 //!
-//! The text is cut where that cannot change a word ([`Class`]). ASCII, letters that behave as ASCII
-//! letters do, Han and Hiragana, and punctuation between them have fast paths; the rest is
-//! normalised and segmented by the general algorithms.
+//! The text is cut where the cut cannot change a word ([`Class`]). ASCII, letters that behave like
+//! ASCII letters, Han and Hiragana, and punctuation between them have fast paths. The general
+//! algorithms normalise and segment all other text.
 //!
-//! Where no such place comes for long, the text so far is segmented, and all segments are added but
-//! the last two, which may continue. A long word is added in parts: what follows a letter or digit
-//! within a word does not depend on anything before it.
+//! If a long text has no cut position, the text so far is segmented, and all segments but the last
+//! two are added, because the last two may continue. A long word is added in parts: the text after
+//! a letter or digit in a word does not depend on the text before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -19,15 +19,15 @@ use crate::normalize::{leading_ascii, piece_len, push_normalized};
 use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
-/// Bytes after which the general path ends at the next cut.
+/// Bytes after which the general path ends at the next cut position.
 const STRETCH: usize = 1 << 13;
-/// Number of simple characters ahead for which the general path ends.
+/// Number of simple characters ahead at which the general path ends.
 const SIMPLE_AHEAD: usize = 16;
-/// Bytes of ASCII before other characters from which on they are not copied.
+/// Minimum bytes of ASCII before other characters that are not copied.
 const MIN_ASCII: usize = 1 << 12;
-/// Bytes of normalised text after which it is split into words.
+/// Bytes of normalised text after which the text is split into words.
 const NORMAL: usize = 1 << 16;
-/// Bytes of text between two calls of `check`, roughly.
+/// Approximate bytes of text between two calls of `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
 /// Splits texts into words; reusable.
@@ -59,7 +59,7 @@ impl WordTokenizer {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        // Not empty if `check` unwound from an earlier text.
+        // Not empty if `check` unwound while an earlier text was read.
         self.normal.clear();
         let mut at = 0;
         let mut checked = 0;
@@ -94,7 +94,7 @@ impl WordTokenizer {
         self.normal.shrink_to(4 * NORMAL);
     }
 
-    /// Adds the words of the start of `text` as far as it is ASCII or like it. Returns its length.
+    /// Adds the words of the leading text that is ASCII or similar, and returns its length.
     fn simple_words(
         &mut self,
         text: &str,
@@ -137,26 +137,27 @@ impl WordTokenizer {
                     0 => self.add_complete(shingles, sink),
                     cut => self.add_words(cut, shingles, sink),
                 }
-                // What is left is searched again when it has doubled.
+                // Searches the rest again when its length has doubled.
                 split_at = self.split_bytes.max(2 * self.normal.len());
             }
         }
         self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// Adds the words that stay the same whatever follows, and the longest such part of an
-    /// unfinished word. The word that is added next completes it.
+    /// Adds the words that no further text can change, and the longest such part of an unfinished
+    /// word. The next added word completes it.
     ///
-    /// Segments are found from left to right, each by itself. Where one ends depends on the next
-    /// character that is not a mark (WB4) or, if that is punctuation which may join words, on the
-    /// next one after it (WB6, WB7b, WB12). Such punctuation is a segment with its marks. So a
-    /// segment that two others follow is complete.
+    /// Segments are found from left to right, independently of each other. The end of a segment
+    /// depends on the next character that is not a mark (WB4). If that is punctuation that may
+    /// join words, the end also depends on the next character after it (WB6, WB7b, WB12). Such
+    /// punctuation forms a segment with its marks. So a segment followed by two others is
+    /// complete.
     fn add_complete(&mut self, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         let mut last = [0, 0];
         for (at, _) in self.normal.split_word_bound_indices() {
             last = [last[1], at];
         }
-        // Zero if there are fewer than three segments.
+        // The index is zero if there are fewer than three segments.
         self.add_words(last[0], shingles, sink);
         let first = self.normal.split_word_bounds().next().map_or(0, str::len);
         let part = last_join(&self.normal[..first]);
@@ -166,7 +167,7 @@ impl WordTokenizer {
 
     fn add_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         for word in self.normal[..len].unicode_words() {
-            // A space with marks is no word. Normalisation leaves these two spaces.
+            // A space with marks is not a word. Normalisation keeps these two spaces.
             if !word.starts_with([' ', '\u{1680}']) {
                 shingles.push(word.as_bytes(), sink);
             }
@@ -175,8 +176,8 @@ impl WordTokenizer {
     }
 }
 
-/// Length of the leading ASCII of `text`, of which there are `len` bytes, up to the last place
-/// where it can be cut.
+/// Returns the length of the leading ASCII of `text` up to the last cut position. `len` is the
+/// length of all leading ASCII.
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
@@ -192,7 +193,7 @@ fn ascii_len(text: &str, len: usize) -> usize {
     last_break(&bytes[..len - 1])
 }
 
-/// Length of the start of `text` that has to take the general path.
+/// Returns the length of the leading text that must take the general path.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, first)) = chars.next() else {
@@ -220,12 +221,12 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// The last position in a segment where it can be divided so that the second part alone is
-/// segmented as in the whole text; 0 if there is none.
+/// Returns the last position in a segment at which it can be divided so that the second part is
+/// segmented as in the whole text, or 0 if there is none.
 ///
-/// It is before a letter or digit that the word-break rules treat as such. After this character the
-/// rules are in the same state, whether the text begins with it or not. The first part has a letter
-/// or digit too, so both are words.
+/// The position is before a letter or digit that the word-break rules treat as such. After this
+/// character the rules are in the same state, whether the text begins with it or not. The first
+/// part also has a letter or digit, so both parts are words.
 fn last_join(segment: &str) -> usize {
     let Some((first, _)) = segment.char_indices().find(|&(_, c)| is_letter_or_digit(c)) else {
         return 0;
@@ -235,11 +236,11 @@ fn last_join(segment: &str) -> usize {
     join.map_or(0, |(at, _)| at)
 }
 
-/// Characters at the end of a segment among which a place to divide it is searched.
+/// Maximum characters at the end of a segment that are searched for a position to divide it.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
-/// Returns true if the word-break rules know a character as a letter, a digit or Katakana. They
-/// join exactly these, and `_`, with a `_` after them (WB13a).
+/// Returns true if the word-break rules treat a character as a letter, a digit or Katakana. They
+/// join exactly these characters, and `_`, with a `_` after them (WB13a).
 fn joins(c: char) -> bool {
     let mut with_underscore = [0; 5];
     let len = c.encode_utf8(&mut with_underscore).len();
@@ -248,7 +249,7 @@ fn joins(c: char) -> bool {
     joined.is_ok_and(|joined| joined.split_word_bounds().nth(1).is_none())
 }
 
-/// The last position where normalised text can be cut, 0 if there is none.
+/// Returns the last position where normalised text can be cut, or 0 if there is none.
 fn last_cut(text: &str) -> usize {
     let mut after = Class::Other;
     for (at, c) in text.char_indices().rev() {
@@ -269,7 +270,7 @@ mod tests {
     use crate::test_texts::{FeatureTexts, any_text};
     use proptest::prelude::*;
 
-    /// The words of the general path, which splits the text after `split_bytes` bytes.
+    /// Returns the words by the general path, with splits after `split_bytes` bytes.
     fn found(text: &str, split_bytes: usize) -> Vec<String> {
         let mut words = WordTokenizer {
             split_bytes,
@@ -277,7 +278,7 @@ mod tests {
         };
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
         shingles.reset(1, SEPARATOR);
-        // Normalised in pieces as well, so that each is split.
+        // Normalised in pieces as well, so that each piece is split.
         let mut rest = text;
         while !rest.is_empty() {
             let len = general_len(rest);
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Runs of one kind that are longer than a piece do not stay in memory.
+    /// Runs of one kind of character longer than a piece do not stay in memory.
     #[test]
     fn long_runs_are_added_in_parts() {
         for unit in [

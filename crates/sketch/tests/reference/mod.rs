@@ -1,5 +1,5 @@
-//! Reference implementation of `simhash64` and `simhash128`, as direct as possible: no fast paths,
-//! no cuts, no streaming, and another table, case folding and summation.
+//! Reference implementation of `simhash64` and `simhash128`, as direct as possible. It has no fast
+//! paths, no cuts and no streaming, and it uses another table, case folding and summation.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ fn is_ignorable(c: char) -> bool {
     (ranges.iter()).any(|&(first, last)| (first..=last).contains(&(c as u32)))
 }
 
-/// Full case folding by way of upper case.
+/// Returns the full case folding, computed with the upper case.
 fn fold(c: char) -> String {
     match c {
         'ı' | '\u{13A0}'..='\u{13F5}' => c.to_string(),
@@ -42,14 +42,14 @@ fn fold(c: char) -> String {
     }
 }
 
-/// The normal form of a text.
+/// Returns the normal form of a text.
 pub fn normal(text: &str) -> String {
     let visible = text.nfkd().filter(|&c| !is_ignorable(c));
     let folded: String = visible.map(fold).collect();
     folded.nfc().collect()
 }
 
-/// The words of normalised text.
+/// Returns the words of normalised text.
 fn words(normal: &str) -> Vec<String> {
     normal
         .split_word_bounds()
@@ -59,7 +59,7 @@ fn words(normal: &str) -> Vec<String> {
         .collect()
 }
 
-/// Removes accents and maps digits to 0 as the options say.
+/// Removes accents and replaces digits by 0 according to the options.
 fn fold_accents_and_digits(text: &str, options: &TextOptions) -> String {
     let marks = |c: char| {
         let blocks = [
@@ -96,7 +96,7 @@ fn fold_accents_and_digits(text: &str, options: &TextOptions) -> String {
     text
 }
 
-/// The zeros of all scripts that have decimal digits, each followed by nine more digits.
+/// The zeros of all scripts with decimal digits. Nine more digits follow each zero.
 const ZEROS: &str = "0٠۰߀०০੦૦୦௦౦೦൦෦๐໐༠၀႐០᠐᥆᧐᪀᪐᭐᮰᱀᱐꘠꣐꤀꧐꧰꩐꯰\
     \u{104A0}\u{10D30}\u{10D40}\u{11066}\u{110F0}\u{11136}\u{111D0}\u{112F0}\
     \u{11450}\u{114D0}\u{11650}\u{116C0}\u{116D0}\u{116DA}\u{11730}\u{118E0}\
@@ -110,7 +110,7 @@ fn is_decimal(c: char) -> bool {
         .any(|zero| (zero as u32..zero as u32 + 10).contains(&(c as u32)))
 }
 
-/// The features of a text, one for each occurrence.
+/// Returns the features of a text, one for each occurrence.
 pub fn features(text: &str, options: &TextOptions) -> Vec<String> {
     let normal = normal(&fold_accents_and_digits(text, options));
     let one_space = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -138,8 +138,8 @@ pub fn features(text: &str, options: &TextOptions) -> Vec<String> {
     }
 }
 
-/// Weight of a feature. Counts of the tests are small: doubles are exact enough for the floor of
-/// roots and logarithms.
+/// Returns the weight of a feature. The tests have small counts, so doubles are exact enough for
+/// the floor of roots and logarithms.
 fn weight(count: u32, weight: Weight) -> i128 {
     let count = f64::from(count);
     let value = match weight {
@@ -151,7 +151,7 @@ fn weight(count: u32, weight: Weight) -> i128 {
     (value * 65_536.0).floor() as i128
 }
 
-/// The simhash of features with integer weights.
+/// Returns the simhash of features with integer weights.
 pub fn simhash(bits: usize, features: impl Iterator<Item = (u128, i128)>) -> Option<u128> {
     let mut sums = vec![0_i128; bits];
     let mut any = false;
@@ -173,12 +173,12 @@ pub fn simhash(bits: usize, features: impl Iterator<Item = (u128, i128)>) -> Opt
     })
 }
 
-/// The fingerprint of a text, in 64 bits.
+/// Returns the 64-bit fingerprint of a text.
 pub fn simhash64(text: &str, options: &TextOptions) -> Option<u64> {
     of_text(64, text, options, |feature| xxh3_64(feature).into()).map(|fp| fp as u64)
 }
 
-/// The fingerprint of a text, in 128 bits.
+/// Returns the 128-bit fingerprint of a text.
 pub fn simhash128(text: &str, options: &TextOptions) -> Option<u128> {
     of_text(128, text, options, xxh3_128)
 }

@@ -1,4 +1,4 @@
-//! Texts that are one long run of something.
+//! Texts that are one long run.
 
 /// Runs of separators, letters of several scripts, marks, signs and their mixtures.
 pub const RUNS: [&str; 23] = [

@@ -1,4 +1,4 @@
-//! jieba's dictionary, one for the process.
+//! jieba's dictionary, one for each process.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,8 +8,7 @@ use super::user_words::UserWords;
 use crate::memory::ensure_available;
 use crate::normalize::is_common_han;
 
-/// Upper bound of the memory that loading takes, in bytes, without user words: measured, and
-/// rounded up.
+/// Maximum bytes that loading takes without user words: measured, and rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
 /// Words of the dictionary with capitals. A text in its normal form has no capitals, so they are
@@ -18,7 +17,7 @@ const WITH_CAPITALS: &str = "\
     4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
     RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 大S 小S 江南Style 阿Q";
-/// Frequency of each of them in the dictionary.
+/// Frequency of each word with capitals in the dictionary.
 const CAPITALS_FREQUENCY: usize = 3;
 
 /// jieba's dictionary and the words that users added.
@@ -52,7 +51,7 @@ impl Dictionary {
         }
     }
 
-    /// The current dictionary; loads it without user words if there is none.
+    /// Returns the current dictionary. Loads it without user words if there is none.
     #[must_use]
     pub fn current() -> Arc<Self> {
         let current = CURRENT
@@ -72,7 +71,7 @@ impl Dictionary {
     }
 
     /// Loads the dictionary with these user words, makes it the current one and returns it. Takes
-    /// some tenths of a second and [`LOAD_BYTES`], unless it is current already.
+    /// some tenths of a second and [`LOAD_BYTES`], unless it is already current.
     pub fn with_words(user_words: &UserWords) -> Arc<Self> {
         let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current
@@ -80,26 +79,26 @@ impl Dictionary {
         {
             return Arc::clone(current);
         }
-        // Frees the old one first, unless it is in use.
+        // Frees the old dictionary first, unless it is in use.
         *current = None;
         let loaded = Arc::new(Self::load(user_words));
         *current = Some(Arc::clone(&loaded));
         loaded
     }
 
-    /// Unwinds unless the memory can be allocated that splitting `run` may take.
+    /// Unwinds unless the memory that splitting `run` may need can be allocated.
     fn ensure_room(run: &str) {
-        /// Bytes of text that take no more than the reserve of the allocator.
+        /// Maximum bytes of text that take no more memory than the allocator's reserve.
         const SHORT: usize = 1 << 12;
-        /// Bytes for each byte of text, at most: measured, and rounded up.
+        /// Maximum bytes of memory for each byte of text: measured, and rounded up.
         const FACTOR: usize = 128;
         if run.len() > SHORT {
             ensure_available(FACTOR * run.len());
         }
     }
 
-    /// Calls `each` for the words of `run`, which consists of characters of [`super::is_jieba`] and
-    /// of punctuation between them.
+    /// Calls `each` for the words of `run`, which consists of characters accepted by
+    /// [`super::is_jieba`] and punctuation between them.
     pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
         Self::ensure_room(run);
         for token in self.jieba.tokenize(run, mode, true) {
@@ -110,7 +109,7 @@ impl Dictionary {
     }
 }
 
-/// Returns true if a token of jieba is a word: not for punctuation.
+/// Returns true if a token of jieba is a word, not punctuation.
 #[inline]
 fn is_word(token: &str) -> bool {
     let bytes = token.as_bytes();

@@ -1,16 +1,16 @@
 //! Inverse document frequencies of Chinese words, from jieba.
 //!
-//! `data/jieba_idf.bin` holds those of 270,000 words, made from the file `idf.txt` of jieba-rs by
-//! `examples/jieba_idf.rs`. It is part of the program: it is not loaded, and processes share it.
+//! `data/jieba_idf.bin` holds the values of 270,000 words. `examples/jieba_idf.rs` made it from
+//! the file `idf.txt` of jieba-rs. It is part of the program, and processes share it.
 
 /// Fraction bits of an inverse document frequency.
 pub const IDF_BITS: u32 = 20;
 
-/// Bits of an entry for the index of the value; the other bits are the highest of the hash.
+/// Bits in an entry for the index of the value. The others are the highest bits of the hash.
 const VALUE_BITS: u32 = 12;
 
-/// The number of values and the median, 4 bytes each; the values, 4 bytes each; then the entries, 8
-/// bytes each, ascending. All little-endian.
+/// The number of values and the median, 4 bytes each; the values, 4 bytes each; the entries, 8
+/// bytes each, in ascending order. All numbers are little-endian.
 static TABLE: &[u8] = include_bytes!("../../../data/jieba_idf.bin");
 
 const VALUES_AT: usize = 8;
@@ -19,8 +19,8 @@ fn number(at: usize) -> u32 {
     u32::from_le_bytes(*TABLE[at..].first_chunk().expect("a whole table"))
 }
 
-/// ln(documents / documents with the word), in units of 2^-[`IDF_BITS`], of the word with this
-/// [`crate::hash::feature_hash`]. An unknown word has the median of the known ones.
+/// Returns ln(documents / documents with the word), in units of 2^-[`IDF_BITS`], of the word with
+/// this [`crate::hash::feature_hash`]. An unknown word has the median of the known words.
 pub(crate) fn idf(hash: u64) -> u32 {
     let entries_at = VALUES_AT + 4 * number(0) as usize;
     let (entries, _) = TABLE[entries_at..].as_chunks::<8>();

@@ -1,8 +1,9 @@
-//! Keywords of a text: the words of the highest TF-IDF.
+//! Keywords of a text: the words with the highest TF-IDF.
 //!
-//! As jieba's `extract_tags`: words of at least two characters that are no stop words, weighted by
-//! their frequency in the text times their inverse document frequency ([`super::idf`]), in integer
-//! arithmetic. Words of equal weight are ordered by their hash.
+//! Like jieba's `extract_tags`, this module weights words by their frequency in the text times
+//! their inverse document frequency ([`super::idf`]). Stop words and words of fewer than two
+//! characters are not keywords. The arithmetic is in integers. Words of equal weight are ordered
+//! by their hash.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -21,28 +22,27 @@ const STOP_WORDS: [&str; 31] = [
     "which", "with", "you",
 ];
 
-/// Fewest characters of a keyword.
+/// Minimum number of characters of a keyword.
 const MIN_CHARS: usize = 2;
 
-/// Default number of keywords of a text of this size: one for 120 bytes (40 Chinese characters),
-/// from 5 to 200.
+/// Returns the default number of keywords for a text of this size: one for each 120 bytes (40
+/// Chinese characters), from 5 to 200.
 pub(crate) fn default_number(bytes: usize) -> usize {
     (bytes / 120).clamp(5, 200)
 }
 
-/// A keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Keyword {
     /// Weight of the number of occurrences, times the inverse document frequency.
     pub weight: u64,
-    /// Its [`feature_hash`], reversed so that the smaller one is the greater keyword.
+    /// [`feature_hash`] of the word, reversed so that the smaller hash is the greater keyword.
     hash: Reverse<u64>,
     /// Number of occurrences.
     pub count: u64,
 }
 
 impl Keyword {
-    /// Its [`feature_hash`].
+    /// Returns the [`feature_hash`] of the word.
     pub fn hash(&self) -> u64 {
         self.hash.0
     }
@@ -68,13 +68,13 @@ fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// Weight of a keyword, given its [`feature_hash`] and the weight of its number of occurrences.
+/// Returns the weight of a keyword, given its [`feature_hash`] and the weight of its count.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }
 
-/// The `number` heaviest keywords of a text, the heaviest first. `weigh` is the weight of a number
-/// of occurrences. Memory is that of [`FeatureCounter`]; calls `check` every few 10 kB.
+/// Returns the `number` heaviest keywords, the heaviest first. `weigh` gives the weight of a
+/// count. Memory is that of [`FeatureCounter`]. Calls `check` every few 10 kB.
 pub(crate) fn keywords(
     dictionary: &Dictionary,
     text: &str,
@@ -119,8 +119,7 @@ pub(crate) fn keywords(
         .collect()
 }
 
-/// As [`keywords`], with the words themselves, in the order of their first occurrence. Reads the
-/// text a second time.
+/// Like [`keywords`], with the words, in the order of first occurrence. Reads the text twice.
 pub(crate) fn keyword_words(
     dictionary: &Dictionary,
     text: &str,

@@ -1,18 +1,18 @@
 //! Chinese words, by jieba.
 //!
 //! [jieba](https://github.com/fxsj/jieba) splits Chinese into the most probable sequence of words
-//! of its dictionary, and splits runs of single characters by a hidden Markov model. Here it is
-//! jieba-rs, pinned to one version, whose package includes the dictionary. Ties and floating-point
-//! sums are always resolved in the same order, and the logarithms of the dictionary's frequencies
-//! are correctly rounded, so the words do not depend on the machine.
+//! of its dictionary, and splits runs of single characters by a hidden Markov model. This module
+//! uses jieba-rs, pinned to one version, whose package includes the dictionary. Ties and
+//! floating-point sums are always resolved in the same order, and the logarithms of the
+//! dictionary's frequencies are correctly rounded, so the words do not depend on the machine.
 //!
-//! The text is in its normal form. Consecutive segments by UAX 29 that consist of characters which
-//! jieba knows (Han, ASCII letters and digits, `+ # & . _ % -`) form a run; a run with a Han
-//! character is split by jieba, and tokens without Han, letter or digit are dropped. The rest is
-//! split into words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is split as
-//! by jieba itself, while its tokens for other scripts, which are single characters, are not used.
+//! The text is in its normal form. Consecutive segments by UAX 29 whose characters jieba knows
+//! (Han, ASCII letters and digits, `+ # & . _ % -`) form a run. If a run has a Han character,
+//! jieba splits it, and tokens without Han, letter or digit are dropped. All other text is split
+//! into words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is split as by
+//! jieba itself. For other scripts, jieba's tokens are single characters, and are not used.
 //!
-//! A run without a place to cut it is cut after 64 kB.
+//! A run without a cut position is cut after 64 kB.
 
 mod dictionary;
 mod idf;
@@ -33,15 +33,15 @@ use crate::memory::GrowString;
 use crate::normalize::class::Class;
 use crate::normalize::{each_piece, leading_han};
 
-/// Inverse document frequency of a word in its normal form by jieba's table: ln(documents /
-/// documents with the word). An unknown word has the median of the known ones.
+/// Returns the inverse document frequency of a word in its normal form from jieba's table:
+/// ln(documents / documents with the word). An unknown word has the median of the known words.
 #[must_use]
 pub fn inverse_document_frequency(word: &str) -> f64 {
     let idf = idf::idf(crate::hash::feature_hash(word.as_bytes()));
     f64::from(idf) / f64::from(1 << idf::IDF_BITS)
 }
 
-/// Bytes after which a part of the text ends if it could not be cut earlier.
+/// Bytes after which a part of the text ends if it had no earlier cut position.
 const MAX_PART: usize = 1 << 16;
 
 /// Returns true for the characters that jieba-rs treats as Chinese: CJK Unified Ideographs of some
@@ -59,7 +59,7 @@ fn is_han(c: char) -> bool {
         | '\u{2F800}'..='\u{2FA1F}')
 }
 
-/// Returns true for the characters that jieba can join with others to a word.
+/// Returns true for the characters that jieba can join into words.
 fn is_jieba(c: char) -> bool {
     match c {
         '\0'..='\x7F' => {
@@ -69,8 +69,8 @@ fn is_jieba(c: char) -> bool {
     }
 }
 
-/// Calls `each` for the words of `text` in their order, and `check` every few 10 kB. `buffer` is
-/// working memory. Time is linear in the length of the text.
+/// Calls `each` for the words of `text` in order, and `check` every few 10 kB. `buffer` is working
+/// memory. Time is linear in the length of the text.
 pub(crate) fn tokenize(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -85,7 +85,7 @@ pub(crate) fn tokenize(
     while !rest.is_empty() {
         if let Some(len) = stretch {
             let (plain, after) = rest.split_at(len);
-            // No word has a separator, and jieba takes long for each of them.
+            // No word contains a separator, and jieba is slow for separators.
             let plain = plain.trim_matches(plain::separates);
             if !plain.is_empty() {
                 dictionary.cut(plain, mode, &mut *each);
@@ -114,7 +114,7 @@ struct Scripts {
     pure: bool,
     /// True if there is a Han character.
     han: bool,
-    /// True if no character can be part of a word: it is punctuation.
+    /// True if all characters are punctuation that cannot be part of a word.
     wordless: bool,
 }
 
@@ -131,19 +131,19 @@ impl Scripts {
     };
 }
 
-/// Cuts a text into parts that can be split into words one by one; never within a run of characters
-/// that jieba knows.
+/// Cuts a text into parts that can be split into words one by one. Never cuts within a run of
+/// characters that jieba knows.
 ///
-/// Chinese parts and the punctuation between them are passed together: jieba cuts there itself, and
-/// calling it takes longer than splitting a few words.
+/// Chinese parts and the punctuation between them are passed on together. jieba cuts them apart
+/// itself, and calling it takes longer than splitting a few words.
 struct PartSplitter {
-    /// Chinese parts with punctuation, up to `joined`, and the current part.
+    /// Chinese parts with punctuation up to `joined`, followed by the current part.
     open: String,
     joined: usize,
     /// True if there is a Chinese part before the current one.
     chinese: bool,
     scripts: Scripts,
-    /// For the last character: true if jieba knows it, and its class. `None` at the start.
+    /// Last character: whether jieba knows it, and its class. `None` at the start.
     last: Option<(bool, Class)>,
 }
 
@@ -159,7 +159,7 @@ impl Default for PartSplitter {
     }
 }
 
-/// Bytes of parts that are passed together.
+/// Minimum bytes of parts that are passed on together.
 const JOINED: usize = 1 << 11;
 
 impl PartSplitter {
@@ -168,8 +168,8 @@ impl PartSplitter {
         while let Some(c) = piece[at..].chars().next() {
             let part = self.open.len() - self.joined + at - from;
             let room = MAX_PART.saturating_sub(part);
-            // Han characters are uniform, and so are letters and digits: a cut among them depends
-            // only on the length.
+            // Han characters are uniform, and so are letters and digits. Cuts among them depend on
+            // length.
             let bytes = &piece.as_bytes()[at..];
             let (len, jieba, han, class) = match (ascii_run(bytes, room), han_run(bytes, room)) {
                 (0, 0) => (c.len_utf8(), is_jieba(c), is_han(c), Class::from_char(c)),
@@ -193,14 +193,13 @@ impl PartSplitter {
         self.open.grow_str(&piece[from..]);
     }
 
-    /// Ends the current part.
     fn end_part(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         let scripts = std::mem::replace(&mut self.scripts, Scripts::EMPTY);
         let chinese = scripts.pure && scripts.han;
         if chinese || scripts.wordless {
             self.chinese |= chinese;
             self.joined = self.open.len();
-            // A part that was cut for its length ends here too.
+            // A part that was cut because of its length also ends here.
             if self.joined >= JOINED {
                 self.pass_joined(each);
                 self.open.clear();
@@ -215,14 +214,13 @@ impl PartSplitter {
         self.joined = 0;
     }
 
-    /// Passes the parts before the current one.
+    /// Passes on the parts before the current one.
     fn pass_joined(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         if std::mem::take(&mut self.chinese) {
             each(&self.open[..self.joined], Scripts::CHINESE);
         }
     }
 
-    /// Ends the text.
     fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
         self.end_part(&mut each);
         self.pass_joined(&mut each);
@@ -234,7 +232,7 @@ impl PartSplitter {
     }
 }
 
-/// Returns true for punctuation and spaces, of which no word consists, whatever their order.
+/// Returns true for punctuation and spaces that form no word in any combination.
 fn is_wordless(c: char, class: Class) -> bool {
     match class {
         Class::AsciiBreak | Class::Separator | Class::Mid => true,
@@ -243,13 +241,12 @@ fn is_wordless(c: char, class: Class) -> bool {
     }
 }
 
-/// Number of bytes of the leading characters U+4E00 to U+9FFF, as far as they begin within `room`
-/// bytes.
+/// Returns the bytes of the leading characters U+4E00 to U+9FFF that begin within `room`.
 fn han_run(text: &[u8], room: usize) -> usize {
     leading_han(&text[..text.len().min(room.next_multiple_of(3))])
 }
 
-/// Number of leading letters and digits of ASCII within `room` bytes.
+/// Returns the number of leading ASCII letters and digits within `room` bytes.
 fn ascii_run(text: &[u8], room: usize) -> usize {
     let within = text[..text.len().min(room)].iter();
     within
@@ -257,7 +254,6 @@ fn ascii_run(text: &[u8], room: usize) -> usize {
         .count()
 }
 
-/// Splits a part into words.
 fn split(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -270,7 +266,7 @@ fn split(
     } else if scripts.pure {
         dictionary.cut(part, mode, each);
     } else {
-        // Runs of segments that jieba knows, and the text between them.
+        // Runs of segments that jieba knows, and the text between such runs.
         let mut from = 0;
         let mut known = Scripts::EMPTY;
         for (at, segment) in part.split_word_bound_indices() {
@@ -301,7 +297,7 @@ fn split_run(
     }
 }
 
-/// Words by UAX 29, as [`super::word`] has them.
+/// Calls `each` for the words by UAX 29, as in [`super::word`].
 fn each_word(text: &str, each: &mut impl FnMut(&str)) {
     for word in text.unicode_words() {
         if !word.starts_with([' ', '\u{1680}']) {

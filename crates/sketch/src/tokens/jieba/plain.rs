@@ -1,20 +1,20 @@
-//! Chinese that jieba splits as it is.
+//! Chinese text that jieba splits without normalisation.
 //!
-//! Most Chinese texts are Han and full-width punctuation. Normalisation leaves Han alone, and what
-//! it makes of the punctuation does not matter, since that only separates words. So a stretch of
-//! both needs no normal form and no search for the places to cut.
+//! Most Chinese texts are Han and full-width punctuation. Normalisation does not change Han. It
+//! may change punctuation, but punctuation only separates words. So a stretch of both needs no
+//! normal form and no search for cut positions.
 
 use crate::normalize::leading_han;
 
-/// Bytes of a stretch, about: it ends at the next place where the text is cut.
+/// Approximate bytes of a stretch. It ends at the next cut position.
 const STRETCH: usize = 1 << 11;
-/// Bytes of a stretch at least, unless it is all of the text: shorter ones are not worth it.
+/// Minimum bytes of a stretch that is worth it, unless it is the whole text.
 const MIN_STRETCH: usize = 1 << 6;
-/// Bytes of a run of Han in a stretch, at most.
+/// Maximum bytes of a run of Han in a stretch.
 const MAX_RUN: usize = 1 << 11;
 
-/// Returns true for characters that jieba does not know and does not come to know by
-/// normalisation, and between which and a Han character the text is always cut.
+/// Returns true for characters that jieba does not know, even after normalisation, and that are
+/// always cut from a Han character.
 pub(super) const fn separates(c: char) -> bool {
     matches!(
         c,
@@ -58,14 +58,14 @@ pub(super) const fn separates(c: char) -> bool {
     )
 }
 
-/// Length of the stretch of Han and punctuation at the start of `text`, which must be a place where
-/// the text is cut; `None` if it is not worth it. There is such a place after it too.
+/// Returns the length of the stretch of Han and punctuation at the start of `text`, or `None` if
+/// the stretch is too short. The text must start at a cut position, and the stretch ends at one.
 ///
 /// The text is cut between a separator and a Han character, and between two separators. A segment
-/// of UAX 29 that has both separators is white space or a line end, which is not a word. A
-/// separator that joins letters (WB6, WB7, WB7b) or digits (WB11, WB12) joins none if another
-/// separator is beside it, nor at the start of a text. What follows the second separator is the
-/// same in both cases, and its marks stay with it.
+/// of UAX 29 that contains two separators is white space or a line end, which is not a word. Some
+/// separators join letters (WB6, WB7, WB7b) or digits (WB11, WB12). They do not join if they are
+/// next to another separator or at the start of a text. The text after the second separator is the
+/// same with and without the cut, and its marks stay with that separator.
 pub(super) fn stretch_len(text: &str) -> Option<usize> {
     let len = plain_len(text);
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
@@ -78,7 +78,7 @@ fn plain_len(text: &str) -> usize {
         let run = leading_han(&bytes[at..bytes.len().min(at + MAX_RUN)]);
         if run > 0 {
             if separated {
-                // Between punctuation and Han.
+                // A cut position between punctuation and Han.
                 end = at;
                 if end >= STRETCH {
                     return end;
@@ -108,8 +108,8 @@ fn plain_len(text: &str) -> usize {
     text.len()
 }
 
-/// Length of the start of `text` before the next stretch that is worth it, and the length of that;
-/// or before a place where one could begin, after some kilobytes.
+/// Returns the length of the text before the next stretch, and the length of the stretch. After
+/// some kilobytes, stops at a position where a stretch could begin.
 pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     let mut end = 0;
     loop {
@@ -121,8 +121,8 @@ pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     }
 }
 
-/// The next position in `text`, after its first character, from which [`plain_len`] may count: a
-/// Han character after punctuation. The end of the text if there is none.
+/// Returns the next position in `text`, after its first character, at which [`plain_len`] may
+/// start: a Han character after punctuation, or the end of the text.
 fn next_plain(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut separated) = (0, false);
@@ -136,7 +136,7 @@ fn next_plain(text: &str) -> usize {
             return at;
         }
         match byte {
-            // Han and Hangul, no punctuation.
+            // Han and Hangul, not punctuation.
             0xE4..=0xED => {
                 separated = false;
                 at += 3;
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The text is cut between two separators, whatever follows the second.
+    /// The text is cut between two separators, for any text after the second.
     #[test]
     fn separators_are_cut_apart() {
         let dictionary = Dictionary::current();

@@ -20,7 +20,7 @@ fn cut(text: &str) -> String {
     words(text, TokenizeMode::Default).join(" ")
 }
 
-/// Texts and their words. Fingerprints depend on these as on the golden vectors.
+/// Texts and their words. Fingerprints depend on the words as they do on the golden vectors.
 #[test]
 fn words_never_change() {
     for (text, expected) in [
@@ -38,7 +38,7 @@ fn words_never_change() {
         ),
         ("結婚的和尚未結婚的", "結婚 的 和 尚未 結婚 的"),
         ("南京市长江大桥", "南京市 长江大桥"),
-        // ASCII among Chinese, as jieba has it.
+        // ASCII within Chinese, as jieba splits it.
         (
             "我用Python3.12写程序，成功率99.5%",
             "我用 python3.12 写 程序 成功率 99.5%",
@@ -47,14 +47,14 @@ fn words_never_change() {
         ("这是well-known的", "这是 well-known 的"),
         ("价格是3,000元", "价格 是 3,000 元"),
         ("版本V1.2.3发布", "版本 v1.2.3 发布"),
-        // Without Chinese, as words by UAX 29.
+        // Without Chinese, words by UAX 29.
         (
             "The well-known café costs $3,000.50!",
             "the well known cafe\u{301} costs 3,000.50",
         ),
         ("Привет, мир", "привет мир"),
         ("don't 中国", "don't 中国"),
-        // Side by side.
+        // Several scripts next to each other.
         ("我喜欢café和naïve的人", "我 喜欢 café 和 naïve 的 人"),
         (
             "東京に行きました。カタカナ",
@@ -76,7 +76,7 @@ fn words_never_change() {
     assert_eq!(search("型号WES-5.4.5的机器"), "型号 wes wes-5.4.5 的 机器");
 }
 
-/// The words of jieba-rs itself for a whole run.
+/// Returns the words of jieba-rs for a whole run.
 fn by_jieba(run: &str, mode: TokenizeMode) -> Vec<String> {
     let mut words = Vec::new();
     Dictionary::current().cut(run, mode, |word| words.push(word.to_owned()));
@@ -114,7 +114,7 @@ proptest! {
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
     }
 
-    /// Neither does passing Chinese with its punctuation as it is.
+    /// Passing on Chinese with its punctuation unchanged does not change the words either.
     #[test]
     fn plain_stretches_do_not_matter(
         text in "([中国人民大学生活的一是在不了有和北京]{1,9}[，。、：；！？“”‘’（）《》 —\n/]{1,2}\
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(words(&text, mode), expected);
     }
 
-    /// Where there is no Chinese, the words are those of `tokens => 'word'`.
+    /// Without Chinese, the words equal the words of `tokens => 'word'`.
     #[test]
     fn other_scripts_are_cut_as_ever(text in "[a-zé .,'\"_а-я0-9カ한\\-%]{0,60}") {
         let mut expected = Vec::new();
@@ -142,8 +142,8 @@ proptest! {
     }
 }
 
-/// Long texts, without and with places to cut: each word of a hundred kilobytes is seen, in pieces
-/// of bounded length, and `check` is called on the way.
+/// Long texts, with and without cut positions. The tokenizer passes on each word of a hundred
+/// kilobytes in pieces of bounded length, and calls `check` meanwhile.
 #[test]
 fn long_texts_are_cut_in_parts() {
     for (unit, word) in [

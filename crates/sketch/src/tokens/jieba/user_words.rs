@@ -8,12 +8,12 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{is_han, is_jieba};
 use crate::normalize::normalized;
 
-/// Most characters of a word. This bounds the work for each character of a text, which is tried as
-/// the start of every word.
+/// Maximum characters of a word. This bounds the work for each character of a text, because jieba
+/// tries each character as the start of every word.
 pub const MAX_WORD_CHARS: usize = 32;
-/// Largest frequency. The most frequent word of the dictionary has some 300,000.
+/// Maximum frequency. The most frequent word of the dictionary has about 300,000.
 pub const MAX_FREQUENCY: u32 = 100_000_000;
-/// Longest list, in bytes.
+/// Maximum length of a list, in bytes.
 pub const MAX_LIST: usize = 4 << 20;
 
 /// Words in their normal form ([`crate::normalize`]), with their frequencies if given.
@@ -23,8 +23,8 @@ pub struct UserWords {
 }
 
 impl UserWords {
-    /// Parses a list: words separated by commas, each optionally followed by its frequency. The
-    /// last entry of a word counts.
+    /// Parses a list of words separated by commas, each optionally followed by its frequency. If a
+    /// word is repeated, its last entry counts.
     ///
     /// ```
     /// use neardup_sketch::tokens::jieba::UserWords;
@@ -35,7 +35,7 @@ impl UserWords {
     ///
     /// # Errors
     ///
-    /// If an entry is no word that jieba can find, or its frequency is out of range.
+    /// If jieba cannot find a word, a frequency is out of range, or the list is too long.
     pub fn parse(list: &str) -> Result<Self, UserWordError> {
         if list.len() > MAX_LIST {
             return Err(UserWordError::TooLong);
@@ -73,8 +73,8 @@ impl UserWords {
         Ok(Self { words })
     }
 
-    /// Hash of the words and their frequencies: XXH3 (64 bits) of a line for each word, in the
-    /// order of their bytes, with the frequency after a space if given. Users store it, so it never
+    /// Returns a hash of the words and their frequencies: XXH3 (64 bits) of a line for each word,
+    /// in byte order, with the frequency, if any, after a space. Users store the hash, so it never
     /// changes for the same list.
     #[must_use]
     pub fn hash(&self) -> u64 {
@@ -90,7 +90,7 @@ impl UserWords {
         hash.digest()
     }
 
-    /// The words in the order of their bytes, with their frequencies if given.
+    /// Iterates over the words in byte order, with their frequencies, if any.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
         self.words
             .iter()
@@ -101,13 +101,13 @@ impl UserWords {
 /// Error in a list of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserWordError {
-    /// It is longer than [`MAX_LIST`].
+    /// The list is longer than [`MAX_LIST`].
     TooLong,
-    /// An entry is no word.
+    /// An entry is invalid.
     Entry {
         /// The entry.
         entry: String,
-        /// The error in it.
+        /// The error in the entry.
         error: EntryError,
     },
 }
@@ -115,11 +115,11 @@ pub enum UserWordError {
 /// Error in an entry of a list of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryError {
-    /// The frequency is no number from 1 to [`MAX_FREQUENCY`].
+    /// The frequency is not a number from 1 to [`MAX_FREQUENCY`].
     Frequency,
-    /// There is more than a word and a frequency.
+    /// The entry has more parts than a word and a frequency.
     Parts,
-    /// The word has no Chinese character, or characters that jieba never joins to a word.
+    /// The word has no Chinese character, or characters that jieba never joins into a word.
     Characters,
     /// The word has more than [`MAX_WORD_CHARS`] characters.
     Length,
