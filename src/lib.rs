@@ -1,6 +1,6 @@
 //! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
 //!
-//! docs/dev/architecture.md is the map of the code.
+//! docs/dev/architecture.md describes the code.
 #![deny(unsafe_code)]
 
 use pgrx::prelude::*;
@@ -25,6 +25,6 @@ pub extern "C-unwind" fn _PG_init() {
     functions::dictionary::register();
     planner::conditions::install();
     settings::register();
-    // Last: a setting of this name that is not known by now is a mistake.
+    // Must be last: the server rejects settings with this prefix that are not defined by now.
     neardup_pg::server::MarkGUCPrefixReserved(c"neardup");
 }

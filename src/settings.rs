@@ -1,14 +1,14 @@
-//! The settings `neardup.allow_approximate` and `neardup.progress`. Those of jieba's words are in
-//! `functions/dictionary.rs`.
+//! Settings `neardup.allow_approximate` and `neardup.progress`. The settings of jieba's words are
+//! in `functions/dictionary.rs`.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 /// Permission to plan queries with bands that can miss rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// Wish to be told how far a long function is.
+/// True if long functions report their progress.
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// Makes the settings known to the server. Called once, when the library is loaded.
+/// Registers the settings with the server. Called once, when the library is loaded.
 pub fn register() {
     GucRegistry::define_bool_guc(
         c"neardup.allow_approximate",

@@ -14,11 +14,11 @@ pub fn register() {
     altered_index::install(notice);
 }
 
-/// Reports what a REINDEX changes if the current command has changed options of an index. Raises
-/// an error if the new options allow no layout.
+/// Reports the changes that a REINDEX will make if the current command has changed options of an
+/// index. Raises an error if the new options allow no layout.
 fn notice(index: Rel) {
     let options = BuildOptions::of_altered(index);
-    // An index that a failed build has left, or that is damaged, is rebuilt in any case.
+    // An index that is invalid or damaged must be rebuilt anyway.
     if options == BuildOptions::of(index) || !is_readable(index) {
         return;
     }

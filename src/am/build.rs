@@ -1,4 +1,4 @@
-//! `ambuild` and `ambuildempty`: a new index from a table's rows.
+//! `ambuild` and `ambuildempty`: builds an index from a table's rows.
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::{Key, Tid};
@@ -24,21 +24,21 @@ use neardup_pg::workers::{Worker, export_worker};
 
 export_worker! { "neardup_build_worker" => work }
 
-/// A new index, and the rows that have been read for it.
+/// New index, and the rows that have been read for it.
 struct NewIndex<'a, const N: usize> {
     layout: Layout,
     options: BuildOptions,
     metric: IndexMetric,
     bound: Option<UsualBound>,
     writer: Writer<'a>,
-    /// Rows with a value: a sort for each of their keys.
+    /// Sorts of the rows with a value: one for each of a row's keys.
     rows: Vec<ExternalSort<Writer<'a>, N>>,
     nulls: ExternalSort<Writer<'a>, N>,
-    /// The keys of one row.
+    /// Keys of one row.
     keys: Vec<Key<N>>,
 }
 
-/// Builds an index of the rows that its table has. Returns the rows seen and the rows indexed.
+/// Builds an index of its table's rows. Returns the rows seen and the rows indexed.
 pub fn build(scan: &BuildScan) -> (f64, f64) {
     let index = scan.index();
     if index.blocks(pg_sys::ForkNumber::MAIN_FORKNUM) != 0 {
@@ -65,7 +65,7 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
     })
 }
 
-/// Writes the empty index that an unlogged one is reset to after a crash.
+/// Writes the empty index that replaces an unlogged one after a crash.
 pub fn build_empty(index: Rel) {
     let layout = usable_layout(index);
     let fork = pg_sys::ForkNumber::INIT_FORKNUM;
@@ -76,7 +76,7 @@ pub fn build_empty(index: Rel) {
     });
 }
 
-/// The layout of a new index; raises an error if its columns, or their operator classes, make none.
+/// Returns the layout of a new index. Raises an error for unsuitable columns or operator classes.
 fn usable_layout(index: Rel) -> Layout {
     let layout = Layout::of(index);
     require_valid_classes(index);
@@ -85,8 +85,8 @@ fn usable_layout(index: Rel) -> Layout {
 }
 
 impl<'a, const N: usize> NewIndex<'a, N> {
-    /// An index without rows, and memory for those with and without a value. Raises an error if its
-    /// options make none.
+    /// Makes an index without rows, with memory for rows with and without a value. Raises an error
+    /// if its options are impossible.
     fn new(
         layout: Layout,
         table: Rel,
@@ -97,7 +97,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let options = BuildOptions::of(index);
         let metric = options.metric(&layout);
         let bound = usual_bound(table, index, &layout, &options);
-        // Impossible options are refused before the table is read.
+        // Fail for impossible options before the table is read.
         options.block_layout::<N>(&layout, &metric, bound, 0.0);
         let sort_memory = |sort| metric.sort_memory(sort, memory);
         let writer = BulkWriter::new(index, fork, report_table as fn(usize, usize));
@@ -115,14 +115,14 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Takes one row of the table.
+    /// Adds a row of the table.
     fn collect(&mut self, row: &IndexRow, tid: Tid) {
         self.keys.clear();
         let has_value = self.metric.keys(&self.layout, row, &mut self.keys);
         self.add(tid, has_value);
     }
 
-    /// Takes rows of a worker, as [`work`] sends them.
+    /// Adds rows of a worker, as [`work`] sends them.
     fn collect_words(&mut self, mut words: &[u64]) {
         while let [head, count, rest @ ..] = words {
             let (keys, rest) = rest.split_at(*count as usize * N);
@@ -137,7 +137,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds the row whose keys have been made.
+    /// Adds the row whose keys are in `self.keys`.
     fn add(&mut self, tid: Tid, has_value: bool) {
         let sorts = match has_value {
             true => &mut self.rows[..],
@@ -149,7 +149,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds further keys of a row that has been begun with [`NewIndex::add`].
+    /// Adds more keys of a row that [`NewIndex::add`] has started.
     fn add_to_last(&mut self, tid: Tid) {
         if let Some(last) = self.rows.last_mut() {
             for key in &self.keys {
@@ -171,17 +171,17 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     }
 }
 
-/// Bits of the first word of a part of a row, below the row's address.
+/// Number of flag bits in the first word of a part; the row's address is above them.
 const FLAG_BITS: u32 = 2;
 /// Set in the first word if the row has a value.
 const HAS_VALUE: u64 = 1;
-/// Set in the first word if a part of the row has come before.
+/// Set in the first word if this is not the first part of its row.
 const IS_CONTINUED: u64 = 2;
-/// Most keys of a part. Rows of fingerprints and signatures have fewer; only a large set has parts.
+/// Maximum number of keys in a part. Only rows of large sets have several parts.
 const PART: usize = 4096;
 
-/// Reads a worker's part of the table, and sends the leader each row: one word for its address and
-/// its flags, one for the number of its keys, and these; large rows in parts.
+/// Reads a worker's part of the table, and sends each row to the leader: one word for its address
+/// and flags, one for the number of its keys, and the keys. Large rows are sent in parts.
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
@@ -201,8 +201,8 @@ fn work(worker: Worker) {
     });
 }
 
-/// A constraint looks its rows up at each insert, and must find them all: an index whose bands do
-/// not guarantee that would be read whole.
+/// Raises an error for an exclusion constraint whose bands do not guarantee to find every
+/// conflict: each insert would read the whole index.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;

@@ -1,8 +1,8 @@
-//! Functions that the server calls, each of which runs below a guard, with handles around what the
-//! server passes.
+//! Functions that the server calls. Each runs under a guard and wraps the server's arguments in
+//! handles.
 //!
-//! The guard turns panics into errors of the server, raises error 53200 if memory ran out on the
-//! way, and holds memory back for the handling of errors ([`memory::guarded`]).
+//! The guard turns panics into errors of the server, raises error 53200 if memory ran out, and
+//! reserves memory for the handling of errors ([`memory::guarded`]).
 use core::ffi::{c_char, c_void};
 
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;

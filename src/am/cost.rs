@@ -1,4 +1,4 @@
-//! `amcostestimate`: what a scan costs, by the plan that it would follow.
+//! `amcostestimate`: cost of a scan, from the plan that the search would follow.
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
@@ -19,8 +19,8 @@ use path_quals::{Order, PathQuals, Radius, Scope};
 
 mod path_quals;
 
-// Measured with joins, in which a unit of the server's costs takes about a microsecond: a search in
-// a table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and 50, the planner chose
+// Measured with joins, where a unit of the server's costs takes about a microsecond: a search in a
+// table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and 50, the planner chose
 // searches that took 6 times as long as the best plan.
 /// Cost of a descent from the root to a leaf, in `cpu_operator_cost`.
 const DESCENT: f64 = 100.0;
@@ -30,15 +30,15 @@ const LEAF: f64 = 50.0;
 // s: 0.49 to 0.53 s by the index, 1.3 to 1.7 s by the index alone.
 /// Cost of keeping, sorting and returning a row, in `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
-/// Cost of making sure that a row returned in order is still in the index, where the table is not
-/// read: a descent and a pass through a leaf, in `cpu_operator_cost`.
+/// Cost of checking that a row returned in order is still in the index, if the table is not read:
+/// a descent and a pass through a leaf, in `cpu_operator_cost`.
 const STILL_THERE: f64 = 150.0;
 /// Factor on the cost of an ordered scan with a further filter. LIMIT prorates the cost by the
 /// number of rows that are expected to pass the filter. If none passes, the scan returns the whole
 /// index, which takes eight times as long as a sequential scan. With this factor, the planner
 /// prefers the index only if it expects to save two thirds.
 const FILTERED_ORDER: f64 = 3.0;
-/// Cost of fetching a row that sketches let through and comparing its signature, beyond the
+/// Cost of fetching a row that the sketches let through and comparing its signature, beyond the
 /// server's own cost of a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:
 /// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
 const RECHECK: f64 = 60.0;
@@ -53,14 +53,14 @@ pub struct Estimate {
     pub pages: f64,
 }
 
-/// Estimates the cost of a scan of an index of this access method, which is expected to be repeated
-/// `loops` times.
+/// Estimates the cost of a scan of a neardup index, which is expected to be repeated `loops`
+/// times.
 pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
     let on_standby = path.is_index_only() && backend::in_recovery();
     if on_standby {
-        // For a query that needs no column the server does not ask whether the index can return
-        // any. On a standby, where replay does not wait for a scan that stays on a leaf, the rows
-        // themselves are looked at.
+        // For a query that needs no column, the server does not ask whether the index can return
+        // any. On a standby, replay does not wait for a scan that keeps a leaf pinned, so the scan
+        // reads the table.
         path.read_table();
     }
     let share = path.selectivity();
@@ -88,7 +88,7 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
     let mut total =
         startup + read_cost(&path, loops, &work.to_all) + rows * each + rechecked * RECHECK * unit;
     if on_standby {
-        // The server goes on to count the pages that are not all visible.
+        // The server still counts only the pages that are not all-visible.
         total += visible_pages_cost(&path, rows);
     }
     if quals.order != Order::None && path.filters_further(rows) {
@@ -125,15 +125,15 @@ fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
 }
 
-/// Cost of one search's reads, of as many searches as are expected one after the other.
+/// Cost of the reads of one search out of `loops` successive ones.
 fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     let leaves = reads.leaves.min(f64::from(path.index.pages.max(1)));
     let (random, sequential) = page_costs(path.index.reltablespace);
     let io = if loops > 1.0 {
-        // Searched again and again, an index is found ever more in the cache.
+        // With repeated searches, more and more of the index is in the cache.
         path.pages_fetched(leaves * loops, path.index.pages) * random / loops
     } else {
-        // A descent jumps to a leaf; those beside it are read in order.
+        // A descent reads a random leaf; its neighbours are read in order.
         let jumps = reads.descents.min(leaves);
         jumps * random + (leaves - jumps) * sequential
     };
@@ -141,7 +141,7 @@ fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
 }
 
-/// A part of a scan's way through the index.
+/// Reads of a part of a search.
 #[derive(Clone, Copy, Default)]
 struct Reads {
     descents: f64,
@@ -156,7 +156,7 @@ impl Reads {
         }
     }
 
-    /// The reads that are not among those of `done`.
+    /// Subtracts the reads that are already done.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),
@@ -168,19 +168,19 @@ impl Reads {
 /// Work of a search in the index.
 #[derive(Default)]
 struct Work {
-    /// Before the first row comes, as far as it is not part of `to_all`.
+    /// Reads before the first row that are not part of `to_all`.
     to_first: Reads,
-    /// From then on until the last has come.
+    /// Reads from the first row to the last.
     to_all: Reads,
-    /// Rows that are sorted before the first comes.
+    /// Rows that are sorted before the first is returned.
     sorted_first: f64,
-    /// The share of the table's rows that the server will look at, as far as it is known to be
-    /// more than the share of those that fulfil the conditions.
+    /// Share of the table's rows that the server fetches, if it is known to be larger than the
+    /// share that fulfils the conditions; else 0.
     fetched: f64,
 }
 
 impl Work {
-    /// Rows come as they are found: the first one, if there is any, after half of the probes.
+    /// Rows are returned as they are found: the first, if there is any, after half of the probes.
     fn at_once(to_all: Reads) -> Self {
         let to_first = Reads {
             descents: to_all.descents / 2.0,
@@ -193,7 +193,7 @@ impl Work {
         }
     }
 
-    /// `rows` rows are found and sorted before the first comes.
+    /// `rows` rows are found and sorted before the first is returned.
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
@@ -202,11 +202,11 @@ impl Work {
         }
     }
 
-    /// The work of a path of which `expected` rows are to come.
+    /// Estimates the work of a path that returns `expected` rows.
     fn of(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
         let info = path.index;
         if info.hypothetical {
-            // There is nothing to look into: the default layout, within its distance.
+            // A hypothetical index has no pages: assume the default layout and its radius.
             return Work::at_once(Reads {
                 descents: 4.0,
                 leaves: 4.0,
@@ -217,7 +217,7 @@ impl Work {
         let work = {
             let relation = opened.rel();
             with_words!(words_of(relation), N => {
-                // An estimate needs no row in particular.
+                // An estimate need not find every visible row.
                 let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
                 let index = Index::<N>::with_pages(pages);
                 let pages = f64::from(info.pages);
@@ -225,7 +225,7 @@ impl Work {
                     Metric::Overlap => path.table.tuples,
                     _ => rows_of(&index.meta, pages),
                 };
-                // Of a scope that is given, its own rows only, however they are searched.
+                // With a given scope only the rows of the scope are read, by every kind of search.
                 let share = match quals.scope {
                     Scope::One(share) => share,
                     Scope::Without | Scope::All => 1.0,
@@ -257,7 +257,7 @@ impl Work {
         }
     }
 
-    /// The work in an index on fingerprints, among `rows` rows, all of which `whole` reads.
+    /// Estimates the work in an index on fingerprints. `whole` reads all `rows` rows.
     fn by_distance<const N: usize>(
         index: &Index<N>,
         quals: &PathQuals,
@@ -274,7 +274,7 @@ impl Work {
             }
         };
         let in_order = quals.order != Order::None;
-        // Scopes stand apart: without one, a table is read whole, and sorted if need be.
+        // Rows are clustered by scope. Without one, a permutation is read whole.
         if quals.scope == Scope::All {
             let twice = whole.times(2.0);
             return if in_order {
@@ -294,8 +294,8 @@ impl Work {
             (Some(radius), Order::None) => Work::at_once(within(radius)),
             (Some(radius), Order::ByAnother) => Work::sorted(within(radius), expected),
             (radius, _) => {
-                // Ring after ring: those before the last cost a third of it, as each costs a
-                // quarter of the next.
+                // Rings are searched in turn. The earlier ones cost a third of the last, as each
+                // costs a quarter of the next.
                 let rings = |radius| within(radius).times(4.0 / 3.0);
                 let nearest = expected_nearest(bits, rows).max(guaranteed);
                 let (first, last) = match radius {
@@ -303,7 +303,8 @@ impl Work {
                     Some(radius) => (rings(nearest.min(radius)), rings(radius)),
                     None => (rings(nearest), Reads::default()),
                 };
-                // Read whole, a table is read again for those further out than could be kept.
+                // A permutation that is read whole is read again for rows that did not fit in
+                // memory.
                 let read_whole = radius.is_none_or(|radius| within(radius).leaves >= whole.leaves);
                 let last = if read_whole {
                     whole.times(whole_reads::<N>(expected, work_mem()))
@@ -319,8 +320,8 @@ impl Work {
         }
     }
 
-    /// The work in an index on sets of `pages` pages, among a table of `tuples` rows, of which
-    /// `expected` are to come. `leaves` returns the number of leaves for a number of rows.
+    /// Estimates the work in an index on sets with `pages` pages. The table has `tuples` rows, and
+    /// `expected` are returned. `leaves` returns the number of leaves for a number of rows.
     fn by_elements(
         quals: &PathQuals,
         whole: Reads,
@@ -344,11 +345,11 @@ impl Work {
             (None, None, _) => return Work::at_once(whole),
         };
         let read = match quals.scope {
-            // Scopes stand apart.
+            // Rows are clustered by scope.
             Scope::All => pages,
             Scope::One(_) | Scope::Without => descents + leaves(found) - 1.0,
         };
-        // All rows are gathered first.
+        // All rows are collected before the first is returned.
         Work {
             to_first: Reads {
                 descents,
@@ -363,7 +364,7 @@ impl Work {
         }
     }
 
-    /// The work in an index on signatures, among a share of its rows that `whole` reads.
+    /// Estimates the work in an index on signatures. `whole` reads a share of its rows.
     fn by_bands(bands: &Bands, quals: &PathQuals, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
         let mismatches = match quals.radius {

@@ -1,4 +1,4 @@
-//! Searches that see rows which other transactions have not committed yet.
+//! Searches that see uncommitted rows of other transactions.
 use core::cell::Cell;
 use core::ops::ControlFlow;
 
@@ -17,10 +17,9 @@ use neardup_pg::value::Value;
 
 pub use neardup_pg::dirty_scan::DirtyRow;
 
-/// Searches an index of a table, of this metric, for the rows within a distance of a value in a
-/// scope, and calls a function for each that is live for a dirty snapshot: from the nearest on, if
-/// the metric has that order. `vanished` is called with the address of each version that later
-/// snapshots do not see, but that an earlier one may still see.
+/// Searches an index for the rows within a radius of a value in a scope. Calls `each` for each row
+/// that is live for a dirty snapshot, nearest first if the metric has that order. Calls `vanished`
+/// with the address of each version that an earlier snapshot may still see, but later ones do not.
 pub fn near_rows(
     table: Rel,
     index: Oid,
@@ -42,7 +41,7 @@ pub fn near_rows(
         keys.push(column, EQUAL, value);
     }
     keys.push(last, WITHIN, ball.get());
-    // Nearly always there is nothing, for which no scan has to be begun.
+    // Usually there are no rows. Then no scan is started.
     if !scan::finds_any(&keys) {
         return;
     }
@@ -53,7 +52,7 @@ pub fn near_rows(
     dirty_scan::scan(table, &mut keys, &mut orders, vanished, each);
 }
 
-/// The type of balls around values of an index.
+/// Returns the type of balls around values of an index.
 pub fn ball_type(index: Rel) -> Oid {
     thread_local! {
         /// Operator family, type of its values, and type of balls around them.

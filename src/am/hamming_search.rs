@@ -16,17 +16,17 @@ use super::strategies;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// A condition on the fingerprint: a ball, of which an equality is the smallest.
+/// Condition on the fingerprint: it lies in a ball. An equality has radius 0.
 #[derive(Clone, Copy)]
 struct BallQual<const N: usize> {
-    /// Without a scope.
+    /// Key without a scope.
     center: Key<N>,
     /// In bits.
     radius: u32,
 }
 
 impl<const N: usize> BallQual<N> {
-    /// The condition that a key makes; `None` if nothing fulfils it.
+    /// Makes the condition of a scan key; `None` if nothing fulfils it.
     fn of(layout: &Layout, key: ScanKey) -> Option<Self> {
         if key.is_with_ball() {
             let (center, radius) = layout.ball(key.value())?;
@@ -39,7 +39,7 @@ impl<const N: usize> BallQual<N> {
         let mut center = layout.key_in_scope(None);
         let value = key.value();
         match value.length() {
-            // Shorter integers that a bigint is to be equal to.
+            // A bigint column compared with a shorter integer.
             2 | 4 => center[layout.scope_words()] = value.integer()? as u64,
             _ => layout.put_fingerprint(&mut center, value),
         }
@@ -47,7 +47,7 @@ impl<const N: usize> BallQual<N> {
     }
 }
 
-/// Returns whether a row fulfils conditions; `skipped` words of a key are its scope.
+/// Returns whether a row fulfils all conditions. The scope has `skipped` words.
 fn all_hold<const N: usize>(quals: &[BallQual<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
     quals
         .iter()
@@ -56,27 +56,28 @@ fn all_hold<const N: usize>(quals: &[BallQual<N>], fingerprint: &Key<N>, skipped
 
 /// Source of rows.
 enum Source<const N: usize> {
-    /// None.
+    /// No rows.
     Nothing,
-    /// Those near a query, in no order.
+    /// Rows near a query, in no order.
     Near(Scan<N>),
-    /// By distance from a query, up to a radius if there is one, and then those without any.
+    /// Rows by distance from a query, up to a radius if there is one, and then perhaps rows
+    /// without a fingerprint.
     Ordered {
         nearest: Box<KnnScan<N>>,
         then_nulls: bool,
     },
 }
 
-/// A search of an index on fingerprints.
+/// Search of an index on fingerprints.
 pub struct HammingSearch<const N: usize> {
-    /// Rows in the index when the scan began, for choosing plans.
+    /// Rows in the index when the scan began, for the choice of plans.
     rows: f64,
-    /// A scope and, about, the rows that it had when it was looked at first.
+    /// A scope and its approximate number of rows when it was measured.
     rows_of_scope: Option<(u64, f64)>,
-    /// True if there may be more rows than the plan of `source` was made for.
+    /// True if the number of rows may have changed since `source` was planned.
     is_plan_old: bool,
     source: Source<N>,
-    /// Conditions that `source` does not search by: each row that it finds is checked against them.
+    /// Conditions that `source` does not search by; checked for each row found.
     other_quals: Vec<BallQual<N>>,
     scope: Option<u64>,
     matches: Vec<Match<N>>,
@@ -125,7 +126,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
                 self.search_in_order(index, *query, then_by, Some(near.radius), false);
             }
             (Some(near), [center, then_by @ ..]) => {
-                // Rows near one thing in the order of their distance to another.
+                // Rows near one value, ordered by their distance from another.
                 let scan = self.scan_from(index, near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
                 let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
@@ -139,7 +140,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
     }
 
     fn end(&mut self) {
-        // A search that orders rows holds many of them.
+        // An ordered search holds many rows.
         if let Source::Ordered { .. } = self.source {
             self.source = Source::Nothing;
         }
@@ -186,7 +187,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// A search of an index with `rows` rows.
+    /// Makes a search of an index with `rows` rows.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
             rows,
@@ -199,12 +200,12 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Returns whether rows of all scopes are looked at.
+    /// Returns whether the search covers all scopes.
     fn in_all_scopes(&self, index: &Index<N>) -> bool {
         self.scope.is_none() && index.layout.scope_columns > 0
     }
 
-    /// Rows, about, among which is searched.
+    /// Approximate number of rows that are searched.
     fn rows_searched(&self) -> f64 {
         match (self.scope, self.rows_of_scope) {
             (Some(scope), Some((known, rows))) if scope == known => rows,
@@ -212,8 +213,7 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Learns how many rows the scope has: where they stand on few leaves, these are read and no
-    /// others.
+    /// Estimates the rows of the scope. If the scope has few leaves, the plan reads only these.
     fn measure_scope(&mut self, index: &Index<N>) {
         let Some(scope) = self.scope else { return };
         if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
@@ -227,7 +227,7 @@ impl<const N: usize> HammingSearch<N> {
         self.rows_of_scope = Some((scope, rows));
     }
 
-    /// The key that is searched for.
+    /// Returns the key to search for.
     fn query(&self, center: Key<N>) -> Key<N> {
         let mut query = center;
         if let Some(scope) = self.scope {
@@ -246,7 +246,7 @@ impl<const N: usize> HammingSearch<N> {
             let plan = plan_of(meta, block_layout, radius, self.rows_searched());
             return Scan::new(block_layout.clone(), plan, query);
         }
-        // Scopes stand apart, so that a table can only be read whole, as for all distances.
+        // Rows are clustered by scope, so a permutation must be read whole.
         let plan = plan_of(meta, block_layout, u32::MAX, 1.0);
         let mut scan = Scan::new(block_layout.clone(), plan, query).in_all_scopes();
         scan.narrow(radius.min(block_layout.bits()));
@@ -263,7 +263,7 @@ impl<const N: usize> HammingSearch<N> {
         if let Source::Near(scan) = &mut self.source
             && !(all || scan.is_in_all_scopes())
         {
-            // The usual case of a nested loop, which begins again for each outer row.
+            // A nested loop restarts the search for each outer row.
             let is_same = scan.plan().radius == near.radius && self.scope.is_none();
             let plan = if is_same && !core::mem::take(&mut self.is_plan_old) {
                 scan.plan().clone()
@@ -286,7 +286,7 @@ impl<const N: usize> HammingSearch<N> {
     ) {
         let limit = up_to.unwrap_or(u32::MAX);
         let first = match self.in_all_scopes(index) {
-            // Scopes stand apart, so that there is one ring.
+            // Rows are clustered by scope: one ring reads everything.
             true => limit,
             false => index.block_layout.distance().min(limit),
         };

@@ -1,4 +1,4 @@
-//! The handler of the access method, which tells the server its properties and its functions.
+//! Handler of the access method: returns its properties and functions to the server.
 use pgrx::pg_sys;
 
 use super::{callbacks, strategies};
@@ -23,12 +23,12 @@ fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.amcanmulticol = true;
     // Classes for balls store the centres only.
     am.amstorage = true;
-    // An index without a condition returns every row, those without a fingerprint included.
+    // A scan without a condition returns every row, including rows without a fingerprint.
     am.amoptionalkey = true;
     am.amsearchnulls = true;
     am.amusemaintenanceworkmem = true;
     compat::offer_parallel_builds(am);
-    // The leaves of an index are one chain, which one process walks.
+    // The leaves of an index are one chain, which only one process can follow.
     am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;
     am.amkeytype = pg_sys::InvalidOid;
     am.ambuild = Some(callbacks::ambuild);

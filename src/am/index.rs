@@ -1,5 +1,5 @@
-//! An open index: its meta page, and the block layouts and plans made from it, all of which a
-//! backend caches.
+//! An open index: its meta page, and the block layouts and plans made from it. A backend caches
+//! all of them.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,40 +26,39 @@ use neardup_pg::rel::Rel;
 use neardup_pg::scan_desc::Rest;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Entry of the relation cache for an index, in one piece of plain memory.
+/// Entry of the relation cache for an index. The server stores it as one block of plain memory.
 #[derive(Clone, Copy)]
 struct Cached {
-    /// The meta page, as it was when this backend read it first. Only the root changes later.
+    /// The meta page as this backend first read it. Only the root changes later.
     meta: Meta,
     layout: Layout,
-    /// Tells this entry from others.
+    /// Identifies this entry.
     serial: u64,
 }
 
-/// An open index with what its meta page says. Keys have `N` words.
+/// An open index with the contents of its meta page. Keys have `N` words.
 pub struct Index<'a, const N: usize> {
-    /// The layout of its keys.
+    /// Layout of the keys.
     pub layout: Layout,
     /// The meta page.
     pub meta: Meta,
-    /// The block layout that it names.
+    /// Block layout that the meta page names.
     pub block_layout: Rc<BlockLayout<N>>,
-    /// The metric that it names.
+    /// Metric that the meta page names.
     pub metric: IndexMetric,
-    /// Its pages.
+    /// Pages of the index.
     pub pages: IndexPages<'a>,
-    /// Their number when it was opened, or a little before.
+    /// Number of pages when the index was opened, or a little before.
     pub blocks: Block,
     cache: Option<Rc<IndexCache>>,
 }
 
-/// The words of an open index's keys.
+/// Returns the number of words in the keys of an open index.
 pub fn words_of(index: Rel) -> usize {
     usize::from(cached(index).meta.words)
 }
 
-/// The radius or similarity of most searches of an open index, as its build has stored it. `None`
-/// for arrays.
+/// Returns the radius or similarity of most searches, as the build stored it. `None` for arrays.
 pub fn bound_of(index: Rel) -> Option<UsualBound> {
     cached(index).meta.bound
 }
@@ -70,7 +69,7 @@ pub fn is_readable(index: Rel) -> bool {
     pages.blocks() > 0 && MetaRef::new(&pages.read(0)).read().is_ok()
 }
 
-/// The place where the state of a scan of an open index rests until the next one.
+/// Returns the slot that keeps the state of a finished scan of an open index for the next scan.
 pub fn rest_of(index: Rel) -> Rc<Rest> {
     index_cache::cache_of(index, cached(index).serial)
         .rest
@@ -78,16 +77,16 @@ pub fn rest_of(index: Rel) -> Rc<Rest> {
 }
 
 impl<'a, const N: usize> Index<'a, N> {
-    /// Opens an index for a function that must find all rows which the active snapshot sees. Reads
-    /// the meta page, or what the relation cache remembers of it. Raises an internal error if it is
-    /// no index of this access method with keys of `N` words.
+    /// Opens an index for a function that must find all rows visible to the active snapshot. Reads
+    /// the meta page, or its copy in the relation cache. Raises an internal error if the relation
+    /// is not a neardup index with keys of `N` words.
     pub fn open(index: Rel<'a>) -> Self {
         Self::with_pages(IndexPages::new(index, OldSnapshotCheck::of_active()))
     }
 
-    /// Opens an index as [`Index::open`] does, with what the current transaction has cached of it.
-    /// For what is done row by row; the index stays locked until the transaction ends. Readers set
-    /// the check of their snapshot ([`IndexPages::set_check`]).
+    /// Opens an index with the data that the current transaction has cached for it. Meant for work
+    /// row by row; the index stays locked until the transaction ends. Readers set the check of
+    /// their snapshot ([`IndexPages::set_check`]).
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
@@ -95,8 +94,8 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_all(pages, blocks, Some(cache))
     }
 
-    /// Opens an index as [`Index::open`] does, over pages that the caller has opened, as for one
-    /// pass through a ring of buffers.
+    /// Opens an index like [`Index::open`], over pages that the caller has opened, for example
+    /// with a ring of buffers.
     pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
         Self::with_all(pages, blocks, None)
@@ -120,8 +119,7 @@ impl<'a, const N: usize> Index<'a, N> {
         index
     }
 
-    /// Opens the index again in the same transaction, which has cached it ([`Index::open_cached`]),
-    /// and has kept this since.
+    /// Opens the index again in the transaction that cached it ([`Index::open_cached`]).
     pub fn reopen(&mut self) {
         let relation = self.relation();
         self.pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
@@ -132,7 +130,7 @@ impl<'a, const N: usize> Index<'a, N> {
         self.check_root();
     }
 
-    /// Reads the root's block again if the root has been moved, and the end of the index cut off.
+    /// Reads the root's block again if VACUUM moved the root and truncated the index.
     fn check_root(&mut self) {
         if self.meta.root.block >= self.blocks {
             let meta = read_meta(self.relation(), &self.layout);
@@ -140,12 +138,12 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// The relation.
+    /// Returns the index relation.
     pub fn relation(&self) -> Rel<'a> {
         self.pages.relation()
     }
 
-    /// The tree, from the newest root that this backend knows.
+    /// Returns the tree, with the newest root that this backend knows.
     pub fn tree(&self) -> Tree<'_, IndexPages<'a>, N> {
         let tree = Tree::new(&self.pages, self.meta.root);
         match &self.cache {
@@ -154,18 +152,18 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Takes the row that this transaction has just added, if nothing was near it in that moment,
-    /// and the server is about to check a constraint for it: that is the next search of the index,
-    /// whose only result would be the row itself, which the server passes over.
+    /// Takes the row that this transaction has just added, if nothing was near it at that moment
+    /// and the server is about to check a constraint for it. The constraint's search would find
+    /// only this row, which the server ignores.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }
 
-    /// Caches a newer root that a tree has met, for this backend's next use of the index.
+    /// Caches a newer root that a tree has found, for the next use of the index in this backend.
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
-            // The server may have dropped it since.
+            // The server may have dropped the entry since.
             let index = self.relation();
             if let Some(mut cached) = index.cached::<Cached>() {
                 cached.meta.root = root;
@@ -174,19 +172,19 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// The number of rows, by the size of the index.
+    /// Estimates the number of rows from the size of the index.
     pub fn rows(&self) -> f64 {
         rows_of(&self.meta, f64::from(self.blocks))
     }
 
-    /// The number of rows, by what the server counted last and the growth since then. By the size
-    /// of the index if it has counted none.
+    /// Estimates the number of rows from the server's last count and the growth since then, or
+    /// from the size of the index if the server has not counted.
     pub fn estimated_rows(&self) -> f64 {
         (self.relation().rows_per_block())
             .map_or_else(|| self.rows(), |rows| rows * f64::from(self.blocks))
     }
 
-    /// Ends the statement if the tree is damaged.
+    /// Raises an error if the tree is damaged.
     pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
         result.unwrap_or_else(|corruption| raise_corruption(self.relation(), &corruption))
     }
@@ -197,7 +195,7 @@ pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
 }
 
-/// The name of an open relation, quoted and with its schema where a statement needs that.
+/// Returns the quoted name of an open relation, with its schema where a statement needs it.
 pub fn name(relation: Rel) -> String {
     relation.shown_qualified()
 }
@@ -236,8 +234,8 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     }
 }
 
-/// Error 0A000: another version of neardup made the index. Nobody can use it, so the hint is the
-/// statement that rebuilds it with the weakest lock that the server allows.
+/// Raises error 0A000: another version of neardup made the index. The index is unusable, so the
+/// hint is the statement that rebuilds it with the weakest lock that the server allows.
 fn refuse_version(relation: Rel, version: u16) -> ! {
     let name = name(relation);
     let concurrently = match relation.is_for_exclusion() {
@@ -290,24 +288,24 @@ fn known(meta: &Meta) -> Known {
     (metric, words, scope_words, distance, blocks, tables)
 }
 
-/// Cache of values that a backend makes once, of any width.
+/// Cache of values that a backend computes once, for keys of any width.
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Metrics and block layouts. There are few, and each is small. The words say of what type each
-    /// is.
+    /// Metrics and block layouts. There are few, and each is small. The words in the key determine
+    /// the type of the value.
     static BLOCK_LAYOUTS: Cache<Known> = RefCell::default();
     /// Plans by block layout, radius, and the number of rows as a power of two.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
-/// Returns the value that a cache has for a key, or makes it.
+/// Returns the cached value of a key, or makes it.
 fn remembered<K: Eq, T: 'static>(
     cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
     make: impl FnOnce() -> T,
 ) -> Rc<T> {
-    // What is asked for often moves to the front.
+    // Moves frequently used entries towards the front.
     let found = cache.with_borrow_mut(|cache| {
         let place = (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
         cache.swap(place, place / 2);
@@ -321,7 +319,7 @@ fn remembered<K: Eq, T: 'static>(
     value
 }
 
-/// The metric of an index of this access method.
+/// Returns the metric of a neardup index.
 pub fn metric_of(index: Rel) -> IndexMetric {
     with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
@@ -350,15 +348,15 @@ fn impossible_layout(relation: Rel) -> ! {
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// The plan for searches of a radius among `rows` rows.
+/// Returns the plan for searches within a radius among `rows` rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
     block_layout: &BlockLayout<N>,
     radius: u32,
     rows: f64,
 ) -> Rc<Plan<N>> {
-    // A radius beyond the width holds everything; rows to a power of two are as good as their
-    // exact number. Both keep the plans few.
+    // A radius beyond the width covers everything, and the nearest power of two is a good enough
+    // number of rows. Both keep the number of plans small.
     let radius = radius.min(block_layout.bits());
     let magnitude = rows.max(1.0).log2().round();
     remembered(&PLANS, (known(meta), radius, magnitude as i32), || {

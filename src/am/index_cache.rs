@@ -1,8 +1,8 @@
-//! Cache of the indexes that the current transaction has opened row by row. Constraints and
-//! triggers open a scan for each row; the size of the index, the leaves of the last keys, copies of
-//! inner pages and the state of a scan that has ended are kept from one to the next.
+//! Cache of the indexes that the current transaction opens for each row. Constraints and triggers
+//! start a scan per row. The cache keeps the size of the index, the leaves of the last keys,
+//! copies of inner pages and the state of the last scan for the next one.
 //!
-//! docs/dev/locking.md, "Remembered leaves", says why that is safe.
+//! docs/dev/locking.md, "Remembered leaves", explains why that is safe.
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -15,41 +15,41 @@ use neardup_pg::scan_desc::Rest;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
-/// Entries kept: the indexes of a table or two.
+/// Maximum number of entries: the indexes of a table or two.
 const MOST: usize = 8;
-/// Times that an index is opened before its size is asked for again.
+/// Number of times an index is opened before its size is read again.
 const ASK_AGAIN: u32 = 32;
 
-/// Identity of an entry: an index as the relation cache has it, in one subtransaction.
+/// Key of an entry: a relation cache entry of an index, and a subtransaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
-    /// The entry in the relation cache: see [`next_serial`].
+    /// Serial number of the relation cache entry: see [`next_serial`].
     entry: u64,
     transaction: u32,
-    /// If this one is rolled back, its locks are gone.
+    /// Its rollback releases its locks.
     subtransaction: u32,
 }
 
-/// Entry of the cache. While it is valid the transaction holds a lock that keeps VACUUM from moving
-/// pages and from cutting off the end of the index.
+/// Cache entry. While it is valid, the transaction holds a lock that prevents VACUUM from moving
+/// pages and from truncating the index.
 pub struct IndexCache {
     key: Key,
-    /// Blocks in the index, when it was asked last, and how many times it has been opened since.
+    /// Blocks in the index at the last check, and the number of times it has been opened since.
     blocks: Cell<Block>,
     opened: Cell<u32>,
     /// Leaves of the last keys.
     pub leaves: LeafCache,
-    /// Where the state of a scan rests until the next one.
+    /// State of a finished scan, for the next scan.
     pub rest: Rc<Rest>,
 }
 
 thread_local! {
     static SERIAL: Cell<u64> = const { Cell::new(0) };
-    /// The last one first.
+    /// Most recently used first.
     static CACHES: RefCell<Vec<Rc<IndexCache>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A number for what has just been put into the relation cache. The server drops that whenever the
+/// Returns a serial number for a new relation cache entry. The server drops the entry whenever the
 /// index may have been rebuilt.
 pub fn next_serial() -> u64 {
     SERIAL.with(|serial| {
@@ -73,9 +73,9 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     if let Some(cache) = known {
         return cache;
     }
-    // The executor lets go of what an INSERT has locked when the statement ends. This lock stays as
-    // long as the key is valid; it is one that any query takes. The index is locked in some mode,
-    // so that this waits for nobody.
+    // The executor releases the lock of an INSERT when the statement ends. This lock, the one that
+    // any query takes, lasts as long as the key is valid. The transaction already holds a lock on
+    // the index, so this call does not wait.
     server::lock_for_transaction(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE);
     let cache = Rc::new(IndexCache {
         key,
@@ -99,7 +99,8 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
 }
 
 impl IndexCache {
-    /// Blocks in the index, about: there may be more, but never fewer.
+    /// Returns the number of blocks in the index when it was last checked. The index may have
+    /// grown since, but not shrunk.
     pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
         if opened > ASK_AGAIN {

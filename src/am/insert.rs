@@ -1,4 +1,4 @@
-//! `aminsert`: one row into all tables.
+//! `aminsert`: adds one row to all permutations.
 use neardup_blocktree::key::{EntryKey, Tid};
 
 use super::index::{Index, words_of};
@@ -9,8 +9,8 @@ use neardup_pg::registry;
 use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch;
 
-/// Adds a row of a table to the index. The tables of the index are changed a few at a time; a crash
-/// in between leaves entries of a row that no transaction committed, which VACUUM takes away.
+/// Adds a row of a table to the index. Changes the permutations a few at a time. A crash in
+/// between leaves entries of an uncommitted row, which VACUUM removes.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());
@@ -34,10 +34,10 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     index.remember_root(root);
 }
 
-/// Withdraws a row that has just been added from those in flight: lookups of near-duplicates find
-/// it in the index now.
+/// Removes a row that has just been added from the rows in flight. From now on, lookups of
+/// near-duplicates find it in the index.
 fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
-    // The server may take a speculative insertion back, and then write the row without firing the
+    // The server may undo a speculative insertion and then write the row without firing the
     // trigger again.
     if let Some(value) = row.get(index.layout.scope_columns)
         && !index.layout.has_balls

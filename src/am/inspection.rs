@@ -9,7 +9,7 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Opens an index that is read once: its pages do not displace others from the buffer cache.
+/// Opens an index that is read once, without displacing other pages from the buffer cache.
 pub fn open_for_one_pass<const N: usize>(
     relations: &LockedIndex,
     check: OldSnapshotCheck,
@@ -24,8 +24,8 @@ pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) ->
     Index::with_pages(IndexPages::new(relations.index(), check))
 }
 
-/// Calls `row` for each visible row of the table that belongs into the index, with the key that it
-/// has in the index; `None` for NULL.
+/// Calls `row` for each visible row of the table that the index covers, with the row's key; `None`
+/// for NULL.
 pub fn each_visible_row<const N: usize>(
     visible: &VisibleRows,
     index: &Index<N>,

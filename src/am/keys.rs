@@ -1,8 +1,8 @@
-//! From the columns of an index to the keys of its tree.
+//! Conversion of index columns to keys of the tree.
 //!
-//! The last column holds the values that are searched for. Columns before it are a scope: their
-//! values are hashed into the first word of the key, so that rows of one tenant, site or language
-//! stand together. Two scopes may share a hash; rows found through one are checked again.
+//! The last column holds the values that searches compare. The columns before it are a scope:
+//! their values are hashed into the first word of the key, which clusters the rows of one tenant,
+//! site or language. Two scopes may share a hash, so rows of a scope are rechecked.
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -21,7 +21,7 @@ use neardup_pg::rel::{KeyClass, Rel};
 use neardup_pg::server;
 use neardup_pg::value::{Value, ValueType};
 
-/// Runs a block with a constant that is the number of words of an index's keys: 1, 2 or 4 for the
+/// Runs a block with the number of words in an index's keys as a constant: 1, 2 or 4 for the
 /// fingerprint, and one for the scope.
 macro_rules! with_words {
     ($words:expr, $n:ident => $body:expr) => {
@@ -55,17 +55,17 @@ pub(crate) use with_words;
 /// Layout of an index's keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Columns in front of the last.
+    /// Number of columns before the last.
     pub scope_columns: usize,
     /// Metric of the last column's values.
     pub metric: Metric,
-    /// True if the last column holds balls. Their centres are indexed, for constraints of any
+    /// True if the last column holds balls. The index stores their centres, for constraints of any
     /// radius.
     pub has_balls: bool,
 }
 
 impl Layout {
-    /// The layout of an open index of this access method; raises an error if its columns make none.
+    /// Returns the layout of an open neardup index. Raises an error for unsuitable columns.
     pub fn of(index: Rel) -> Layout {
         let columns = usize::from(index.column_count() as u16);
         assert_eq!(columns, index.index_form().key_columns);
@@ -80,7 +80,7 @@ impl Layout {
             -1 if compares_overlap(family, input) => Metric::Overlap,
             _ => refuse(index),
         };
-        // What is compared by nearness is no scope.
+        // A column that is compared by nearness cannot be a scope.
         if (0..last).any(|column| is_near(index.key_class(column))) {
             refuse(index);
         }
@@ -91,28 +91,28 @@ impl Layout {
         }
     }
 
-    /// Returns whether the index is one on signatures.
+    /// Returns whether the index is on signatures.
     pub fn is_on_signatures(&self) -> bool {
         self.metric.is_jaccard()
     }
 
-    /// Returns whether the index holds the values themselves, and not only hashes or parts of them.
+    /// Returns whether the index stores the values themselves, not only hashes or parts of them.
     pub fn stores_values(&self) -> bool {
         self.metric.is_hamming() && !self.has_balls
     }
 
-    /// Words of a key in front of the value's.
+    /// Number of words of a key before the value's words.
     pub fn scope_words(&self) -> usize {
         usize::from(self.scope_columns > 0)
     }
 
-    /// Words of a key.
+    /// Number of words of a key.
     pub fn words(&self) -> usize {
         self.scope_words() + self.metric.words()
     }
 
-    /// The word that stands for the scope of a row with these values in an index's columns; `None`
-    /// if the index has none.
+    /// Returns the scope word of a row with these values in the index's columns; `None` if the
+    /// index has no scope columns.
     #[inline]
     pub fn row_scope<'v>(
         &self,
@@ -123,7 +123,7 @@ impl Layout {
         (self.scope_columns > 0).then(|| scope((0..self.scope_columns).map(hash)))
     }
 
-    /// A key with a scope and no value.
+    /// Makes a key with a scope and no value.
     pub fn key_in_scope<const N: usize>(&self, scope: Option<u64>) -> Key<N> {
         let mut key = [0; N];
         if let Some(scope) = scope {
@@ -138,18 +138,18 @@ impl Layout {
         value.copy_words(&mut key[self.scope_words()..]);
     }
 
-    /// A key's fingerprint as a value of the index's last column. It may point into the key.
+    /// Returns a key's fingerprint as a value of the last column. It may point into the key.
     pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
         let stored = index.attribute(self.scope_columns as i16 + 1);
         assert!(self.stores_values() && self.metric == metric_of_length(stored.attlen));
         Value::from_words(&key[self.scope_words()..], &stored)
     }
 
-    /// Centre, as a key without a scope, and radius of a ball; `None` for the empty ball.
+    /// Returns the centre, without a scope, and the radius of a ball; `None` if it is empty.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
         let (mut words, center) = ([0; 5], self.metric.words());
-        // The centre's words, and then the radius in half a word.
+        // The centre's words, then the radius in half a word.
         ball.copy_words(&mut words[..=center]);
         key[self.scope_words()..].copy_from_slice(&words[..center]);
         let [a, b, c, d, ..] = words[center].to_ne_bytes();
@@ -158,8 +158,8 @@ impl Layout {
     }
 }
 
-/// Returns whether an index is one on signatures and not one on fingerprints. Raises an error for
-/// one on sets, which have no distances.
+/// Returns whether an index is on signatures, not on fingerprints. Raises an error for an index on
+/// sets, which have no distances.
 pub fn is_on_signatures(index: Rel) -> bool {
     require_distances(index);
     Layout::of(index).is_on_signatures()
@@ -185,8 +185,8 @@ pub fn require_distances(index: Rel) {
     }
 }
 
-/// Raises an error unless the values of all scope columns have a hash, and one that agrees with
-/// the equality of the column's operator class.
+/// Raises an error unless the values of all scope columns have a hash that agrees with the
+/// equality of the column's operator class.
 pub fn require_hashes(index: Rel, layout: &Layout) {
     for column in 0..layout.scope_columns {
         require_hash(index.attribute(column as i16 + 1).atttypid);
@@ -194,9 +194,9 @@ pub fn require_hashes(index: Rel, layout: &Layout) {
     }
 }
 
-/// Raises an error if a scope column's operator class compares otherwise than the column's own
-/// type. A type such as citext can be taken as text, but then equal values would be told apart,
-/// and hashed by a function that does not fit the comparison.
+/// Raises an error if a scope column's operator class has another equality than the column's own
+/// type. A class can compare citext as text, for example, but then equal citext values would
+/// differ, and their hashes would not fit the comparison.
 fn require_same_equality(index: Rel, column: usize) {
     let own = index.attribute(column as i16 + 1).atttypid;
     let KeyClass { family, input, .. } = index.key_class(column);
@@ -232,13 +232,12 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
     .raise()
 }
 
-/// The hash of a value in a scope column, counted from 0, or of one that is compared with it.
+/// Returns the hash of a value in a scope column, counted from 0, or of a value compared with it.
 pub fn scope_hash(index: Rel, column: usize, value: Value) -> u64 {
     hash_value(value, index.key_class(column).collation)
 }
 
-/// The words of a type of fingerprints of that width. Raises an internal error for values of
-/// another width.
+/// Returns the words of a fingerprint of that width. Raises an internal error for other widths.
 pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     assert_eq!(value.length(), 8 * N as i16);
     let mut key = [0; N];
@@ -246,13 +245,13 @@ pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     key
 }
 
-/// The hash of a value of a scope column, as the index has it: the same for equal values.
+/// Returns the stored hash of a scope column's value; equal values have equal hashes.
 pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
     assert_eq!(value.type_oid(), column.value_type);
     hash_value(value, column.collation())
 }
 
-/// The word of a key that stands for the values, or NULLs, of all scope columns.
+/// Combines the hashes of all scope columns, or NULLs, to the scope word of a key.
 pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     hashes.fold(0, |scope: u64, hash| {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
@@ -270,7 +269,7 @@ fn refuse(index: Rel) -> ! {
     .raise()
 }
 
-/// Hint with the columns that the index could have instead.
+/// Returns a hint with columns that the index could have instead.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.column_count();
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {
@@ -282,7 +281,7 @@ fn instead_of_columns(index: Rel) -> String {
         .collect();
     let front: String = names.iter().map(|name| format!("{name}, ")).collect();
     let all = server::pg_get_indexdef_columns(index.oid(), false).unwrap_or_default();
-    // Columns in front that are expressions have other names.
+    // Expressions before the last column have other names in the definition.
     let last_key = all
         .to_string_lossy()
         .strip_prefix(&front)

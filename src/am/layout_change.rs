@@ -1,4 +1,4 @@
-//! What a REINDEX changes: radius or similarity, and layout.
+//! Changes that a REINDEX makes: radius or similarity, and layout.
 use core::fmt::{self, Display, Formatter};
 
 use neardup_blocktree::block_layout::BlockLayout;
@@ -36,7 +36,7 @@ impl Description {
         }
     }
 
-    /// Bound and layout of an index as it is.
+    /// Describes an index as it is.
     pub fn of<const N: usize>(index: &Index<N>) -> Self {
         Self::new(index.meta.bound, &index.metric, &index.block_layout)
     }

@@ -1,5 +1,5 @@
-//! Functions that made the fingerprints of a column or an index, as far as the catalogue knows
-//! them: those that a generation expression or an index expression calls.
+//! Functions that made the fingerprints of a column or an index, read from the catalogue: those
+//! called by a generation expression or an index expression.
 use core::ffi::CStr;
 
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
@@ -57,8 +57,8 @@ impl Maker {
     }
 }
 
-/// The makers of the values in the last column of an index, each once. `function` is one of the
-/// extension's.
+/// Returns the distinct makers of the values in the last column of an index. `function` is any
+/// function of the extension.
 pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     let (columns, expression) = match index.index_form().columns.last() {
         Some(0) | None => {
@@ -77,14 +77,14 @@ pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     distinct(makers)
 }
 
-/// The makers of the values in a column, each once; none unless it is generated. `function` is one
-/// of the extension's.
+/// Returns the distinct makers of the values in a column; none unless the column is generated.
+/// `function` is any function of the extension.
 pub fn makers_of_column(function: Oid, table: Rel, column: i16) -> Vec<Maker> {
     let expression = table.generation_expression(column);
     expression.map_or_else(Vec::new, |expression| called(function, expression))
 }
 
-/// The makers that an expression calls, each once.
+/// Returns the distinct makers that an expression calls.
 fn called(function: Oid, expression: Expr) -> Vec<Maker> {
     let names = (expression.functions_called().into_iter())
         .filter_map(|called| name_in_extension_of(function, called));

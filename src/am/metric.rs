@@ -1,7 +1,7 @@
 //! Metrics over the server's values: keys of rows, distances and balls.
 //!
-//! The tables of each metric are in `neardup_blocktree::index_metric`. Beyond these two files, only
-//! the searches and their costs depend on the metric.
+//! `neardup_blocktree::index_metric` has the permutations of each metric. Apart from these two
+//! files, only the searches and their costs depend on the metric.
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
@@ -28,22 +28,22 @@ pub trait ValueMetric {
     fn keys<const N: usize>(&self, layout: &Layout, row: &IndexRow, keys: &mut Vec<Key<N>>)
     -> bool;
 
-    /// The unit of distances, for messages.
+    /// Returns the unit of distances, for messages.
     fn unit(&self) -> String;
 
-    /// A distance as users see it.
+    /// Converts a distance to the value that users see.
     fn shown(&self, distance: u32) -> Value<'static>;
 
-    /// The distance of two values; `None` for signatures of different schemes, seeds or lengths.
+    /// Returns the distance; `None` for signatures of different schemes, seeds or lengths.
     fn distance(&self, a: Value, b: Value) -> Option<u32>;
 
-    /// A value as the registry of rows in flight compares it.
+    /// Converts a value to the form in the registry of rows in flight.
     fn in_flight(&self, value: Value) -> registry::Value;
 
-    /// Number that all values have in common which can be near each other.
+    /// Returns a number that is equal for all values that can be near each other.
     fn group(&self, value: Value) -> u64;
 
-    /// The ball of all values within a radius, of the type that the operator `<@` takes.
+    /// Makes the ball around a value, of the type that the operator `<@` takes.
     fn ball(&self, center: Value, radius: u32, oid: Oid) -> OwnedValue;
 }
 
@@ -140,7 +140,7 @@ impl ValueMetric for IndexMetric {
                 let words = center.length() as usize / 8;
                 let mut ball = [0; MAX_BALL_WORDS];
                 center.copy_words(&mut ball[..words]);
-                // The radius takes half a word; the rest is zero.
+                // The radius has half a word; the other half is zero.
                 let [a, b, c, d] = radius.min(center.length() as u32 * 8).to_ne_bytes();
                 ball[words] = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
                 OwnedValue::from_words(&ball[..=words], oid)

@@ -1,7 +1,7 @@
 //! The index access method `neardup`.
 //!
-//! docs/dev/architecture.md has the way of a search, an insert and a build through these files, and
-//! docs/dev/locking.md the protocol of locks.
+//! docs/dev/architecture.md follows a search, an insert and a build through these files.
+//! docs/dev/locking.md describes the locks.
 pub mod altered_options;
 mod build;
 mod callbacks;

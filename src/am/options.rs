@@ -1,4 +1,4 @@
-//! The options of `CREATE INDEX ... WITH (...)`.
+//! Options of `CREATE INDEX ... WITH (...)`.
 use core::ffi::{CStr, c_int};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ static KIND: OnceLock<OptionKind> = OnceLock::new();
 const SIMILARITY: &CStr =
     c"Least estimated similarity of most searches for signatures; 0 for the default";
 
-/// The options. Readers name their values in this order.
+/// Options. [`Values`] has their values in this order.
 const OPTIONS: Options<6, 1> = Options {
     ints: [
         // Below 0: not given.
@@ -72,7 +72,7 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_BANDS as c_int,
         },
-        // 0: all are shared out.
+        // 0: bands share all values.
         IntOption {
             name: c"rows",
             about: c"Values in a band of a signature; 0 shares all out evenly",
@@ -82,7 +82,7 @@ const OPTIONS: Options<6, 1> = Options {
         },
     ],
     reals: [
-        // 0: the default, or what follows from `bands`.
+        // 0: the default, or a similarity that follows from `bands`.
         RealOption {
             name: c"similarity",
             about: SIMILARITY,
@@ -96,7 +96,7 @@ const OPTIONS: Options<6, 1> = Options {
 /// Values of the options.
 type Values = ([c_int; 6], [f64; 1]);
 
-/// Makes the options known to the server. Called once, when the library is loaded.
+/// Registers the options with the server. Called once, when the library is loaded.
 pub fn register() {
     KIND.get_or_init(|| OPTIONS.register());
 }
@@ -118,23 +118,22 @@ pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
 /// Options of a build.
 #[derive(PartialEq)]
 pub struct BuildOptions {
-    /// The options for fingerprints, of which an index on signatures must have none. `None` and 0
-    /// are options that are not given.
+    /// Options for fingerprints; an error for an index on signatures. `None` and 0 mean not given.
     radius: Option<u32>,
     blocks: u32,
-    /// Those for signatures, of which one on fingerprints must have none.
+    /// Options for signatures; an error for an index on fingerprints.
     signatures: BandOptions,
-    /// The fill of its pages.
+    /// How full a build packs pages.
     pub fill: Fill,
 }
 
 impl BuildOptions {
-    /// The options of an index of this access method.
+    /// Reads the options of a neardup index.
     pub fn of(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_index(index))
     }
 
-    /// The options that the current command has just given an index of this access method.
+    /// Reads the options that the current command has just set on a neardup index.
     pub fn of_altered(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_altered_index(index))
     }
@@ -163,18 +162,18 @@ impl BuildOptions {
         }
     }
 
-    /// The option `radius`, if it is given.
+    /// Returns the option `radius`, if it is given.
     pub fn radius(&self) -> Option<u32> {
         self.radius
     }
 
-    /// The option `similarity`, if it is given.
+    /// Returns the option `similarity`, if it is given.
     pub fn similarity(&self) -> Option<f64> {
         let similarity = self.signatures.similarity;
         (similarity != 0.0).then_some(similarity)
     }
 
-    /// The metric of an index of that layout. Raises an error for options of another metric.
+    /// Returns the metric for that layout. Raises an error for options of another metric.
     pub fn metric(&self, layout: &Layout) -> IndexMetric {
         const FINGERPRINTS: &str = "\"radius\" and \"blocks\"";
         const OF_SETS: &str = "Its only option is \"fillfactor\".";
@@ -200,8 +199,8 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// The tables of an index of `rows` rows with that layout, metric and bound. Raises an error if
-    /// the options allow none.
+    /// Returns the permutations of an index of `rows` rows with that layout, metric and bound.
+    /// Raises an error if the options allow none.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
@@ -229,14 +228,14 @@ impl BuildOptions {
     }
 }
 
-/// The radius that an index with these options guarantees: the largest up to `radius` that its
-/// blocks, and the width of its fingerprints, allow.
+/// Returns the radius that an index with these options guarantees: the largest up to `radius` that
+/// its blocks and the width of its fingerprints allow.
 fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
     radius.min(blocks - 1).min(max_distance(bits))
 }
 
-/// Raises an error unless the two make a block layout for fingerprints of some width. A build may
-/// still refuse the options for the width of its index.
+/// Raises an error unless the two options give a block layout for fingerprints of some width. A
+/// build may still fail for the width of its index.
 fn check(radius: u32, blocks: u32) {
     const WIDEST: usize = 4;
     let errors = [64, 128, 64 * WIDEST as u32].map(|bits| {

@@ -15,16 +15,16 @@ use neardup_pg::rel::OpenRelation;
 use neardup_pg::scan_key::OwnScanKeys;
 use neardup_pg::value::Value;
 
-/// Most that a search may cost, in `cpu_operator_cost`: some hundred microseconds in memory.
+/// Maximum cost of a search, in `cpu_operator_cost`: some hundred microseconds in memory.
 const MAX_COST: f64 = 5_000.0;
 
-/// Offers the search to the planner.
+/// Installs the search for the planner.
 pub fn register() {
     index_probe::install(finds);
 }
 
-/// Returns whether an index has a row within a distance of a value: bits, or the share of positions
-/// of signatures. `None` if the search costs too much, or if the index cannot tell.
+/// Returns whether an index has a row within a distance of a value, in bits or as a share of a
+/// signature's positions. `None` if the search costs too much, or if the index cannot tell.
 fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
     if distance < 0.0 {
         return Some(false);
@@ -37,7 +37,7 @@ fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
             Metric::Hamming { .. } => distance as u32,
             Metric::Jaccard(bands) => {
                 let hashes = bands.hashes();
-                // Statistics may have kept a part of the value.
+                // Statistics may store only a part of the value.
                 if with_signature(center, |center| center.values.len()) != hashes {
                     return None;
                 }

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 use neardup_pg::server;
 use neardup_pg::storage::bulk::BulkWriter;
 
-/// A phase, as `pg_stat_progress_create_index` shows it: reading the table. (The server's own first
-/// is 1.)
+/// Phase in `pg_stat_progress_create_index`: reading the table. (The server's own first phase is
+/// 1.)
 pub const PHASE_SCAN: i64 = 2;
 /// Sorting and writing.
 pub const PHASE_WRITE: i64 = 3;
@@ -16,10 +16,10 @@ pub const PHASE_WRITE: i64 = 3;
 /// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
 pub const NULL_MEMORY: usize = 1 << 20;
 
-/// Writes pages, and shows how far it is.
+/// Writes pages and reports progress.
 pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 
-/// Shows a number of the progress of the build.
+/// Reports a number to the progress view.
 pub fn report(parameter: u32, value: i64) {
     // Counts for this backend only, and only while a command reports its progress.
     server::pgstat_progress_update_param(parameter as i32, value);

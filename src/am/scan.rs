@@ -20,12 +20,12 @@ use neardup_pg::scan_key::{self, OwnScanKeys};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::{backend, compat};
 
-/// State of a scan, to which its descriptor points.
+/// State of a scan; its descriptor points to it.
 pub struct State {
     index: Rel<'static>,
     layout: Layout,
     search: Box<dyn Search>,
-    /// Rows found and not yet given.
+    /// Rows found by the last step; the first `given` have been returned.
     tids: Vec<Tid>,
     given: usize,
     recheck: bool,
@@ -36,7 +36,7 @@ impl ScanState for State {
         rest_of(index)
     }
 
-    /// A search that is to be begun by [`rescan`].
+    /// Makes a search that [`rescan`] must start.
     fn new(index: Rel<'static>) -> Self {
         with_words!(words_of(index), N => {
             let opened = Index::<N>::open_cached(index);
@@ -58,7 +58,7 @@ impl ScanState for State {
 }
 
 impl State {
-    /// Returns whether there are rows to give, after looking for more if need be.
+    /// Returns whether there are rows to return, after searching for more if needed.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
             self.tids.clear();
@@ -72,8 +72,8 @@ impl State {
     }
 }
 
-/// Returns whether a search of an index that sees uncommitted rows finds any, be they alive or
-/// dead, without the server's part of a scan.
+/// Returns whether a search that sees uncommitted rows finds any row, live or dead. Does not start
+/// a scan in the server.
 pub fn finds_any(keys: &OwnScanKeys) -> bool {
     let purpose = Purpose {
         index_only: false,
@@ -86,7 +86,7 @@ pub fn finds_any(keys: &OwnScanKeys) -> bool {
         rescan(state, [keys, OwnScanKeys::new(index).get()], purpose);
         let found = state.fill();
         state.search.end();
-        // If there is something, the caller's scan is counted.
+        // If rows are found, the caller starts a scan, which is counted.
         if !found {
             index.count_index_scan();
         }
@@ -105,16 +105,16 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     }
 }
 
-/// `amcanreturn`: whether an index-only scan can give a column, counted from 1. Fingerprints it
-/// can; of a scope only a hash is kept, of a ball only the centre, of a signature only hashes, and
-/// the elements of an array stand in several places.
+/// `amcanreturn`: whether an index-only scan can return a column, counted from 1. It can return
+/// fingerprints. Of a scope or a signature the index stores only hashes, of a ball only the
+/// centre, and an array's elements are spread over the index.
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
-/// a partial index implies) is planned as an index-only scan whatever this returns: every kind of
-/// search keeps the leaf of its rows pinned then.
+/// a partial index implies) is planned as an index-only scan whatever this returns. Every kind of
+/// search then keeps the leaf of its rows pinned.
 ///
-/// Not during recovery: a standby's replay does not wait for scans that stay on a leaf. There
-/// `amcostestimate` turns index-only scans that need no column into plain ones.
+/// Returns false during recovery: a standby's replay does not wait for scans that pin a leaf. On a
+/// standby, `amcostestimate` turns index-only scans that need no column into plain ones.
 pub fn canreturn(index: Rel, column: i32) -> bool {
     let layout = Layout::of(index);
     column as usize == layout.scope_columns + 1 && layout.stores_values() && !backend::in_recovery()
@@ -149,9 +149,9 @@ pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
 /// `amgetbitmap`: all rows.
 pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
     let state = scan.state();
-    // A bitmap has each row once in any case.
+    // A bitmap removes repeated rows.
     state.search.allow_repeats();
-    // Rows that are to be rechecked are always looked up in the table.
+    // The server always reads the table for rows that need a recheck.
     let recheck = state.recheck || compat::bitmap_scans_trust_visibility_map();
     let mut pointers: Vec<pg_sys::ItemPointerData> = Vec::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The conditions of a scan, from its scan keys.
+//! Conditions of a scan, read from its scan keys.
 use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
@@ -7,10 +7,10 @@ use super::{sets, strategies};
 use neardup_pg::scan_key;
 use neardup_pg::value::Value;
 
-/// The rows that conditions admit by having a value or none.
+/// Rows that conditions admit: with a value, without one, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Rows with and without one.
+    /// Rows with and without a value.
     Any,
     /// `IS NULL`.
     Null,
@@ -18,7 +18,7 @@ pub enum Presence {
     NotNull,
 }
 
-/// Keys, or orders, of a scan of an index.
+/// Scan keys of an index scan: its conditions or its orders.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
     layout: Layout,
@@ -26,24 +26,24 @@ pub struct ScanKeys<'a> {
 }
 
 impl<'a> ScanKeys<'a> {
-    /// The keys of a scan of an index with this layout.
+    /// Wraps the keys of a scan of an index with this layout.
     pub fn new(layout: Layout, keys: scan_key::ScanKeys<'a>) -> Self {
         ScanKeys { layout, keys }
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no keys.
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
 
-    /// All of them.
+    /// Iterates over the keys.
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
         let layout = self.layout;
         self.keys.iter().map(move |key| ScanKey { layout, key })
     }
 }
 
-/// A condition, or an order, of a scan.
+/// Condition or order of a scan.
 #[derive(Clone, Copy)]
 pub struct ScanKey<'a> {
     layout: Layout,
@@ -51,12 +51,12 @@ pub struct ScanKey<'a> {
 }
 
 impl<'a> ScanKey<'a> {
-    /// Returns whether the value is compared with NULL, by an operator.
+    /// Returns whether an operator compares the value with NULL.
     pub fn is_with_null(self) -> bool {
         self.key.has_flag(pg_sys::SK_ISNULL)
     }
 
-    /// The rows that the key admits if it is `IS NULL` or `IS NOT NULL`.
+    /// Rows that the key admits if it is `IS NULL` or `IS NOT NULL`.
     fn presence(self) -> Option<Presence> {
         if self.key.has_flag(pg_sys::SK_SEARCHNULL) {
             Some(Presence::Null)
@@ -67,13 +67,13 @@ impl<'a> ScanKey<'a> {
         }
     }
 
-    /// The operator's strategy.
+    /// Strategy of the operator.
     pub fn strategy(self) -> u16 {
         self.key.strategy()
     }
 
     /// Returns whether the value is compared with a ball: by operators of strategy 1, and by all
-    /// those of classes for balls.
+    /// operators of classes for balls.
     pub fn is_with_ball(self) -> bool {
         self.key.column() == self.layout.scope_columns
             && (self.layout.has_balls || self.strategy() == strategies::WITHIN)
@@ -85,26 +85,26 @@ impl<'a> ScanKey<'a> {
             && sets::required_elements(self.value()).is_some_and(|elements| elements.is_empty())
     }
 
-    /// The value that it is compared with.
+    /// Value on the right of the operator.
     pub fn value(self) -> Value<'a> {
         self.key.value()
     }
 }
 
-/// The conditions of a scan.
+/// Conditions of a scan.
 pub struct ScanQuals<'a> {
-    /// On the value of the last column, by an operator.
+    /// Conditions with an operator on the last column's value.
     pub near: Vec<ScanKey<'a>>,
     /// Condition on the last column's value being NULL or not.
     pub presence: Presence,
-    /// The scope, if all of its columns are given.
+    /// Scope, if all scope columns are given.
     pub scope: Option<u64>,
-    /// For the constraint's search after a row was added: that row, if nothing was near it then.
+    /// Row that was added just before the constraint's search, if nothing was near it then.
     pub lone_row: Option<LoneRow>,
 }
 
 impl<'a> ScanQuals<'a> {
-    /// The same conditions on rows that have a value.
+    /// Restricts the conditions to rows that have a value.
     pub fn with_values(self) -> Self {
         ScanQuals {
             presence: Presence::NotNull,
@@ -112,11 +112,11 @@ impl<'a> ScanQuals<'a> {
         }
     }
 
-    /// The conditions that scan keys make; `None` if nothing fulfils them.
+    /// Reads the conditions of scan keys; `None` if nothing fulfils them.
     pub fn of(keys: ScanKeys<'a>) -> Option<Self> {
         let mut near = Vec::new();
         let mut presence = Presence::Any;
-        // For each column of the scope: not given, NULL, or the hash of a value.
+        // For each scope column: not given, NULL, or the hash of a value.
         let mut scope: Vec<Option<Option<u64>>> = vec![None; keys.layout.scope_columns];
         for key in keys.iter() {
             if key.presence().is_none() && key.is_with_null() {
@@ -124,12 +124,12 @@ impl<'a> ScanQuals<'a> {
             }
             match (scope.get_mut(key.key.column()), key.presence()) {
                 (Some(column), Some(Presence::Null)) => *column = Some(None),
-                // The recheck sees to it: rows of a scope without values stand among others.
+                // IS NOT NULL does not select a scope; the recheck decides.
                 (Some(_), Some(_)) => (),
-                // And to arrays that overlap with one: they have many hashes.
+                // Neither does array overlap: the arrays have many hashes.
                 (Some(_), None) if key.strategy() != strategies::EQUAL => (),
-                // Two values that a column is to be equal to: at most one is its own, which the
-                // recheck finds out.
+                // A column may be compared with two values. It has one of them at most; the
+                // recheck decides.
                 (Some(column), None) => {
                     *column = Some(Some(keys::scope_hash(
                         keys.keys.index(),
@@ -149,7 +149,7 @@ impl<'a> ScanQuals<'a> {
                 (None, None) => near.push(key),
             }
         }
-        // No distance of NULL is within a radius.
+        // A NULL value is not within any radius.
         if presence == Presence::Null && !near.is_empty() {
             return None;
         }

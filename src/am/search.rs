@@ -13,73 +13,72 @@ use neardup_pg::value::Value;
 /// Purpose for which rows are searched.
 #[derive(Clone, Copy)]
 pub struct Purpose {
-    /// True if rows will be used without the table being read.
+    /// True if the scan returns rows without reading the table.
     pub index_only: bool,
-    /// True if those of transactions that have not ended are wanted as well.
+    /// True if rows of transactions that are still running are wanted as well.
     pub sees_uncommitted: bool,
     /// Check of the pages that are read, for the snapshot of the scan.
     pub check: OldSnapshotCheck,
 }
 
-/// A search between its calls, for whatever width of keys. It holds no lock. MVCC keeps rows that
-/// it may return from being replaced by others that its snapshot could see; so it holds no pin
-/// either, unless the rows themselves will not be looked at ([`IndexPages::keep_leaf_pinned`]).
+/// Search with keys of any width. It holds no lock between calls. MVCC prevents a visible row's
+/// address from being reused for another visible row, so the search holds no pin either, except in
+/// an index-only scan, which does not read the rows ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
-    /// Begins again, with keys and orders of the index, and returns whether rows are to be
-    /// rechecked.
+    /// Restarts with keys and orders of the index. Returns whether rows must be rechecked.
     fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool;
 
-    /// Allows rows to come repeatedly until the next [`Search::rescan`], where that is less work.
+    /// Allows repeated rows until the next [`Search::rescan`], where that is less work.
     fn allow_repeats(&mut self);
 
-    /// Puts what comes next, perhaps nothing, into an empty list. False: there is no more.
+    /// Writes the next rows, perhaps none, into an empty list. Returns false at the end.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
-    /// The value in the index's last column for a row of the last step; `None` if it is NULL, or
-    /// cannot be told.
+    /// Value of the index's last column for a row of the last step. `None` if it is NULL or if the
+    /// index does not store it.
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
-    /// Lets go of the leaf that is still pinned, and of what takes memory.
+    /// Releases the pinned leaf and large buffers.
     fn end(&mut self);
 
     /// Opens the index again after [`Search::end`], in the same transaction.
     fn resume(&mut self);
 }
 
-/// Result of a step: where its rows come from (one leaf or several), or that none are left.
+/// Result of a step: where its rows are from (one leaf or several), or that none are left.
 pub enum Step {
-    /// From one leaf, the last that was read: it is still pinned if that was asked for
+    /// Rows of the leaf that was read last. It is still pinned if that was requested
     /// ([`ReadPages::unlock_keep_pin`]).
     ///
     /// [`ReadPages::unlock_keep_pin`]: neardup_blocktree::store::ReadPages::unlock_keep_pin
     Leaf,
-    /// From leaves that were read some time ago.
+    /// Rows of leaves that were read some time ago.
     Gathered,
-    /// There are none left but those without a value.
+    /// Only rows without a value are left.
     OnlyNulls,
-    /// There are none left.
+    /// No rows are left.
     End,
 }
 
-/// Way in which rows near values are found, by the metric of an index.
+/// Search for rows near values; each metric has its own.
 pub trait NearSearch<const N: usize> {
-    /// Returns whether the index has not what it takes to tell which rows fulfil the conditions
-    /// that the search was begun with.
+    /// Returns whether rows must be rechecked, because the index cannot decide which rows fulfil
+    /// the conditions of the search.
     fn rechecks(&self) -> bool;
 
-    /// Begins again, with conditions that name a value, or orders. False: nothing fulfils them.
+    /// Restarts with conditions on a value, or orders. Returns false if no row can match.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
 
-    /// Lets go of what takes memory.
+    /// Frees large buffers.
     fn end(&mut self);
 
-    /// Learns how many rows the index has, before it begins another time.
+    /// Sets the number of rows in the index, before a restart.
     fn set_rows(&mut self, _rows: f64) {}
 
-    /// Allows rows to come repeatedly until the search begins again.
+    /// Allows rows to be returned repeatedly until the search restarts.
     fn allow_repeats(&mut self) {}
 
-    /// Appends rows that come next, perhaps none.
+    /// Appends the next rows, perhaps none.
     fn step(
         &mut self,
         index: &Index<N>,
@@ -90,31 +89,31 @@ pub trait NearSearch<const N: usize> {
 
 /// Source of rows.
 enum Source<const N: usize> {
-    /// None, or no more.
+    /// No rows, or no more.
     Nothing,
-    /// All rows, or those with or without a value.
+    /// All rows, all rows with a value, or all without one.
     All(FullScan<N>),
-    /// Those near values, or in an order.
+    /// Rows near values, or in an order.
     Near,
-    /// Those without a value, and then those in an order.
+    /// Rows without a value, and then rows in an order.
     NullsThenNear(FullScan<N>),
 }
 
-/// A search of an index, whose part that depends on the metric is `S`.
+/// Search of an index; `S` is the part that depends on the metric.
 pub struct IndexSearch<'a, S, const N: usize> {
     index: Index<'a, N>,
     near: S,
     source: Source<N>,
     scope: Option<u64>,
-    /// The rows of the last step.
+    /// Rows of the last step.
     rows: Vec<Row<N>>,
-    /// True if rows will be used without the table being read.
+    /// True if the scan returns rows without reading the table.
     index_only: bool,
 }
 
 impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
-    /// A search that finds nothing until [`Search::rescan`] begins it. `near` does the part that
-    /// depends on the metric.
+    /// Makes a search that finds nothing until [`Search::rescan`] starts it. `near` is the part
+    /// that depends on the metric.
     pub fn new(index: Index<'a, N>, near: S) -> Self {
         IndexSearch {
             index,
@@ -132,7 +131,7 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
         // The distance to NULL is NULL for all rows: it orders nothing.
         let is_for_all = quals.near.is_empty() && order_bys.iter().all(ScanKey::is_with_null);
         match quals.presence {
-            // To them all distances are NULL, so that any order is right.
+            // All distances are NULL for these rows, so any order is right.
             Presence::Null => Source::All(FullScan::nulls(layout(), quals.scope)),
             Presence::Any if is_for_all => Source::All(all()),
             Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
@@ -170,8 +169,8 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
             }
         };
         let layout = &self.index.layout;
-        // Another scope may have the same hash, and a ball's radius is not in the index. Without a
-        // condition each row fulfils them all.
+        // Another scope may have the same hash, and the index does not store the radius of a ball.
+        // Without a condition every row matches.
         let rechecks = self.near.rechecks() || layout.has_balls || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
     }
@@ -198,8 +197,8 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
                 Step::Leaf
             }
         };
-        // Rows that were found a while ago are looked up again one by one where it matters that
-        // they are still there: what VACUUM has taken away nobody can see.
+        // Index-only scans do not read the table. VACUUM may have removed rows that were found a
+        // while ago, so each row is looked up again in the index.
         if matches!(step, Step::Gathered) && self.index_only {
             self.rows.retain(|row| {
                 let key = row.fingerprint.expect("index-only scans return values");

@@ -1,4 +1,4 @@
-//! Radius or similarity of most searches of an index, which its layout is chosen for.
+//! Radius or similarity of most searches of an index. A build chooses the layout for it.
 use neardup_blocktree::block_layout::default_radius;
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_SIMILARITY, UsualBound};
 
@@ -11,8 +11,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::expr::Form;
 use neardup_pg::rel::Rel;
 
-/// The bound of an index with these options on a table, as a build stores it; `None` for arrays.
-/// Raises an error for a radius that is larger than the width.
+/// Returns the bound of an index with these options on a table, as a build stores it; `None` for
+/// arrays. Raises an error for a radius that is larger than the width.
 pub fn usual_bound(
     table: Rel,
     index: Rel,
@@ -42,7 +42,8 @@ pub fn usual_bound(
     Some(UsualBound::Radius(radius))
 }
 
-/// The radius of `ball(value, radius)` with a constant radius, as the last column of an index.
+/// Returns the radius of `ball(value, radius)` with a constant radius, as the last column of an
+/// index.
 fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
     let expression = index.last_expression()?.strip_relabel();
     let Form::Call(function, arguments) = expression.form() else {
@@ -54,12 +55,12 @@ fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
         return None;
     }
     let radius = arguments.iter().nth(1)?.integer()?;
-    // A ball of a larger radius holds all values, and one below 0 none.
+    // A ball with a larger radius holds all values, and one with a negative radius none.
     u32::try_from(radius).ok().map(|radius| radius.min(bits))
 }
 
-/// The radius of the function that made the fingerprints; `None` for several of different radii,
-/// and for a function of another width than the index has.
+/// Returns the radius of the function that made the fingerprints; `None` for several of different
+/// radii, and for a function of another width than the index has.
 fn radius_of_makers(table: Rel, index: Rel, bits: u32) -> Option<u32> {
     let makers = makers_of_index(index.handler(), table, index);
     let radius = makers.first()?.usual_radius();

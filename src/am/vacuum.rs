@@ -1,5 +1,5 @@
 //! `ambulkdelete` and `amvacuumcleanup`: removal of dead rows' entries, statistics, and truncation
-//! of the index's unused end.
+//! of the index.
 use pgrx::pg_sys;
 
 use super::index::{Index, words_of};
@@ -9,17 +9,17 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
 use neardup_pg::storage::pages::IndexPages;
 
-/// Fewest unused pages for which truncation pays.
+/// Minimum number of unused pages for truncation.
 const LEAST_PAGES: u64 = 8;
-/// Truncation pays if at least one page in this many is unused.
+/// Truncation requires that at least one page in this many is unused.
 const LEAST_SHARE: u64 = 8;
 
-/// Takes away the entries of the rows that are dead.
+/// Removes the entries of dead rows.
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
     let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
-        // The server collects rows, of which one would stand in each table.
+        // A row has several entries, but the server must collect it only once.
         with_words!(words_of(index), N => {
             let index = Index::<N>::with_pages(pages);
             let each = |tid| {
@@ -41,19 +41,19 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     stats.num_pages = blocks;
     stats.num_index_tuples = found.rows as f64;
     stats.estimated_count = false;
-    // Rows, not entries: each row stood in all tables.
+    // Rows, not entries: a row has several entries.
     stats.tuples_removed += found.removed_rows as f64;
     stats.pages_newly_deleted += found.freed_pages as pg_sys::BlockNumber;
 }
 
-/// The last step of a vacuum: statistics, and giving back what is not used.
+/// Last step of VACUUM: updates statistics and truncates the index.
 pub fn cleanup(call: &mut IndexVacuum) {
     if call.info.analyze_only {
         return;
     }
     let index = call.index;
     if !call.has_stats() {
-        // `bulk_delete` had nothing to do.
+        // VACUUM has not called `bulk_delete`.
         let rows = call.info.num_heap_tuples;
         let stats = call.stats();
         stats.num_pages = IndexPages::new(index, OldSnapshotCheck::NONE).blocks();
@@ -77,9 +77,8 @@ pub fn cleanup(call: &mut IndexVacuum) {
 /// Pages moved between two checks for lock waiters.
 const PAGES_PER_CHECK: usize = 32;
 
-/// Moves pages into unused ones and cuts off the end of the index, as vacuum does with tables: if
-/// that pays, and if nobody else uses the index or begins to wait for it. It gives way to sessions
-/// that wait, and tries again.
+/// Moves pages into unused ones and truncates the index, as VACUUM does with tables: if it pays,
+/// and only while no other session uses the index. Yields to waiting sessions and tries again.
 fn truncate<const N: usize>(index: &mut Index<N>) {
     if !may_truncate(index.relation()) {
         return;
@@ -113,6 +112,6 @@ fn truncate<const N: usize>(index: &mut Index<N>) {
             break;
         }
     }
-    // Nobody waits for this, which writes each of these pages.
+    // Writes each of these pages; done last, when no session waits.
     index.tree().add_free_pages(&holes);
 }

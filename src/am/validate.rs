@@ -1,9 +1,8 @@
 //! The operators that an operator class may have, and `amvalidate`, which checks them.
 //!
-//! There are five kinds of classes: for values of each [`Metric`], for balls of fingerprints, and
-//! for the columns of a scope, which are compared for equality. The operators of arrays are the
-//! server's own, for any array. A class for arrays also serves for a scope, because it has an
-//! equality.
+//! The classes are for values of each [`Metric`], for balls of fingerprints, and for scope
+//! columns, which are compared for equality. The operators of arrays are the server's own, for any
+//! array. A class for arrays can also serve for a scope column, because it has an equality.
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -13,11 +12,11 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::ValueType;
 
-/// Bytes of a ball of fingerprints behind its centre.
+/// Bytes of a fingerprint ball after its centre.
 pub const BALL_RADIUS_BYTES: i16 = 8;
 
-/// The metric of a type of this length (`typlen`) that is searched by distance: signatures if the
-/// length varies, else fingerprints.
+/// Returns the metric of a type of this length (`typlen`) that is searched by distance: signatures
+/// if the length varies, else fingerprints.
 pub fn metric_of_length(length: i16) -> Metric {
     match length {
         -1 => Metric::Jaccard(()),
@@ -27,12 +26,12 @@ pub fn metric_of_length(length: i16) -> Metric {
     }
 }
 
-/// The operator `<@` of a family with a type on its left; InvalidOid if it has none.
+/// Returns the operator `<@` of a family with a type on its left; InvalidOid if it has none.
 pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
     operator(family, input, WITHIN)
 }
 
-/// The equalities of a family with a type on their left, each with the type on its right.
+/// Returns the equalities of a family with a type on their left, each with its right type.
 pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
     (family_operators(family).iter())
         .filter(|form| form.amopstrategy == EQUAL as i16 && takes(form, input))
@@ -50,8 +49,7 @@ pub fn compares_overlap(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     operator(family, input, OVERLAP) != pg_sys::InvalidOid
 }
 
-/// Returns whether a family has an operator for a type on its left, or for any array if it is that
-/// of sets.
+/// Returns whether an operator takes a type on its left. Operators on any array take `bigint[]`.
 fn takes(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> bool {
     form.amoplefttype == input
         || form.amoplefttype == pg_sys::ANYARRAYOID && input == pg_sys::INT8ARRAYOID
@@ -67,7 +65,7 @@ fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::O
 /// Kind of an operator class.
 #[derive(Clone, Copy)]
 enum ClassKind {
-    /// For values that an index is searched for.
+    /// For values that searches compare.
     Values(Metric),
     /// For balls around fingerprints of this many bytes.
     Balls(i16),
@@ -79,14 +77,14 @@ enum ClassKind {
 pub fn validate(opclass: pg_sys::Oid) -> bool {
     let problems = problems(opclass);
     for (what, object) in &problems {
-        // As INFO, as the server's own access methods tell it.
+        // INFO, like the server's own access methods.
         pgrx::info!("neardup: {what} (object {})", object.to_u32());
     }
     problems.is_empty()
 }
 
-/// Raises an error unless the operator classes of an index are what the access method can use: with
-/// others it would take values for what they are not.
+/// Raises an error unless the access method can use the operator classes of an index. With other
+/// classes it would misread values.
 pub fn require_valid_classes(index: Rel) {
     for column in 0..index.index_form().key_columns {
         if let Some((what, _)) = problems(index.operator_class(column)).first() {

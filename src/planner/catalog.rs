@@ -1,8 +1,8 @@
-//! The extension's own objects by OID, found through the schema that the extension lives in.
+//! OIDs of the extension's objects, looked up in the extension's schema.
 //!
-//! Nothing is looked up by search_path: the schema is that of the support function that the
-//! server has just called. The result is kept for the backend and dropped whenever a function or
-//! an operator changes in the catalogue.
+//! The search_path is not used: the schema is that of the support function that the server has
+//! just called. Each backend caches the result until a function or an operator changes in the
+//! catalogue.
 use core::cell::{Cell, RefCell};
 use core::ffi::CStr;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Oid, SysCacheIdentifier};
 use neardup_pg::catalog::{Named, find, schema_of_function};
 use neardup_pg::catalog_changes::on_change;
 
-/// The objects of the extension that the planner support builds expressions from.
+/// Objects of the extension that the planner support builds expressions from.
 pub struct Catalog {
     /// The domain `hamming`.
     pub hamming: Oid,
@@ -23,31 +23,31 @@ pub struct Catalog {
     pub radius_below: Oid,
     /// `_neardup_floor_radius(float8)`, `_neardup_floor_radius_below` and `_neardup_whole_radius`.
     pub float_radii: [Oid; 3],
-    /// The same three of numeric.
+    /// The same three functions of numeric.
     pub numeric_radii: [Oid; 3],
     /// `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`.
     pub similarity_radii: [Oid; 2],
     /// `_neardup_inverse(int4, float8, int4, float8)`.
     pub inverse: Oid,
-    /// The types that are searched by distance, as far as the SQL script has them.
+    /// Types that are searched by distance and exist in the installed version of the SQL script.
     pub types: Vec<SearchedType>,
 }
 
 /// Objects of a type whose values are searched by distance.
 pub struct SearchedType {
-    /// The type's metric, which is never [`Metric::Overlap`].
+    /// Metric of the type, never [`Metric::Overlap`].
     pub metric: Metric,
-    /// The type.
+    /// Type of the values.
     pub value: Oid,
-    /// Its ball type.
+    /// Ball type of the type.
     pub ball: Oid,
     /// `<#>`, the distance as int4, or `<%>`.
     pub distance_operator: Oid,
     /// `<#|>`, the distance that puts NULL first; `None` for signatures.
     pub nulls_first_operator: Option<Oid>,
-    /// `<@`, which indexes know.
+    /// `<@`, which indexes support.
     pub contained_operator: Oid,
-    /// `ball(value, bound)` or `minhash_ball`, with the greatest distance as its bound.
+    /// `ball(value, radius)` or `minhash_ball(value, radius)`.
     pub ball_function: Oid,
     /// `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
@@ -55,7 +55,7 @@ pub struct SearchedType {
     pub similarity_functions: Vec<Oid>,
     /// `_neardup_at_distance(fingerprint, fingerprint, int4)`; `None` for signatures.
     pub at_distance_function: Option<Oid>,
-    /// `_neardup_ball(signature, float8, int4)`, for other kinds of bound; `None` for fingerprints.
+    /// `_neardup_ball(signature, float8, int4)`, for other bounds; `None` for fingerprints.
     pub bound_function: Option<Oid>,
     /// `_neardup_approximate(ball)`; `None` for fingerprints.
     pub approximate_function: Option<Oid>,
@@ -102,15 +102,15 @@ thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The objects in the schema of `function`, a function of the extension. `None` if objects are
-/// missing, as in the middle of the extension's own script: then nothing is to be rewritten.
+/// Returns the objects in the schema of `function`, a function of the extension. `None` if objects
+/// are missing, as during the extension's own script; then nothing is rewritten.
 pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     watch();
     of_schema(schema_of_function(function))
 }
 
-/// The objects that this backend asked for last, as the catalogue has them now. `None` if it has
-/// asked for none yet.
+/// Returns the objects that this backend looked up last, as they are in the catalogue now. `None`
+/// if it has not looked up any.
 pub fn current() -> Option<Rc<Catalog>> {
     of_schema(KNOWN.with_borrow(|known| known.as_ref().map(|(schema, _)| *schema))?)
 }
@@ -129,24 +129,24 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
         return known;
     }
     let catalog = Rc::new(Catalog::find(schema)?);
-    // A change that arrives during the look-up has set STALE again, so that the next call repeats
-    // it.
+    // A change that arrives during the lookup has set STALE again, so the next call repeats the
+    // lookup.
     KNOWN.set(Some((schema, catalog.clone())));
     Some(catalog)
 }
 
 impl Catalog {
-    /// The searched type with this OID.
+    /// Returns the searched type with this OID.
     pub fn by_value(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.value == oid)
     }
 
-    /// The searched type of a ball type.
+    /// Returns the searched type of a ball type.
     pub fn by_ball(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.ball == oid)
     }
 
-    /// The searched type of a distance operator.
+    /// Returns the searched type of a distance operator.
     pub fn by_distance(&self, operator: Oid) -> Option<&SearchedType> {
         (self.types.iter()).find(|searched| searched.distance_operator == operator)
     }
@@ -179,8 +179,8 @@ impl Catalog {
                 let arguments = Named::Function(&[int4, float8, int4, float8]);
                 find(schema, c"_neardup_inverse", arguments)?
             },
-            // A type that this schema lacks belongs to a later version of the SQL script than is
-            // installed; the others work without it.
+            // A missing type belongs to a later version of the SQL script than is installed. The
+            // other types work without it.
             types: (TYPES.iter())
                 .filter_map(|names| SearchedType::find(schema, names))
                 .collect(),
@@ -198,7 +198,7 @@ impl SearchedType {
         let ball = find(schema, names.ball, Named::Type)?;
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let is_jaccard = names.metric.is_jaccard();
-        // Types of the bound in a call of `_neardup_within`, behind the two values.
+        // Types of the bound in a call of `_neardup_within`, after the two values.
         let (distance, bound) = match is_jaccard {
             true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
             false => (c"<#>", &[pg_sys::INT4OID][..]),
@@ -235,7 +235,7 @@ impl SearchedType {
     }
 }
 
-/// Asks the server, once for each backend, to be told of changes.
+/// Registers for invalidations of the catalogue, once for each backend.
 fn watch() {
     if !WATCHING.replace(true) {
         for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {

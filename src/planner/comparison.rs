@@ -3,7 +3,7 @@ use pgrx::pg_sys::{self, Oid};
 
 use neardup_pg::catalog;
 
-/// A comparison of a distance with a number.
+/// Comparison of a distance with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Less,
@@ -15,7 +15,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
+    /// Returns the comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
     pub fn commuted(self) -> Self {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -26,7 +26,7 @@ impl Comparison {
         }
     }
 
-    /// Returns whether it holds for two numbers.
+    /// Returns whether the comparison holds for two numbers.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             Comparison::Less => a < b,
@@ -39,7 +39,7 @@ impl Comparison {
     }
 }
 
-/// The comparison that an operator makes of numbers, if it is one of those of a type's family.
+/// Returns the comparison of an operator in a type's btree family; else `None`.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
     let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;

@@ -1,7 +1,6 @@
-//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance`
-//! yield.
+//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance` return.
 //!
-//! This file reads the questions that the planner asks; `estimate` answers them.
+//! This file reads the planner's requests; `selectivity` computes the estimates.
 use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::Datum;
 
@@ -17,21 +16,21 @@ use neardup_pg::expr::{Expr, Form};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 
-/// Estimate where nothing is known: the server's own default for pattern matches.
+/// Estimate without any information: the server's own default for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
-/// `near(a, b)` at some distances, whichever operator or function was written.
+/// Condition that `a` and `b` are at some distances, written with any operator or function.
 struct NearClause<'c, 'a> {
     searched: &'c SearchedType,
     condition: Condition<'a>,
     a: Expr<'a>,
-    /// `None` if it cannot be told apart from its ball.
+    /// `None` if it cannot be separated from its ball.
     b: Option<Expr<'a>>,
     distances: Distances,
 }
 
 impl<'c, 'a> NearClause<'c, 'a> {
-    /// Reads `left operator right`; `None` if the types are not those of `<@`, `@>` or `~=` on
+    /// Reads `left operator right`; `None` if the types are not operands of `<@`, `@>` or `~=` on
     /// values that are searched by distance. `radius_of_values` returns the radius of an operator
     /// on two values.
     fn of_operator(
@@ -41,7 +40,7 @@ impl<'c, 'a> NearClause<'c, 'a> {
     ) -> Option<Self> {
         let [left, right] = condition.operands.elements()?;
         let (left_type, right_type) = (left.base_type(), right.base_type());
-        // Anyone may name this estimator for an operator on other types; their values are not to be
+        // Users may declare this estimator for operators on other types, whose values must not be
         // read as these.
         let (searched, a, ball) = if let Some(searched) = catalog.by_ball(right_type) {
             (searched, left, right)
@@ -70,11 +69,11 @@ impl<'c, 'a> NearClause<'c, 'a> {
         })
     }
 
-    /// The estimated share of rows.
+    /// Returns the estimated share of rows.
     fn estimate(&self) -> Option<f64> {
         let (searched, distances) = (self.searched, self.distances);
         let metric = searched.metric;
-        // A ball that cannot be read is a value not known yet.
+        // A ball that cannot be read counts as an unknown value.
         let unknown = || self.condition.planner.null(searched.value);
         let operands = [self.a, self.b.unwrap_or_else(unknown)];
         self.condition
@@ -98,7 +97,7 @@ impl<'c, 'a> NearClause<'c, 'a> {
                     let finds = |value: &Point| {
                         let center = searched.value(value);
                         let found = index_probe::finds(index?, center.get(), distances.radius())?;
-                        // Rows within the radius may all be nearer than asked for.
+                        // All rows within the radius may be nearer than requested.
                         (!found || distances.is_ball()).then_some(found)
                     };
                     matched(
@@ -118,14 +117,14 @@ impl<'c, 'a> NearClause<'c, 'a> {
 }
 
 impl SearchedType {
-    /// The radius if the planner can know it, and the usual one if not.
+    /// Returns the radius if the planner knows it, else the usual radius.
     fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
         known.map_or(usual_radius(self.metric), BallRadius::distance)
     }
 }
 
-/// The share of rows that an operator's condition is estimated to yield. `radius_of_values`: that
-/// of an operator on two values.
+/// Estimates the share of rows that fulfil an operator's condition. `radius_of_values` returns the
+/// radius of an operator on two values.
 fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;
@@ -135,19 +134,19 @@ fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum 
     Datum::from(share().unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
 }
 
-/// The estimators of `<@`, `@>` and `~=`, of restrictions and of joins.
+/// Estimator of `<@`, `@>` and `~=`, for restrictions and joins.
 fn near_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, usual_radius)
 }
 
-/// The restriction estimator of `=` on signatures: the estimated share of rows at distance 0.
-/// Unlike the server's `eqsel` it knows the most common values of long signatures, too.
+/// Restriction estimator of `=` on signatures: the estimated share of rows at distance 0. Unlike
+/// the server's `eqsel` it also uses the most common values of long signatures.
 fn equality_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, |_| 0.0)
 }
 
-/// Answers a request about a function of two values and a bound that says, through `distances`, how
-/// far they lie apart.
+/// Answers a request about a function of two values and a bound. `distances` converts the bound to
+/// the distances that the function admits.
 pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
     let condition = request.condition;
     let Some((searched, [a, b], bound)) = read_arguments(catalog, condition.operands) else {

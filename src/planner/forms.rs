@@ -1,4 +1,4 @@
-//! Further forms of conditions on a distance, which consist of the server's own operators alone.
+//! Further conditions on a distance, which consist only of the server's own operators.
 //!
 //! | written | planned as |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `coalesce(fp <~> q, 64) <= 3` | `fp <~> q <= 3`, where NULL counts as false |
 //! | `fp <~> q IN (0, 1, 2, 5)` | `fp <~> q <= 2 OR fp <~> q = 5` |
 //!
-//! `conditions` calls this when the planner has simplified a query's conditions.
+//! `conditions` calls this after the planner has simplified a query's conditions.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog::Catalog;
@@ -19,20 +19,20 @@ use neardup_pg::catalog::operator;
 use neardup_pg::expr::{Expr, Form, List};
 use neardup_pg::planner::Planner;
 
-/// Elements of a list that are looked at: each may become a search.
+/// Maximum length of a list; each element may become a search.
 const LONGEST_LIST: usize = 64;
 
-/// One side of a comparison: a distance, or the negative of one, and a number that is added.
+/// One side of a comparison: a distance or its negative, plus a number.
 struct Side<'c, 'a> {
     distance: Distance<'c, 'a>,
     negated: bool,
     offset: i64,
-    /// The number that stands for NULL.
+    /// Number that replaces NULL.
     of_null: Option<i64>,
 }
 
-/// A simplified condition on a distance in a form that indexes know; `None` if it is no such
-/// condition. `truth_only`: the condition may be false where it was NULL, and the other way round.
+/// Rewrites a simplified condition on a distance to a form that indexes support; `None` for other
+/// conditions. `truth_only`: false and NULL may be exchanged.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -94,7 +94,7 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
         },
         _ => return None,
     };
-    // Near the greatest integers the sum is an error, which it is to remain.
+    // The sum would overflow near the largest integers, and must still raise an error.
     if number.abs() > i64::from(i32::MAX) / 2 {
         return None;
     }
@@ -105,7 +105,7 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
     })
 }
 
-/// The expression below casts of an integer that keep its value.
+/// Returns the expression inside casts of an integer that keep its value.
 fn without_casts(expression: Expr) -> Expr {
     let expression = expression.strip_relabel();
     let Form::Call(function, arguments) = expression.form() else {
@@ -121,7 +121,7 @@ fn without_casts(expression: Expr) -> Expr {
     }
 }
 
-/// `side comparison number` in terms of balls.
+/// Rewrites `side comparison number` to balls.
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -153,7 +153,8 @@ fn compared<'a>(
     rewrite(catalog, planner, &side.distance, comparison, number)
 }
 
-/// `distance = ANY (list)`: those from 0 on are one ball, others are asked for one by one.
+/// Rewrites `distance = ANY (list)`. The numbers 0, 1, 2, ... up to a gap become one ball, and
+/// each other number an equality.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -1,8 +1,8 @@
-//! Searches of an index while a query is planned, for values that many rows of a join have.
+//! Searches of an index during planning, for values that many rows of a join have.
 //!
-//! Statistics do not tell whether a value that is common on one side of a semi-join has a match on
-//! the other, which decides about all its rows. One search does. The access method makes it, which
-//! this folder does not import.
+//! Statistics do not show whether a value that is common on one side of a semi-join has a match on
+//! the other side, which decides about all its rows. One search does. The access method, which
+//! this folder does not import, makes the search.
 use core::cell::Cell;
 
 use pgrx::pg_sys::Oid;
@@ -23,7 +23,7 @@ pub fn install(probe: Probe) {
 }
 
 /// Returns whether an index, which the planner has locked, has a row within a distance of a value.
-/// Rows that no snapshot sees any more count until VACUUM removes them.
+/// Dead rows count until VACUUM removes them.
 pub fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
     PROBE.get()?(index, center, distance)
 }

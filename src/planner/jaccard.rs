@@ -1,5 +1,5 @@
-//! From comparisons of estimated Jaccard distances and similarities to the operator that an index
-//! knows.
+//! Rewrites comparisons of estimated Jaccard distances and similarities to operators that indexes
+//! support.
 //!
 //! | written | planned |
 //! |---|---|
@@ -20,14 +20,14 @@
 //! | `coalesce(s, 0) >= 0.8` | `s >= 0.8`, where NULL counts as false |
 //! | the same with columns on both sides | `_neardup_within(a, b, bound...)` |
 //!
-//! The radius of fingerprints is a constant if `s` is one, and else
+//! The radius of fingerprints is a constant if `s` is one. Otherwise it is
 //! `_neardup_similarity_radius(s, bits)` or `_neardup_similarity_radius_above(s, bits)`.
 //!
-//! [`super::monotone`] finds the bound of `s` that a bound of `1 - s` stands for. Where it is not
-//! known yet, `_neardup_inverse` computes it.
+//! [`super::monotone`] converts a bound of `1 - s` to a bound of `s`. `_neardup_inverse` computes
+//! it if the bound is not known while planning.
 //!
-//! The operators are the server's own, on float8, to which the parser brings bounds of any other
-//! type of number but float4: [`super::conditions`] finds them.
+//! The operators are the server's own, on float8. The parser converts bounds of all other numeric
+//! types except float4. [`super::conditions`] finds the comparisons.
 use neardup_blocktree::metric::Metric;
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -48,7 +48,7 @@ use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
 use neardup_pg::value::Value;
 
-/// `left <%> right`, or a function of the two that returns an estimated similarity, found below a
+/// `left <%> right`, or a function of both values that returns an estimated similarity. Part of a
 /// comparison.
 pub struct Estimate<'c, 'a> {
     pub searched: &'c SearchedType,
@@ -57,30 +57,29 @@ pub struct Estimate<'c, 'a> {
 }
 
 impl Estimate<'_, '_> {
-    /// Returns whether evaluating the values once more costs nothing.
+    /// Returns whether evaluating the values a second time costs nothing.
     fn is_trivial(&self) -> bool {
         self.values.into_iter().all(is_trivial)
     }
 }
 
-/// Elements of a list that are looked at: each may become a search.
+/// Maximum length of a list; each element may become a search.
 const LONGEST_LIST: usize = 64;
-/// Largest bound of a similarity that is not taken for a percentage. Sums of fractions are rounded.
+/// Largest bound that is not taken for a percentage. Sums of fractions are rounded.
 const LARGEST_BOUND: f64 = 1.0 + 1e-9;
 
-/// Behind `<%>`, `minhash_similarity` and `fingerprint_similarity`: leaves them as they are. The
-/// call makes sure that the library is loaded and knows the extension's objects before the planner
-/// is through with the conditions of a query that has one of them.
+/// Support function of `<%>`, `minhash_similarity` and `fingerprint_similarity`. Does not change
+/// the call. It loads the library and looks up the extension's objects before the planner has
+/// finished simplifying the conditions of the query.
 fn estimate_support(call: &mut Call) -> Datum {
     catalog(call.function_oid());
     UNHANDLED
 }
 
-/// Rewrites a condition on an estimate to the form that this file's table has for it. `None` if it
-/// is not such a condition, or if the table has no such form. The condition must have been
-/// simplified.
+/// Rewrites a condition on an estimate to its form in this file's table. `None` for other
+/// conditions, and for forms that are not in the table. The condition must have been simplified.
 ///
-/// Raises an error if a similarity is to reach a constant above 1, which it never does.
+/// Raises an error if a similarity must reach a constant above 1, which is impossible.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -115,7 +114,7 @@ pub fn rewritten<'a>(
     compared.rewritten(catalog, planner, comparison, place)
 }
 
-/// A side of a comparison: a monotone function of an estimate.
+/// Side of a comparison: a monotone function of an estimate.
 pub struct Side<'c, 'a> {
     pub estimate: Estimate<'c, 'a>,
     pub function: Monotone<'a>,
@@ -130,7 +129,7 @@ impl<'c, 'a> Side<'c, 'a> {
     }
 }
 
-/// A comparison of a side with a bound.
+/// Comparison of a side with a bound.
 struct Compared<'c, 'a> {
     side: Side<'c, 'a>,
     operator: Oid,
@@ -140,7 +139,7 @@ struct Compared<'c, 'a> {
 }
 
 impl<'a> Compared<'_, 'a> {
-    /// The condition in terms of balls. `comparison`: with the bound on the right.
+    /// Rewrites the condition to balls. `comparison` has the bound on the right.
     fn rewritten(
         &self,
         catalog: &Catalog,
@@ -190,7 +189,7 @@ impl<'a> Compared<'_, 'a> {
         }
     }
 
-    /// The operators `>=` and `<=`, with the bound on the right, that belong to the equality.
+    /// Returns the equality family's `>=` and `<=`, with the bound on the right.
     fn bounds_of_equality(&self) -> Option<[Oid; 2]> {
         let [left, right] = self.operands.map(Expr::base_type);
         let family = btree_family(left);
@@ -206,7 +205,7 @@ impl<'a> Compared<'_, 'a> {
     }
 }
 
-/// `side = ANY (list)`: one equality for each element.
+/// Rewrites `side = ANY (list)` to one equality for each element.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -247,7 +246,7 @@ fn one_of<'a>(
     Some(planner.or(*first, others))
 }
 
-/// Raises an error for a similarity that is to reach a constant above 1, as percentages are.
+/// Raises an error for a similarity that must reach a constant above 1, such as a percentage.
 fn reject_percent(comparison: Comparison, bound: Expr) {
     let reaches = matches!(
         comparison,
@@ -271,7 +270,7 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
     .raise()
 }
 
-/// The estimate below changes of type.
+/// Returns the estimate inside relabellings of its type.
 fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Estimate<'c, 'a>> {
     let (searched, arguments, is_similarity) = match expression.strip_relabel().form() {
         Form::Operator(operator, arguments) => {
@@ -296,7 +295,7 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
     })
 }
 
-/// `estimate comparison bound` in terms of balls.
+/// Rewrites `estimate comparison bound` to balls.
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -329,7 +328,7 @@ fn rewrite<'a>(
     })
 }
 
-/// `estimate = bound`: at least and at most the bound.
+/// Rewrites `estimate = bound` to a lower and an upper bound.
 fn equal<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -354,7 +353,7 @@ fn equal<'a>(
     {
         let radius = minhash_fingerprint::radius(number, bits);
         let above = minhash_fingerprint::radius_above(number, bits);
-        // Similarity 0 has many distances, others have one or none.
+        // Similarity 0 has many distances, the others have one or none.
         if radius - above > 1 {
             return None;
         }
@@ -363,12 +362,12 @@ fn equal<'a>(
         let function = estimate.searched.at_distance_function?;
         return Some(planner.call(function, &[left, right, distance]));
     }
-    // Both conditions evaluate the arguments; that is only right if it costs nothing.
+    // Both conditions evaluate the arguments, so that must cost nothing.
     (estimate.is_trivial() && is_trivial(bound))
         .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
 }
 
-/// The estimate keeps to a bound.
+/// Makes the condition that the estimate is within a bound.
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -383,8 +382,8 @@ fn within_bound<'a>(
     Some(within(planner, estimate.searched, estimate.values, &bound))
 }
 
-/// The radius, of type int4, that a bound of the similarity of fingerprints stands for. `None` for
-/// bounds of distances.
+/// Converts a bound of the similarity of fingerprints to a radius of type int4. `None` for bounds
+/// of distances.
 fn radius<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -1,7 +1,6 @@
-//! Rewriting of comparisons of distances into conditions that an index knows, and estimates of the
-//! rows that they yield.
+//! Rewrites comparisons of distances to conditions that indexes support, and estimates their rows.
 //!
-//! docs/dev/architecture.md has the way of a condition to the index.
+//! docs/dev/architecture.md follows a condition to the index.
 pub mod catalog;
 mod comparison;
 pub mod conditions;

@@ -1,9 +1,9 @@
-//! Monotone functions of an estimate, such as `1 - s`, `100 * s` or `round(s::numeric, 2)`, and the
-//! bound of the estimate that a bound of the function stands for.
+//! Monotone functions of an estimate, such as `1 - s`, `100 * s` or `round(s::numeric, 2)`.
+//! Converts a bound of the function to a bound of the estimate.
 //!
-//! The bound is exact, whatever the function rounds. Steps on float8 are inverted by
-//! `_neardup_inverse`, which also takes bounds that are not known yet. For others the server itself
-//! compares: the bound is the last estimate for which it answers yes, found by bisection.
+//! The bound is exact despite rounding. `_neardup_inverse` inverts steps on float8, also for
+//! bounds that are not known yet. For other steps the server itself compares: bisection finds the
+//! last estimate for which the comparison holds.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog::Catalog;
@@ -15,19 +15,19 @@ use neardup_pg::expr::{Expr, Form};
 use neardup_pg::planner::Planner;
 use neardup_pg::value::Value;
 
-/// Most steps that are looked at.
+/// Maximum number of steps.
 const MAX_STEPS: usize = 4;
 /// Largest constant of a step, and largest divisor. No step on an estimate leaves the range of
 /// int4 or float4, where the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Below every estimate that is not 0. Arithmetic on numbers next to 0 raises an error, which the
-/// query would not raise.
+/// Less than every estimate that is not 0. Arithmetic on numbers closer to 0 raises an error,
+/// which the query would not raise.
 const SMALLEST: f64 = 1e-9;
 
-/// One step: an operator with a constant, a cast, or a rounding.
+/// Step: an operator with a constant, a cast, or a rounding.
 struct Step<'a> {
     function: Applied,
-    /// Arguments, with the value that the step is applied to at `position`.
+    /// Arguments. The input of the step is at `position`.
     arguments: Vec<Expr<'a>>,
     position: usize,
     /// The step as arithmetic on float8, and its constant.
@@ -41,19 +41,19 @@ enum Applied {
     Coalesce,
 }
 
-/// A monotone function, as steps from the innermost to the outermost.
+/// Monotone function, as steps from the innermost to the outermost.
 pub struct Monotone<'a> {
     steps: Vec<Step<'a>>,
 }
 
-/// The estimates that a bound of a monotone function admits.
+/// Estimates that a bound of a monotone function admits.
 pub enum Admitted<'a> {
     AtMost(Expr<'a>),
     AtLeast(Expr<'a>),
 }
 
 impl<'a> Monotone<'a> {
-    /// Reads a function of an expression that `leaf` recognizes; `None` if there is none, or if the
+    /// Reads a function of an expression that `leaf` recognizes; `None` if there is none or if the
     /// function may not be monotone.
     pub fn read<T>(
         mut expression: Expr<'a>,
@@ -76,17 +76,17 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Returns whether no cast to an integer can be out of range.
+    /// Returns whether no cast to an integer can overflow.
     fn fits_integers(&self) -> bool {
         let is_cast =
             |step: &Step| matches!(step.function, Applied::Function(oid) if to_integer(oid));
         let cast = self.steps.iter().position(is_cast);
         let is_arithmetic = |step: &&Step| matches!(step.function, Applied::Operator(_));
-        // MAX_CONSTANT twice.
+        // Two steps multiply by MAX_CONSTANT squared at most.
         cast.is_none_or(|cast| self.steps[..cast].iter().filter(is_arithmetic).count() <= 2)
     }
 
-    /// Returns whether it is the expression itself.
+    /// Returns whether the function is the identity.
     pub fn is_identity(&self) -> bool {
         self.steps.is_empty()
     }
@@ -101,12 +101,12 @@ impl<'a> Monotone<'a> {
         (first != last).then_some(first < last)
     }
 
-    /// True if a COALESCE stands for a NULL estimate.
+    /// Returns whether a COALESCE replaces a NULL estimate.
     pub fn replaces_null(&self) -> bool {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns whether `holds` is true for no value that a COALESCE gives a NULL estimate. `holds`
+    /// Returns whether `holds` is true for no value by which a COALESCE replaces NULL. `holds`
     /// gets the function's value.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
@@ -120,8 +120,8 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// The estimates for which `function comparison bound`; `None` if that cannot be told.
-    /// `holds(value, bound)` is the comparison as the server makes it.
+    /// Returns the estimates for which `function comparison bound` holds; `None` if they are
+    /// unknown. `holds(value, bound)` is the comparison as the server makes it.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -177,7 +177,7 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Asks the server for the estimates from 0 to 1 that are admitted.
+    /// Finds the admitted estimates from 0 to 1 by evaluating the comparison in the server.
     fn searched(
         &self,
         planner: Planner<'a>,
@@ -207,7 +207,7 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// The steps from `first` on, applied to a value.
+    /// Applies the steps from `first` on to a value.
     fn applied(&self, planner: Planner<'a>, first: usize, value: Expr<'a>) -> Expr<'a> {
         self.steps[first..].iter().fold(value, |value, step| {
             let mut arguments = step.arguments.clone();
@@ -220,7 +220,7 @@ impl<'a> Monotone<'a> {
                     planner.operator(operator, arguments[0], arguments[1])
                 }
                 Applied::Function(function) => planner.call(function, &arguments),
-                // Of a value that is not NULL.
+                // The value is not NULL.
                 Applied::Coalesce => value,
             }
         })
@@ -330,7 +330,7 @@ fn to_integer(function: Oid) -> bool {
     )
 }
 
-/// The value of a constant of a numeric type, about.
+/// Returns the approximate value of a constant of a numeric type.
 fn number(expression: Expr) -> Option<f64> {
     let value = expression.value()?;
     let integer = || value.integer().map(|integer| integer as f64);

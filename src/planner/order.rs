@@ -1,4 +1,4 @@
-//! Orders by a similarity, planned as orders by the distance, which an index has.
+//! Plans orders by a similarity as orders by the distance, which indexes support.
 //!
 //! | written | planned |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `ORDER BY fingerprint_similarity(fp, q) DESC` | `ORDER BY fp <#|> q` |
 //! | the same of `1 - s` without DESC, `100 * s`, `round(s::numeric, 2)` | the same |
 //!
-//! DESC puts NULL first unless the query says otherwise, and `<#|>` is -1 for NULL. Rows that are
-//! equal for the similarity may come in any order, so that the distance orders them as well. That
-//! is no longer so if the query has a second item to order by: such a query stays as it is.
+//! DESC puts NULL first by default, and `<#|>` is -1 for NULL. Rows of equal similarity may have
+//! any order, so the distance may order them. A second ORDER BY item would have to order them
+//! instead, so such a query is not rewritten.
 use super::catalog::Catalog;
 use super::comparison::{Comparison, comparison_of};
 use super::jaccard::Side;
@@ -16,7 +16,7 @@ use neardup_pg::expr::Expr;
 use neardup_pg::planned_order::Order;
 use neardup_pg::planner::Planner;
 
-/// The distance whose ascending order is the given one; `None` if there is none.
+/// Returns the distance whose ascending order is the given order; `None` if there is none.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

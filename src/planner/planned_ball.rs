@@ -1,4 +1,4 @@
-//! Balls as the planner sees them: their bound is often known where the centre is not.
+//! Balls as the planner sees them: the bound is often known even if the centre is not.
 use pgrx::pg_sys::Oid;
 
 use super::catalog::{SearchedType, catalog};
@@ -6,17 +6,17 @@ use crate::types::signature::Bound;
 use neardup_pg::expr::{Expr, Form};
 use neardup_pg::planner::Planner;
 
-/// The radius of a ball, as far as it is known before the query runs.
+/// Radius of a ball, if it is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum BallRadius {
-    /// Of a ball of fingerprints, in bits; below zero if nothing is near enough.
+    /// Radius of a ball of fingerprints, in bits; below zero for an empty ball.
     Bits(i32),
-    /// Of a ball of signatures.
+    /// Radius of a ball of signatures.
     Signatures(SignatureRadius),
 }
 
 impl BallRadius {
-    /// The greatest distance within, for estimates: in bits, or as a share of positions.
+    /// Returns the radius for estimates: in bits, or as a share of positions.
     pub fn distance(self) -> f64 {
         match self {
             BallRadius::Bits(bits) => bits.into(),
@@ -25,17 +25,17 @@ impl BallRadius {
     }
 }
 
-/// The radius of a ball of signatures, as far as it is known before the query runs.
+/// Radius of a ball of signatures, if it is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Of a ball that is known as a whole: mismatches, and of how many positions.
+    /// Number of mismatches and of positions, if the whole ball is known.
     Mismatches(i32, usize),
-    /// Of a ball whose centre may come from another table.
+    /// Bound of a ball whose centre may be a column of another table.
     Bound(Bound, f64),
 }
 
 impl SignatureRadius {
-    /// The most mismatches of signatures of this length; below zero if nothing is near enough.
+    /// Returns the maximum mismatches for this length; below zero for an empty ball.
     pub fn mismatches(self, hashes: usize) -> i32 {
         match self {
             SignatureRadius::Mismatches(mismatches, _) => mismatches,
@@ -43,9 +43,9 @@ impl SignatureRadius {
         }
     }
 
-    /// The most mismatches as a share of positions, for estimates.
+    /// Returns the maximum number of mismatches as a share of positions, for estimates.
     fn share(self) -> f64 {
-        // As good as any length, for an estimate.
+        // Any length is good enough for an estimate.
         const HASHES: usize = 1000;
         match self {
             SignatureRadius::Mismatches(mismatches, hashes) => {
@@ -56,20 +56,20 @@ impl SignatureRadius {
     }
 }
 
-/// A ball as the planner sees it: a constant, or a call that makes one.
+/// Ball as the planner sees it: a constant, or a call that makes one.
 #[derive(Default)]
 pub struct PlannedBall<'a> {
-    /// `None` if it cannot be told apart from the ball.
+    /// Centre; `None` if it cannot be separated from the ball.
     pub center: Option<Expr<'a>>,
-    /// `None` where it is a parameter without a value.
+    /// Radius; `None` if it is a parameter without a value.
     pub radius: Option<BallRadius>,
     /// True if an index may answer approximately.
     pub approximate: bool,
 }
 
 impl<'a> PlannedBall<'a> {
-    /// Reads an operand of one of the extension's operators; `None` if the type is not that of
-    /// balls.
+    /// Reads an operand of one of the extension's operators; `None` if its type is not a ball
+    /// type.
     pub fn of_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
         let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
         let searched = catalog.by_ball(ball.base_type())?;
@@ -108,8 +108,8 @@ impl<'a> PlannedBall<'a> {
 }
 
 impl SearchedType {
-    /// The radius of a bound, if the planner can know it. `bound` is what follows the centre in a
-    /// call that makes a ball, or the values in one of `_neardup_within`.
+    /// Returns the radius of a bound, if the planner can know it. `bound` has the arguments after
+    /// the centre in a call that makes a ball, or after the values in a call of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
         if self.metric.is_hamming() {
@@ -125,7 +125,7 @@ impl SearchedType {
     }
 }
 
-/// The kind of bound, which is a constant in a call of `_neardup_within`.
+/// Returns the kind of bound, a constant in a call of `_neardup_within`.
 pub fn bound_kind(expression: Expr) -> Option<Bound> {
     Bound::from_code(expression.integer()? as i32)
 }

@@ -11,7 +11,7 @@ use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint
 use neardup_pg::catalog::base_type;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// A value of a searched type.
+/// Value of a searched type.
 #[derive(Clone)]
 pub enum Point {
     Bits64(Fingerprint64),
@@ -20,7 +20,7 @@ pub enum Point {
     Signature(OwnedSignature),
 }
 
-/// A signature in memory that its copies share.
+/// Signature whose copies share its memory.
 #[derive(Clone)]
 pub struct OwnedSignature {
     scheme: Scheme,
@@ -29,7 +29,7 @@ pub struct OwnedSignature {
 }
 
 impl OwnedSignature {
-    /// The signature.
+    /// Returns the signature.
     pub fn get(&self) -> Signature<'_> {
         Signature {
             scheme: self.scheme,
@@ -39,7 +39,7 @@ impl OwnedSignature {
     }
 }
 
-/// A ball, with its centre in the server's form.
+/// Ball with its centre in the server's form.
 pub struct KnownBall {
     pub center: OwnedValue,
     pub radius: BallRadius,
@@ -48,9 +48,8 @@ pub struct KnownBall {
 }
 
 impl SearchedType {
-    /// Reads a value of the searched type. `None` if it has another type: statistics are those of
-    /// the column below a cast that leaves the value as it is, so that 64 bits may be those of a
-    /// bigint.
+    /// Reads a value of the searched type. `None` if it has another type. A cast that keeps the
+    /// value has the statistics of the column inside it, so 64 bits may also be a bigint.
     pub fn point(&self, value: Value) -> Option<Point> {
         let of = value.value_type();
         let has_64_bits = of.by_value() && of.length() == 8;
@@ -76,7 +75,7 @@ impl SearchedType {
         }
     }
 
-    /// A value in the server's form.
+    /// Returns a value in the server's form.
     pub fn value(&self, point: &Point) -> OwnedValue {
         match point {
             Point::Bits64(fingerprint) => self.center(&[fingerprint.0]),
@@ -121,7 +120,7 @@ impl SearchedType {
         })
     }
 
-    /// The centre of a ball of fingerprints.
+    /// Returns the centre of a ball of fingerprints.
     fn center(&self, words: &[u64]) -> OwnedValue {
         OwnedValue::from_words(words, self.value)
     }
@@ -138,7 +137,7 @@ impl SearchedType {
     }
 }
 
-/// A fingerprint from a value of its length.
+/// Reads a fingerprint from a value of its length.
 fn fingerprint<T: Fingerprint>(value: Value) -> T {
     let mut words = [0; 4];
     value.copy_words(&mut words[..T::WORDS]);
@@ -146,7 +145,7 @@ fn fingerprint<T: Fingerprint>(value: Value) -> T {
 }
 
 impl Point {
-    /// The differing bits of two fingerprints of one width. `None` for any other two.
+    /// Counts the differing bits of two fingerprints of one width. `None` for other pairs.
     #[inline(always)]
     pub fn bits(&self, other: &Self) -> Option<u32> {
         match (self, other) {

@@ -1,5 +1,5 @@
-//! The number on the other side of a comparison of a distance: as a radius, which is an int4, and
-//! as an operand of the server's own comparisons.
+//! Number on the other side of a comparison of a distance: as a radius of type int4, and as an
+//! operand of the server's own comparisons.
 use pgrx::pg_sys;
 
 use super::catalog::Catalog;
@@ -9,19 +9,18 @@ use neardup_pg::catalog;
 use neardup_pg::expr::Expr;
 use neardup_pg::planner::Planner;
 
-/// The distances that a comparison with a number admits, given as the number's counterpart among
-/// the integers.
+/// Rounding of a number to the integer that has the same effect in a comparison with a distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// The greatest integer that is not above the number: `distance <= number`.
+    /// Largest integer that is not above the number: `distance <= number`.
     Floor,
-    /// The greatest integer below the number: `distance < number`.
+    /// Largest integer below the number: `distance < number`.
     Below,
-    /// The number itself, or one that no distance is: `distance = number`.
+    /// The number itself, or a number that is not a distance: `distance = number`.
     Whole,
 }
 
-/// The radius that a constant stands for, from -1 (no distance) to the width.
+/// Converts a constant to a radius, from -1 (no distance) to the width.
 fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     let radius = constant(number, rounding)?;
     let bits = i64::from(bits);
@@ -31,7 +30,7 @@ fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     })
 }
 
-/// The value of a constant of a numeric type, rounded.
+/// Returns the rounded value of a constant of a numeric type.
 fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     if let Some(integer) = number.integer() {
         return Some(match rounding {
@@ -47,8 +46,8 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }))
 }
 
-/// The radius that a number stands for, as an expression of type int4. `None` if the number's type
-/// is none that the operators are declared with.
+/// Converts a number to a radius, as an expression of type int4. `None` if the operators are not
+/// declared for the number's type.
 pub fn expression<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -104,9 +103,9 @@ pub fn expression<'a>(
     })
 }
 
-/// The server's own comparison of integers, which every index, join and statistic knows. A
-/// floating-point constant is replaced by the integer that it comes to. `None` for any other
-/// floating-point number, and for one that is not near any integer of type int4.
+/// Makes the server's own comparison of integers, which indexes, joins and statistics support.
+/// Replaces a floating-point constant by an equivalent integer. `None` for other floating-point
+/// numbers, and for constants that have no equivalent int4.
 pub fn integer_comparison<'a>(
     planner: Planner<'a>,
     comparison: Comparison,
@@ -141,10 +140,10 @@ pub fn integer_comparison<'a>(
     ))
 }
 
-/// A comparison of an integer with a floating-point number, as one with an integer. `None` if none
-/// answers the same for every int4.
+/// Converts a comparison of an integer with a floating-point number to one with an integer. `None`
+/// if no integer gives the same result for every int4.
 fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> {
-    // Beyond these a constant of type int4 would not answer the same for the greatest integers.
+    // Beyond these limits an int4 constant would give other results for the largest integers.
     if number.is_nan() || number.abs() >= f64::from(i32::MAX) {
         return None;
     }
@@ -159,7 +158,7 @@ fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> 
     })
 }
 
-/// The expression as float8; `None` if it is neither that nor a float4.
+/// Converts a float8 or float4 expression to float8; `None` for other types.
 pub fn as_float8<'a>(planner: Planner<'a>, expression: Expr<'a>) -> Option<Expr<'a>> {
     let base = expression.base_type();
     let plain = expression.relabelled(base);

@@ -1,4 +1,4 @@
-//! From comparisons of distances to operators that an index knows.
+//! Rewrites comparisons of distances to operators that indexes support.
 //!
 //! | written | planned |
 //! |---|---|
@@ -12,12 +12,12 @@
 //! | the same with columns on both sides | `_neardup_within(a, b, r)` |
 //! | `distance_column <= r` | the server's own integer comparison |
 //!
-//! From `_neardup_within` the index of either side gets `<@` ([`super::within`]).
+//! [`super::within`] turns `_neardup_within` into `<@` for the index of either side.
 //!
-//! A floating-point `r` is rounded down to an integer first, or becomes -1 where it is to be equal.
+//! A floating-point `r` is rounded down first. In an equality, a fraction becomes -1.
 //!
-//! The server calls these functions with expressions whose arguments are already simplified, and
-//! takes the result as it is, so what can be folded to a constant must be folded here.
+//! The server calls these functions with simplified arguments, and does not simplify the result.
+//! So this file must fold constants itself.
 use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::{Datum, Oid};
 
@@ -30,20 +30,20 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{SupportRequest, UNHANDLED, replaced_by};
 
-/// `left <#> right`, found below a comparison.
+/// `left <#> right` in a comparison.
 pub struct Distance<'c, 'a> {
     pub searched: &'c SearchedType,
     /// Width of the fingerprints.
     pub bits: u32,
     pub values: [Expr<'a>; 2],
-    /// The operator expression itself, of type int4.
+    /// The operator expression, of type int4.
     expression: Expr<'a>,
     /// [`SearchedType::at_distance_function`].
     at_distance_function: Oid,
 }
 
 impl<'a> Distance<'_, 'a> {
-    /// The condition that the distance is exactly this number.
+    /// Makes the condition that the distance is exactly this number.
     pub fn equals(&self, planner: Planner<'a>, number: Expr<'a>) -> Expr<'a> {
         let [left, right] = self.values;
         planner.call(self.at_distance_function, &[left, right, number])
@@ -63,7 +63,7 @@ fn simplify(
     replaced_by(replacement)
 }
 
-/// Behind the operator `<~>`: plans it as `<#>`, whose plain integer can be an index's order.
+/// Support function of `<~>`: plans it as `<#>`, as an index can order by its plain integer.
 fn distance_support(call: &mut Call) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         let searched = catalog.by_value(left.base_type())?;
@@ -72,7 +72,7 @@ fn distance_support(call: &mut Call) -> Datum {
     })
 }
 
-/// Behind the comparisons of distances with integers.
+/// Support function of the comparisons of distances with integers.
 fn support(call: &mut Call, comparison: Comparison) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         if let Some(distance) = distance_below(catalog, left) {
@@ -87,7 +87,7 @@ fn support(call: &mut Call, comparison: Comparison) -> Datum {
     })
 }
 
-/// The `<#>` below the relabelling that `distance_support` has put around it.
+/// Returns the `<#>` inside the relabelling that `distance_support` has added.
 pub fn distance_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
@@ -109,8 +109,8 @@ pub fn distance_below<'c, 'a>(
     })
 }
 
-/// `distance comparison number` in terms of balls; `None` if the number's type is none that the
-/// comparisons are declared with.
+/// Rewrites `distance comparison number` to balls; `None` if the comparisons are not declared for
+/// the number's type.
 pub fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -142,11 +142,11 @@ pub fn rewrite<'a>(
         Comparison::Less => ball(Rounding::Below),
         Comparison::Greater => ball(Rounding::Floor).map(not),
         Comparison::GreaterOrEqual => ball(Rounding::Below).map(not),
-        // An equality with a column may be what two tables are joined or merged by, which takes an
-        // operator of the server.
+        // Tables may be joined or merged by an equality with a column, which takes an operator of
+        // the server.
         Comparison::Equal | Comparison::NotEqual if number.has_columns() => {
             let equal = integer_comparison(planner, comparison, distance.expression, number)?;
-            // Both conditions evaluate the arguments; that is only right if it costs nothing.
+            // Both conditions evaluate the arguments, so that must cost nothing.
             let indexable = comparison == Comparison::Equal
                 && values.into_iter().chain([number]).all(is_trivial);
             if !indexable {
@@ -162,9 +162,9 @@ pub fn rewrite<'a>(
 /// Returns whether an argument of a comparison cannot turn into a distance of two fingerprints, or
 /// only where [`super::conditions`] sees the comparison again.
 ///
-/// A column of a DISTINCT or GROUP BY can: the comparison is moved down to where the column is
-/// computed. From version 18.6 on the server moves only its own comparisons, of which it knows that
-/// they agree with the equality that groups the rows.
+/// A column of a DISTINCT or GROUP BY can, because the server moves the comparison down to the
+/// computation of the column. From version 18.6 on the server moves only its own comparisons,
+/// which are known to agree with the equality that groups the rows.
 fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;
@@ -176,7 +176,7 @@ fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     }
 }
 
-/// Returns whether evaluating an expression once more costs nothing.
+/// Returns whether evaluating an expression a second time costs nothing.
 pub fn is_trivial(expression: Expr) -> bool {
     let form = expression.strip_relabel().form();
     matches!(

@@ -1,16 +1,16 @@
-//! Selectivity: the estimated share of rows within a distance of a value (a ball), and of pairs of
+//! Selectivity: the estimated share of rows within a radius of a value (a ball), and of pairs of
 //! rows in a join.
 //!
-//! Three sources, of which the largest share counts:
-//! - **the volume of the ball**, the share of all bit patterns that it holds. For unrelated
-//!   64-bit fingerprints and small radii that is next to nothing (2.4e-15 at radius 3), but
-//!   it grows fast, to 3 % at radius 24; of signatures it is nothing;
-//! - **the value's own kin**: a search for near-duplicates mostly asks about something
-//!   that is in the table, so about one distinct value, with all rows that share it, is expected;
-//! - **the statistics' sample**, which shows how dense the data at hand really is: documents of
-//!   one language or site lie closer to each other than random bits.
+//! The estimate is the maximum of three sources:
+//! - **the volume of the ball**, its share of all bit patterns. It is tiny for unrelated 64-bit
+//!   fingerprints and small radii (2.4e-15 at radius 3), but grows fast, to 3 % at radius 24. It
+//!   is 0 for signatures;
+//! - **the value's own kin**: most searches for near-duplicates have a value that is in the table.
+//!   About one distinct value, with all rows that share it, is expected;
+//! - **the statistics' sample**, which shows the density of the actual data: documents of one
+//!   language or site are closer to each other than random bits.
 //!
-//! To these come the most common values, whose shares are known exactly.
+//! The most common values are added; their shares are known exactly.
 use core::slice;
 
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_DISTANCE, near_duplicate_bits};
@@ -20,14 +20,14 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Fewest matches that a sample must be expected to show, if every value had one, before those that
-/// it does show are evidence.
+/// Minimum number of matches that a sample should show if every value had one. With a smaller
+/// sample, the matches that it does show are not evidence.
 const EVIDENCE: f64 = 8.0;
 
-/// Smallest share of the outer rows for which an index is searched while a semi-join is planned.
+/// Minimum share of the outer rows for which planning a semi-join searches an index.
 const SEARCHED_SHARE: f64 = 0.01;
 
-/// The distances that a condition admits: bits of fingerprints, shares of positions of signatures.
+/// Distances that a condition admits: bits of fingerprints, shares of positions of signatures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distances {
     from: f64,
@@ -35,17 +35,17 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// The largest distance.
+    /// Returns the largest distance.
     pub fn radius(self) -> f64 {
         self.to
     }
 
-    /// Returns whether all distances up to the largest are among them.
+    /// Returns whether all distances up to the largest are admitted.
     pub fn is_ball(self) -> bool {
         self.from <= 0.0
     }
 
-    /// At most `radius`.
+    /// Distances of at most `radius`.
     pub fn up_to(radius: f64) -> Self {
         Distances {
             from: 0.0,
@@ -53,7 +53,7 @@ impl Distances {
         }
     }
 
-    /// `distance` and no other.
+    /// Exactly this distance.
     pub fn exactly(distance: f64) -> Self {
         Distances {
             from: distance,
@@ -70,25 +70,25 @@ impl Distances {
         self.to < 0.0 || self.from > largest_distance(metric)
     }
 
-    /// Returns whether any two values are at one of these distances.
+    /// Returns whether all pairs of values are at one of these distances.
     fn are_all(self, metric: Metric) -> bool {
         self.from <= 0.0 && self.to >= largest_distance(metric)
     }
 
-    /// The part of a value's kin to be expected at these distances. It is as likely at one
-    /// distance of a ball as at another.
+    /// Returns the share of rows that are kin of a value at these distances. Kin is equally likely
+    /// at each distance of a ball.
     fn kin(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
 }
 
-/// At most `limit` of the elements, evenly spread.
+/// Returns at most `limit` of the elements, evenly spread.
 fn thin<T: Clone>(limit: usize, sample: &[T]) -> Vec<T> {
     let step = sample.len().div_ceil(limit).max(1);
     sample.iter().step_by(step).cloned().collect()
 }
 
-/// The radius of `~=`, which estimates also assume for a radius that is a parameter.
+/// Returns the radius of `~=`. Estimates also assume it for a radius that is a parameter.
 pub fn usual_radius(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => near_duplicate_bits(bits).into(),
@@ -97,7 +97,7 @@ pub fn usual_radius(metric: Metric) -> f64 {
     }
 }
 
-/// The largest distance of two values.
+/// Returns the largest possible distance of two values.
 fn largest_distance(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => bits.into(),
@@ -106,8 +106,8 @@ fn largest_distance(metric: Metric) -> f64 {
     }
 }
 
-/// Maximum number of values of a sample that are compared with those of another sample. Pairs grow
-/// with the square: 200 by 200 distances of fingerprints take some 40 microseconds.
+/// Maximum number of values of a sample that are compared with another sample. The cost is
+/// quadratic: 200 by 200 distances of fingerprints take some 40 microseconds.
 fn sample_size(metric: Metric) -> usize {
     match metric {
         Metric::Hamming { .. } => 200,
@@ -117,7 +117,7 @@ fn sample_size(metric: Metric) -> usize {
 }
 
 /// Maximum number of values that each value of a sample is compared with where the estimate
-/// depends on finding one: some 400 microseconds. Only a raised statistics target yields as many.
+/// depends on finding a match: some 400 microseconds. Only a raised statistics target has as many.
 fn max_compared(metric: Metric) -> usize {
     10 * sample_size(metric)
 }
@@ -126,7 +126,7 @@ fn no_distances() -> ! {
     unreachable!("the catalogue has no array type")
 }
 
-/// The share of all bit patterns at these distances from one of them: the sum of
+/// Returns the share of all bit patterns at these distances from one of them, which is the sum of
 /// C(bits, i) / 2^bits over the distances i. 0 for signatures.
 fn volume(metric: Metric, distances: Distances) -> f64 {
     let Metric::Hamming { bits } = metric else {
@@ -143,8 +143,8 @@ fn volume(metric: Metric, distances: Distances) -> f64 {
     sum.min(1.0)
 }
 
-/// The share of pairs of different values of two samples at these distances. A single pair may be
-/// chance and does not count. Equal values in samples of one column are one row twice.
+/// Returns the share of pairs of different values of two samples at these distances. A single pair
+/// may be chance and does not count. Equal values in samples of one column are one row twice.
 fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f64 {
     let (a, b) = (thin(sample_size(metric), a), thin(sample_size(metric), b));
     let hits = a
@@ -171,7 +171,7 @@ fn share_of_others(
     (volume(metric, distances).max(kin)).max(density(metric, a, b, distances))
 }
 
-/// The distance of two values; that of signatures that were made differently is infinite.
+/// Returns the distance of two values; infinite for signatures that were made differently.
 #[inline(always)]
 fn distance(a: &Point, b: &Point) -> f64 {
     let distance = match (a, b) {
@@ -185,8 +185,8 @@ fn near(a: &Point, b: &Point, distances: Distances) -> bool {
     distances.hold(distance(a, b))
 }
 
-/// The share of positions in which two signatures differ, of which statistics may have kept the
-/// first [`KEPT`] only; `None` if they were made differently.
+/// Returns the share of positions in which two signatures differ; `None` if they were made
+/// differently. Statistics may have kept only the first [`KEPT`] positions.
 fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
     let length = a.values.len().min(b.values.len());
     let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
@@ -196,8 +196,8 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
         .map(|mismatches| mismatches as f64 / length as f64)
 }
 
-/// The share of a column's rows as far from `center`. A center that is not known yet is expected to
-/// be any row's value: a common one is as likely as its share of the rows.
+/// Returns the share of a column's rows at these distances from `center`. An unknown center is
+/// expected to be the value of a random row.
 pub fn restriction(
     metric: Metric,
     column: &Column,
@@ -218,7 +218,7 @@ pub fn restriction(
                 .filter(|(value, _)| near(value, &center, distances))
                 .map(|(_, share)| share)
                 .sum();
-            // All equal values are among the most common ones, then.
+            // Then all rows equal to the center have a most common value.
             if distances == Distances::up_to(0.0) && common > 0.0 {
                 return common;
             }
@@ -231,7 +231,7 @@ pub fn restriction(
     }
 }
 
-/// The share of all pairs of two columns' rows that lie that far apart.
+/// Returns the share of all pairs of two columns' rows that are at these distances.
 pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
@@ -247,7 +247,7 @@ pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64
         + a.other_fraction() * b.other_fraction() * others
 }
 
-/// The share of pairs of rows with one of the most common values on both sides.
+/// Returns the share of pairs of rows with most common values on both sides.
 fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(metric, a, |value, _| {
         let common = b.common.iter().take(max_compared(metric));
@@ -256,8 +256,8 @@ fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) ->
     })
 }
 
-/// The share of pairs of rows with one of the most common values on one side, and one that is none
-/// of them on the other.
+/// Returns the share of pairs of rows with a most common value on one side and another value on
+/// the other.
 fn common_with_others(
     metric: Metric,
     common: &Column,
@@ -271,8 +271,8 @@ fn common_with_others(
     share * others.other_fraction()
 }
 
-/// The share of a column's other rows that are kin of a value: none if its kin is among the most
-/// common values.
+/// Returns the share of a column's other rows that are kin of a value: 0 if its kin is among the
+/// most common values.
 fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
     let mut common = column.common.iter().take(max_compared(metric));
     if common.any(|(other, _)| near(value, other, distances)) {
@@ -282,8 +282,8 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     }
 }
 
-/// The sum over the most common values of a column of their shares, each times what `each` says.
-/// Of many, some stand for the others.
+/// Returns the sum of the shares of a column's most common values, each times the result of
+/// `each`. If there are many, a sample is scaled up.
 fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
@@ -294,10 +294,10 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f6
     if seen > 0.0 { sum * all / seen } else { 0.0 }
 }
 
-/// The share of an outer column's rows for which some row of the inner column lies that far from
-/// it. Of a common value all rows have a match or none has.
+/// Returns the share of an outer column's rows that match some row of the inner column at these
+/// distances. The rows of one common value all match or all do not.
 ///
-/// `finds` tells whether any inner row is that far from a value, as far as an index tells it.
+/// `finds` searches an index for an inner row that matches a value; `None` if it cannot.
 pub fn matched(
     metric: Metric,
     outer: &Column,
@@ -334,14 +334,14 @@ pub fn matched(
     common + outer.other_fraction() * inner.matches_others(outer)
 }
 
-/// The inner column of a semi-join or anti-join.
+/// Inner column of a semi-join or anti-join.
 struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
     distances: Distances,
-    /// Rows, after conditions on their table.
+    /// Number of rows after conditions on their table.
     rows: f64,
-    /// The share of rows that those conditions leave.
+    /// Share of rows that fulfil those conditions.
     kept: f64,
 }
 
@@ -362,18 +362,18 @@ impl<'a> Inner<'a> {
         self.rows * self.column.other_fraction()
     }
 
-    /// The chance that of rows, counted before the conditions, none is left.
+    /// Returns the chance that none of `rows` rows, counted before the conditions, fulfils them.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
 
-    /// The chance that of the rows with a value that is none of the most common ones any is left.
+    /// Returns the chance that some row of a less common value fulfils the conditions.
     fn chance_of_any(&self) -> f64 {
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         1.0 - self.chance_of_none(rows_each)
     }
 
-    /// The chance that no row with one of the most common values lies as far from this one.
+    /// Returns the chance that no row with a most common value matches this value.
     fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
         let common = self.column.common.iter().take(max_compared(self.metric));
@@ -383,7 +383,7 @@ impl<'a> Inner<'a> {
             .product()
     }
 
-    /// The chance that a value of `outer` which is none of its most common ones has a match.
+    /// Returns the chance that a value of `outer`, not a most common one, has a match.
     fn matches_others(&self, outer: &Column) -> f64 {
         let sample = thin(sample_size(self.metric), &outer.sample);
         let without_common = match sample.len() {
@@ -405,8 +405,8 @@ impl<'a> Inner<'a> {
         1.0 - without_common * without_others
     }
 
-    /// The chance that one of some values has a match among those that are not the most common
-    /// ones, as far as samples that cover enough of them tell.
+    /// Returns the chance that a value of `outer` matches a value that is not a most common one.
+    /// `None` if the samples cover too few values.
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

@@ -6,14 +6,14 @@ use super::point::Point;
 use super::signature_sample::{COMMON_KIND, SAMPLE_KIND};
 use neardup_pg::column_statistics::Statistics;
 
-/// The statistics of one column or expression, as the estimates need them.
+/// Statistics of one column or expression, as the estimates need them.
 pub struct Column {
-    /// The share of NULLs.
+    /// Share of NULLs.
     pub null_fraction: f64,
-    /// Number of different values, at least 1. Without statistics, as many as rows:
+    /// Number of different values, at least 1. Without statistics, the number of rows:
     /// fingerprints of different documents differ.
     pub distinct: f64,
-    /// The most common values with their shares of all rows.
+    /// Most common values with their shares of all rows.
     pub common: Vec<(Point, f64)>,
     /// Values drawn evenly from the others: the bounds of the histogram.
     pub sample: Vec<Point>,
@@ -24,8 +24,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Reads statistics. `function` is what will be applied to the values: the server says whether
-    /// the user may learn of them through it.
+    /// Reads statistics. `function` will be applied to the values: the server decides whether the
+    /// user may see them through it.
     pub fn read(searched: &SearchedType, statistics: &Statistics, function: Oid) -> Self {
         let tuples = statistics.rows.map(|(_, tuples)| tuples);
         let guess = tuples.filter(|_| statistics.is_guess);
@@ -40,7 +40,7 @@ impl Column {
         if statistics.null_fraction.is_none() || !statistics.allow(function) {
             return column;
         }
-        // The server's own, or those of signatures that are too long for it.
+        // The server's own values, or the shortened ones of long signatures.
         let first = |kinds: [u32; 2], has_shares| {
             (kinds.into_iter()).find_map(|kind| statistics.values(kind, has_shares))
         };
@@ -57,13 +57,13 @@ impl Column {
         column
     }
 
-    /// The share of rows that are neither NULL nor one of the most common values.
+    /// Returns the share of rows that are neither NULL nor one of the most common values.
     pub fn other_fraction(&self) -> f64 {
         (1.0 - self.null_fraction - self.common.iter().map(|(_, share)| share).sum::<f64>())
             .max(0.0)
     }
 
-    /// Number of different values beside the most common ones, at least 1.
+    /// Returns the number of different values without the most common ones, at least 1.
     pub fn other_distinct(&self) -> f64 {
         (self.distinct - self.common.len() as f64).max(1.0)
     }

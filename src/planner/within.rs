@@ -1,10 +1,10 @@
 //! `_neardup_within(a, b, bound...)` and `_neardup_at_distance(a, b, distance)`: conditions that
-//! either side's index can serve. The bound of fingerprints is a radius; that of signatures is a
-//! number and its kind ([`Bound`]).
+//! the index of either side can serve. The bound of fingerprints is a radius; the bound of
+//! signatures is a number and its kind ([`Bound`]).
 //!
-//! An index condition has the form `column operator value`. While two tables are being joined it
-//! is open which of them will be the one that is searched, so the condition is kept as a function,
-//! and the planner asks its support function about each index that one of the arguments matches.
+//! An index condition has the form `column operator value`. While two tables are being joined,
+//! either may be the searched one. So the condition stays a function, and the planner calls its
+//! support function for each index that matches one of the arguments.
 use pgrx::pg_sys::Datum;
 
 use super::catalog::{Catalog, SearchedType, catalog};
@@ -20,8 +20,8 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 
-/// `left` and `right` lie within a bound, in the form that serves the most indexes. `bound` is what
-/// follows the two in a call of the type's `_neardup_within`.
+/// Makes the condition that `left` and `right` are within a bound, in the form that serves the
+/// most indexes. `bound` has the arguments after both values in a call of `_neardup_within`.
 pub fn within<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -31,7 +31,7 @@ pub fn within<'a>(
     match (left.has_columns(), right.has_columns()) {
         (true, false) => contained(planner, searched, left, right, bound),
         (false, true) => contained(planner, searched, right, left, bound),
-        // Either side may turn out to be the indexed one: `within_support` decides for each.
+        // Either side may be the indexed one: `within_support` decides for each index.
         _ => planner.call(searched.within_function, &[&[left, right], bound].concat()),
     }
 }
@@ -52,7 +52,7 @@ fn contained<'a>(
     if let Some(function) = searched.approximate_function
         && settings::allow_approximate()
     {
-        // In the condition, so that EXPLAIN shows it.
+        // Part of the condition, so that EXPLAIN shows it.
         ball = planner.call(function, &[ball]);
     }
     if center.is_constant() && bound[0].is_constant() {
@@ -61,13 +61,13 @@ fn contained<'a>(
     planner.operator(searched.contained_operator, key, ball)
 }
 
-/// Behind `_neardup_at_distance(a, b, distance)`.
+/// Support function of `_neardup_at_distance(a, b, distance)`.
 fn at_distance_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
     };
     match call.support_request() {
-        // The ball holds nearer ones as well: each row is compared once more.
+        // The ball also has nearer values, so each row is rechecked.
         SupportRequest::IndexCondition(request) => index_condition(&catalog, request, true),
         SupportRequest::Selectivity(request) => {
             estimators::answer(&catalog, request, Distances::exactly)
@@ -76,7 +76,7 @@ fn at_distance_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Behind `_neardup_within(a, b, bound...)`.
+/// Support function of `_neardup_within(a, b, bound...)`.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -93,7 +93,7 @@ fn within_support(call: &mut Call) -> Datum {
     }
 }
 
-/// With a constant or a parameter on one side, a call is `<@` like any other.
+/// Rewrites a call with a constant or a parameter on one side to `<@`.
 fn simplify_within<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -104,7 +104,7 @@ fn simplify_within<'a>(
     matches!(replacement.form(), Form::Operator(..)).then_some(replacement)
 }
 
-/// `key <@ ball(other, bound)` for the side that is the index's key.
+/// Makes `key <@ ball(other, bound)`, where `key` is the side that is the index's key.
 fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> Datum {
     let condition = || {
         let (searched, [left, right], bound) = read_arguments(catalog, request.arguments)?;

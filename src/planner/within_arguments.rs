@@ -3,8 +3,8 @@ use super::catalog::{Catalog, SearchedType};
 use super::planned_ball::bound_kind;
 use neardup_pg::expr::{Expr, List};
 
-/// The searched type, the two values and the bound of a call of one of the functions. `None` if
-/// the kind of bound of signatures is not known.
+/// Returns the searched type, the two values and the bound of a call of one of the functions.
+/// `None` if the kind of bound of signatures is not known.
 pub fn read_arguments<'c, 'a>(
     catalog: &'c Catalog,
     arguments: List<'a>,

@@ -1,4 +1,4 @@
-//! The conditions and the order of an index path, as far as the planner can know them.
+//! Conditions and order of an index path, as far as the planner can know them.
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
@@ -7,49 +7,49 @@ use neardup_pg::catalog;
 use neardup_pg::expr::{Expr, Form};
 use neardup_pg::scan_path::{ScanPath, ScanQual};
 
-/// The radius of a search as far as the planner can know it.
+/// Radius of a search, as far as the planner can know it.
 #[derive(Clone, Copy)]
 pub enum Radius {
-    /// There is no condition.
+    /// No condition.
     None,
-    /// Rows without a fingerprint are asked for.
+    /// Rows without a fingerprint.
     Null,
     /// Known only when the query runs.
     Unknown,
-    /// That of `~=`.
+    /// Radius of `~=`.
     Default,
     Known(u32),
-    /// That of a ball of signatures, whose length the index knows.
+    /// Radius of a ball of signatures; the index knows their length.
     Signatures(SignatureRadius),
 }
 
-/// The order in which rows are asked for.
+/// Requested order of the rows.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Order {
     /// None.
     None,
-    /// By the distance from the centre of the condition, if there is one: ring after ring.
+    /// Distance from the centre of the condition, if there is one; searched in rings.
     ByCenter,
-    /// By the distance from something else than the condition's centre.
+    /// Distance from another value than the condition's centre.
     ByAnother,
 }
 
-/// The scope of a search.
+/// Scope of a search.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scope {
-    /// The index has none.
+    /// The index has no scope columns.
     Without,
-    /// Some columns of it are not given.
+    /// Some scope columns are not given.
     All,
-    /// One, which has this share of the rows.
+    /// One scope, which has this share of the rows.
     One(f64),
 }
 
-/// An index path's conditions and order, as the planner knows them.
+/// Conditions and order of an index path, as the planner knows them.
 pub struct PathQuals<'a> {
-    /// The narrowest radius, which a scan follows.
+    /// The smallest radius, which a scan searches with.
     pub radius: Radius,
-    /// The centre of that radius; `None` if it is not known, or there is none.
+    /// Centre of that radius; `None` if it is not known or there is no radius.
     center: Option<Expr<'a>>,
     pub order: Order,
     pub scope: Scope,
@@ -57,9 +57,9 @@ pub struct PathQuals<'a> {
     pub times: f64,
     /// True if bands may miss rows.
     pub approximate: bool,
-    /// Elements of the array that is searched for overlaps with; `None` if there is none.
+    /// Elements of the query array of `&&`, or of the shortest one; `None` without `&&`.
     pub elements: Option<f64>,
-    /// Elements of the shortest array that rows must contain; `None` if there is none.
+    /// Elements of the shortest query array of `@>`; `None` without `@>`.
     pub contained: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> PathQuals<'a> {
         }
         if last > 0 {
             let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
-            // Rows with any value stand in many scopes, and so do arrays that overlap with one.
+            // IS NOT NULL and array overlap do not select one scope.
             let selects = |qual: &ScanQual| match qual.condition.form() {
                 Form::IsNotNull => false,
                 Form::Operator(operator, _) => {
@@ -111,7 +111,7 @@ impl<'a> PathQuals<'a> {
         quals
     }
 
-    /// Takes in one more condition on the fingerprint.
+    /// Adds a condition on the fingerprint.
     fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
         match condition.form() {
             Form::Any(_, operands) => {
@@ -128,7 +128,7 @@ impl<'a> PathQuals<'a> {
         }
     }
 
-    /// Takes in `column operator operand`.
+    /// Adds `column operator operand`.
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
         let family = path.families[path.families.len() - 1];
         let strategy = catalog::strategy_in_family(operator, family) as u16;
@@ -146,7 +146,7 @@ impl<'a> PathQuals<'a> {
         self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
         let radius = match (strategy, ball.as_ref().and_then(|ball| ball.radius)) {
             (strategies::EQUAL, _) => Radius::Known(0),
-            // Nothing lies within a radius below zero.
+            // A ball with a negative radius is empty; the cost of radius 0 serves.
             (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
             (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
             (strategies::NEAR, None) => Radius::Default,
@@ -167,7 +167,7 @@ impl<'a> PathQuals<'a> {
     }
 }
 
-/// The right operand of an operator.
+/// Right operand of an operator.
 fn right_operand(expression: Expr) -> Option<Expr> {
     match expression.form() {
         Form::Operator(_, operands) => operands.elements().map(|[_, right]| right),

@@ -1,4 +1,4 @@
-//! The options of an index on signatures: how they become bands.
+//! Options of an index on signatures, and the bands that follow from them.
 use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_ROWS, MAX_BANDS};
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::PgSqlErrorCode;
@@ -6,27 +6,27 @@ use pgrx::PgSqlErrorCode;
 use crate::types::signature::{Bound, HASHES};
 use neardup_pg::errors::UserError;
 
-/// The most values in a band.
+/// Maximum number of values in a band.
 pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 
-/// The length of signatures unless it is given, as that of `minhash()`.
+/// Default length of signatures, the same as for `minhash()`.
 pub const DEFAULT_HASHES: usize = 128;
 
-/// The options as they were given; 0 stands for those that were not.
+/// Options as the user wrote them; 0 means not given.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct BandOptions {
-    /// The estimated similarity.
+    /// Estimated similarity of most searches.
     pub similarity: f64,
-    /// Values of a signature.
+    /// Number of values in a signature.
     pub hashes: usize,
-    /// The number of bands.
+    /// Number of bands.
     pub bands: usize,
-    /// Values in a band.
+    /// Number of values in a band.
     pub rows: usize,
 }
 
 impl BandOptions {
-    /// The bands; raises an error if there are none like that.
+    /// Returns the bands. Raises an error if the options are impossible.
     pub fn bands(&self) -> Bands {
         let or = |given: usize, default| if given == 0 { default } else { given };
         let hashes = or(self.hashes, DEFAULT_HASHES);

@@ -1,8 +1,9 @@
-//! Searching an index on signatures.
+//! Search of an index on signatures.
 //!
-//! Bands find all rows within what they guarantee. Beyond it, the sketches of all rows are looked
-//! at, which is exact as well; or the bands nevertheless, which is not, if both the query and the
-//! session allow it. Each row is checked again by the server: the index does not hold signatures.
+//! Bands find all rows within the radius that they guarantee. Beyond it, the search reads the
+//! sketches of all rows, which is exact as well, or uses the bands nevertheless, which may miss
+//! rows, if both the query and the session allow it. The index does not store signatures, so the
+//! server rechecks each row.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
@@ -21,7 +22,7 @@ use crate::types::signature::Signature;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Condition of a scan key on the signature: at most some number of mismatches with a centre.
+/// Condition of a scan key: the signature has at most this many mismatches with a centre.
 struct SignatureQual<const N: usize> {
     query: BandQuery<N>,
     mismatches: usize,
@@ -30,15 +31,15 @@ struct SignatureQual<const N: usize> {
 
 /// Source of rows.
 enum Source<const N: usize> {
-    /// None.
+    /// No rows.
     Nothing,
-    /// Those whose sketches are near.
+    /// Rows whose sketches are near.
     Sketches(FullScan<N>, BandQuery<N>),
-    /// By bands.
+    /// Rows found by bands.
     Bands(BandScan<N>),
 }
 
-/// A search of an index on signatures.
+/// Search of an index on signatures.
 pub struct BandSearch<const N: usize> {
     bands: Rc<Bands>,
     source: Source<N>,
@@ -46,7 +47,7 @@ pub struct BandSearch<const N: usize> {
 }
 
 impl<const N: usize> BandSearch<N> {
-    /// A search by these bands.
+    /// Makes a search by these bands.
     pub fn new(bands: Rc<Bands>) -> Self {
         BandSearch {
             bands,
@@ -55,10 +56,10 @@ impl<const N: usize> BandSearch<N> {
         }
     }
 
-    /// The condition that a key makes; `None` if nothing fulfils it.
+    /// Makes the condition of a scan key; `None` if nothing fulfils it.
     fn qual(&self, key: ScanKey, scope: Option<u64>) -> Option<SignatureQual<N>> {
         let qual = |center: &Signature, mismatches: usize, approximate| {
-            // Nothing of another length is in the index, and can be compared.
+            // Signatures of other lengths cannot be compared, and are not in the index.
             (center.values.len() == self.bands.hashes()).then(|| {
                 let (values, kind) = (center.values, scheme_hash(center));
                 SignatureQual {
@@ -105,7 +106,7 @@ impl<const N: usize> NearSearch<N> for BandSearch<N> {
             let all = FullScan::new(index.block_layout.clone(), quals.scope);
             self.source = Source::Sketches(all.without_nulls(), near.query);
         } else if let Source::Bands(scan) = &mut self.source {
-            // The usual case of a nested loop, which begins again for each outer row.
+            // A nested loop restarts the search for each outer row.
             scan.restart(near.query);
         } else {
             let scan = BandScan::new(self.bands.clone(), near.query, work_mem());

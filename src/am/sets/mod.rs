@@ -1,5 +1,5 @@
-//! Indexes on sets of numbers, such as the hashes of a text's passages: each row stands in the
-//! index under each element of its array.
+//! Indexes on sets of numbers, such as the hashes of a text's passages. A row has an entry for
+//! each element of its array, and one for their sum.
 pub mod search;
 
 use neardup_sketch::memory::GrowVec;
@@ -7,15 +7,15 @@ use neardup_sketch::memory::GrowVec;
 use neardup_pg::arrays;
 use neardup_pg::value::Value;
 
-/// The elements that a row must have to contain an array, as [`elements`]. `None` if the array has
-/// a NULL: no array contains it.
+/// Returns the elements that a row must have to contain an array, like [`elements`]. `None` if the
+/// array has a NULL, because no array contains it.
 pub fn required_elements(array: Value) -> Option<Vec<u64>> {
     let has_null =
         array.with_body(|body| arrays::bigints(body).count() < arrays::element_count(body));
     (!has_null).then(|| elements(array))
 }
 
-/// The set of an array's elements, in ascending order, each once. NULLs are in no set.
+/// Returns the distinct elements of an array in ascending order, without NULLs.
 pub fn elements(array: Value) -> Vec<u64> {
     let mut elements: Vec<u64> = Vec::new();
     array.with_body(|body| elements.grow_all(arrays::bigints(body).map(|it| it as u64)));

@@ -1,4 +1,4 @@
-//! Searching an index on sets: `array && query`, `array @> query` and `array = query`.
+//! Search of an index on sets: `array && query`, `array @> query` and `array = query`.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::level_cursor::Row;
 use neardup_blocktree::sets::{SetQuery, SetScan, rarest, sum};
@@ -12,7 +12,7 @@ use crate::am::strategies;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// A search of an index on sets.
+/// Search of an index on sets.
 pub struct SetSearch<const N: usize> {
     scan: Option<SetScan<N>>,
     rechecks: bool,
@@ -21,16 +21,16 @@ pub struct SetSearch<const N: usize> {
 
 /// Condition of a scan key on the array.
 enum SetQual {
-    /// It has one of these elements.
+    /// The array has one of these elements.
     Overlaps(Vec<u64>),
-    /// It has all of these elements, of which there is one at least.
+    /// The array has all of these elements, at least one.
     Contains(Vec<u64>),
-    /// It is equal to one whose elements have this sum.
+    /// The array equals one whose elements have this sum.
     Equals(u64),
 }
 
 impl SetQual {
-    /// The condition that a key makes; `None` if nothing fulfils it.
+    /// Makes the condition of a scan key; `None` if nothing fulfils it.
     fn of(key: ScanKey) -> Option<Self> {
         if key.strategy() == strategies::CONTAINS {
             return required_elements(key.value()).map(SetQual::Contains);
@@ -43,7 +43,7 @@ impl SetQual {
         }
     }
 
-    /// Look-ups that it takes.
+    /// Lookups in the index, for choosing the cheapest condition.
     fn cost(&self) -> usize {
         match self {
             SetQual::Overlaps(elements) => elements.len(),
@@ -54,7 +54,7 @@ impl SetQual {
 }
 
 impl<const N: usize> SetSearch<N> {
-    /// A search that finds nothing until it is begun.
+    /// Makes a search that finds nothing until it starts.
     pub fn new() -> Self {
         SetSearch {
             scan: None,
@@ -65,8 +65,8 @@ impl<const N: usize> SetSearch<N> {
 }
 
 impl<const N: usize> NearSearch<N> for SetSearch<N> {
-    /// A row with an element was found under it. Whether it fulfils other conditions as well, and
-    /// the order of its elements, the index does not tell.
+    /// The index finds rows by one element. It knows neither their other elements nor the order of
+    /// the elements, so further conditions need a recheck.
     fn rechecks(&self) -> bool {
         self.rechecks
     }
@@ -88,7 +88,7 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
             Some(SetQual::Contains(elements)) => {
                 let element = match elements[..] {
                     [element] => element,
-                    // The whole table is read.
+                    // The whole index is read, whichever element is chosen.
                     [element, ..] if has_scopes && quals.scope.is_none() => element,
                     _ => index.or_corrupt(rarest(&index.tree(), &elements, quals.scope)),
                 };
@@ -102,7 +102,7 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
             (true, None) => query.in_all_scopes(),
         };
         match &mut self.scan {
-            // The usual case of a nested loop, which begins again for each outer row.
+            // A nested loop restarts the search for each outer row.
             Some(scan) => scan.restart(query),
             None => self.scan = Some(SetScan::new(query, work_mem())),
         }
