@@ -1,9 +1,9 @@
 //! Bounds of near-duplicates: `radius` or `similarity`.
 //!
-//! Callers of functions over whole tables pass one, or leave it to the index.
+//! Callers of functions over whole tables pass a bound, or use the bound of the index.
 //!
-//! A caller names the bound. Its meaning never follows from the type of a number, because drivers
-//! choose that type: psycopg sends smallint for 1, others leave it to the server.
+//! A caller names the bound. The type of a number never determines its meaning, because drivers
+//! choose that type: psycopg sends smallint for 1, and other drivers leave the type to the server.
 use core::fmt;
 
 use neardup_blocktree::metric::UsualBound;
@@ -22,15 +22,15 @@ use neardup_pg::rel::Rel;
 /// Bound of near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// Largest distance of fingerprints, in bits.
+    /// Maximum distance of fingerprints, in bits.
     Radius(u32),
-    /// Least similarity, from 0 to 1.
+    /// Minimum similarity, from 0 to 1.
     Similarity(f64),
 }
 
 impl Bound {
-    /// Reads the arguments `radius` and `similarity`, whose positions are given. Returns `None` if
-    /// both are NULL. Raises an error if neither is, or if a value is out of range.
+    /// Reads the arguments `radius` and `similarity` at these positions. Returns `None` if both
+    /// are NULL. Raises an error if both are set, or if a value is out of range.
     pub fn read(call: &Call, [radius, similarity]: [usize; 2]) -> Option<Self> {
         let radius = (!call.is_null(radius)).then(|| Self::from_radius(call.int4(radius)));
         let similarity =
@@ -41,7 +41,7 @@ impl Bound {
         }
     }
 
-    /// The bound that an index was built for. The index is on values with distances.
+    /// Returns the bound that an index was built for. The index must be on values with distances.
     pub fn of_index(index: Rel) -> Self {
         match bound_of(index).expect("values with distances have a bound") {
             UsualBound::Radius(radius) => Bound::Radius(radius),
@@ -49,7 +49,7 @@ impl Bound {
         }
     }
 
-    /// A radius. Raises an error if it is negative.
+    /// Creates a radius. Raises an error if it is negative.
     pub fn from_radius(radius: i32) -> Self {
         Bound::Radius(u32::try_from(radius).unwrap_or_else(|_| {
             UserError::invalid_parameter("radius must not be negative")
@@ -58,7 +58,7 @@ impl Bound {
         }))
     }
 
-    /// A similarity. Raises an error unless it is between 0 and 1.
+    /// Creates a similarity. Raises an error unless it is between 0 and 1.
     pub fn from_similarity(similarity: f64) -> Self {
         if (0.0..=1.0).contains(&similarity) {
             return Bound::Similarity(similarity);
@@ -77,7 +77,7 @@ impl Bound {
 }
 
 impl Bound {
-    /// The bound as an argument, with the sign between its name and its value.
+    /// Formats the bound as an argument, with `sign` between its name and its value.
     pub fn argument(self, sign: &str) -> String {
         match self {
             Bound::Radius(radius) => format!("radius{sign}{radius}"),
@@ -86,7 +86,7 @@ impl Bound {
     }
 }
 
-/// The bound in prose: `radius 6`.
+/// Formats the bound for messages: `radius 6`.
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.argument(" "))
@@ -97,7 +97,7 @@ impl fmt::Display for Bound {
 pub struct IndexBounds(Vec<(String, Bound)>);
 
 impl IndexBounds {
-    /// The bounds of these indexes.
+    /// Reads the bounds of these indexes.
     pub fn new<'a>(indexes: impl IntoIterator<Item = Rel<'a>>) -> Self {
         let bound = |index: Rel| (index.shown(), Bound::of_index(index));
         IndexBounds(indexes.into_iter().map(bound).collect())
@@ -108,19 +108,19 @@ impl IndexBounds {
         self.0.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
-    /// The bound of the first index as an argument.
+    /// Formats the bound of the first index as an argument.
     pub fn example(&self, sign: &str) -> String {
         (self.0.first()).map_or_else(String::new, |(_, bound)| bound.argument(sign))
     }
 
-    /// The bounds with the names of their indexes, for messages.
+    /// Lists the bounds with the names of their indexes, for messages.
     pub fn list(&self) -> String {
         let shown = |(name, bound): &(String, Bound)| format!("\"{name}\" has {bound}");
         let all: Vec<String> = self.0.iter().map(shown).collect();
         all.join(", ")
     }
 
-    /// Raises error 42P08: a bound is needed, because those of the indexes differ.
+    /// Raises error 42P08: the indexes have different bounds, so the caller must pass one.
     pub fn refuse(&self, table: &str, hint: &str) -> ! {
         UserError::new(
             PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
@@ -142,27 +142,27 @@ pub enum SearchBound {
 /// Bound of a search among fingerprints.
 #[derive(Clone, Copy)]
 pub struct FingerprintBound {
-    /// Largest distance.
+    /// Maximum distance.
     pub radius: u32,
     bits: u32,
-    /// Results have a similarity.
+    /// True if results have a similarity.
     shows_similarity: bool,
 }
 
 /// Bound of a search among signatures.
 #[derive(Clone, Copy)]
 pub struct SignatureBound {
-    /// Least similarity, as the caller wrote it.
+    /// Minimum similarity, as the caller wrote it.
     pub similarity: f64,
-    /// Largest number of positions that differ.
+    /// Maximum number of positions that differ.
     pub mismatches: usize,
     hashes: usize,
 }
 
 impl SearchBound {
-    /// The bound of a search in an index: the one that the caller passes, or that of the index.
+    /// Creates the bound of a search in an index: the caller's bound, or the bound of the index.
     /// `function` is the extension's function being called. Raises an error if the index is on
-    /// values without distances, or has no such bound.
+    /// values without distances, or cannot use such a bound.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);
@@ -176,7 +176,8 @@ impl SearchBound {
         Self::Fingerprints(FingerprintBound::new(bound, bits, estimate, name))
     }
 
-    /// The result columns `distance` and `similarity` for a number of differing bits or positions.
+    /// Returns the columns `distance` and `similarity` for a number of differing bits or
+    /// positions.
     pub fn columns(self, differing: u32) -> [Option<pg_sys::Datum>; 2] {
         match self {
             Self::Fingerprints(bound) => bound.columns(differing),
@@ -186,8 +187,8 @@ impl SearchBound {
 }
 
 impl FingerprintBound {
-    /// The bound of a search among fingerprints of this number of bits. `values` names the index
-    /// or column for an error: similarity may be undefined for it.
+    /// Creates the bound of a search among fingerprints of `bits` bits. `values` names the index
+    /// or column in an error, because similarity may be undefined for it.
     pub fn new(
         bound: Bound,
         bits: u32,
@@ -205,7 +206,7 @@ impl FingerprintBound {
                     refuse_similarity(&values(), why);
                 }
                 FingerprintBound {
-                    // The similarity is between 0 and 1, so that there is a radius for it.
+                    // The similarity is between 0 and 1, so a radius exists for it.
                     radius: minhash_fingerprint::radius(similarity, bits).unsigned_abs(),
                     bits,
                     shows_similarity: true,
@@ -214,7 +215,7 @@ impl FingerprintBound {
         }
     }
 
-    /// The result columns `distance` and `similarity`.
+    /// Returns the result columns `distance` and `similarity`.
     pub fn columns(self, distance: u32) -> [Option<pg_sys::Datum>; 2] {
         let similarity = || float8(minhash_fingerprint::similarity(distance, self.bits));
         [
@@ -232,7 +233,7 @@ impl SignatureBound {
         let mismatches = signature::Bound::Similarity.mismatches(hashes, similarity);
         SignatureBound {
             similarity,
-            // No more than 1 is asked for, which equal signatures have.
+            // A similarity is at most 1, which equal signatures have, so 0 is a valid limit.
             mismatches: usize::try_from(mismatches).unwrap_or(0),
             hashes,
         }
@@ -243,7 +244,7 @@ impl SignatureBound {
     }
 }
 
-/// A value of a column of type float8.
+/// Converts a value to a Datum of type float8.
 pub fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }

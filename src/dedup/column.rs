@@ -1,4 +1,4 @@
-//! The fingerprints of a table's column, without an index.
+//! Fingerprints in a table column, without an index.
 use core::ffi::CStr;
 
 use neardup_blocktree::clusters::Nearness;
@@ -25,10 +25,10 @@ use neardup_pg::slot::for_each_row;
 use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::tid::tid_of;
 
-/// Number of rows that are compared at once.
+/// Number of rows compared at once.
 const BATCH_ROWS: usize = 1024;
 
-/// A column of fingerprints of an open table. The lock stays until the transaction ends.
+/// Fingerprint column of an open table. The lock lasts until the transaction ends.
 pub struct Column {
     table: OpenRelation,
     number: i16,
@@ -37,11 +37,10 @@ pub struct Column {
 }
 
 impl Column {
-    /// Opens a table for reading the named column or, without a name, the only one of a type of
-    /// fingerprints. Returns `None` if an index has to say what the caller means: if there is no
-    /// such column, or if there are signatures, unless the bound is a radius. Raises an error
-    /// unless
-    /// the caller may see the column. The function called is needed to find the extension's types.
+    /// Opens a table to read the named column or, without a name, its only fingerprint column.
+    /// Returns `None` if an index must determine the column: there is no such column, or there are
+    /// signatures and the bound is not a radius. Raises an error unless the caller may read the
+    /// column. The schema of `function` is used to find the extension's types.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
@@ -81,7 +80,7 @@ impl Column {
         })
     }
 
-    /// The bound of a search in the column.
+    /// Returns the bound of a search in the column.
     pub fn bound(&self, bound: Bound) -> FingerprintBound {
         let name = || {
             let name = self.table.rel().column_name(self.number);
@@ -90,8 +89,8 @@ impl Column {
         FingerprintBound::new(bound, self.words as u32 * 64, self.estimate, name)
     }
 
-    /// Compares a sample of the rows, or of those that meet a condition, with all of them, or with
-    /// one of each group of equals.
+    /// Compares a sample of the wanted rows with all wanted rows, or with one row of each distinct
+    /// fingerprint.
     pub fn sample(
         &self,
         counts: Counts,
@@ -131,7 +130,7 @@ impl Column {
         })
     }
 
-    /// Gives all rows that have a fingerprint and that the active snapshot sees.
+    /// Visits all rows that have a fingerprint and that the active snapshot sees.
     fn for_each<const N: usize>(&self, mut each: impl FnMut(Key<N>, Tid)) {
         for_each_row(self.table.rel(), |row| {
             if let Some(value) = row.get(self.number) {
@@ -141,7 +140,7 @@ impl Column {
     }
 }
 
-/// Comparison of rows that a scan of the table has found.
+/// Comparison of rows found by a table scan.
 struct ColumnComparison;
 
 impl<const N: usize> RowComparison<N> for ColumnComparison {
@@ -156,7 +155,7 @@ impl<const N: usize> RowComparison<N> for ColumnComparison {
     }
 }
 
-/// Passes rows on in batches.
+/// Passes rows to `visit` in batches.
 fn in_batches<const N: usize>(
     for_each: impl FnOnce(&mut dyn FnMut(Key<N>, Tid)),
     visit: VisitBatch<N>,
@@ -174,7 +173,7 @@ fn in_batches<const N: usize>(
     visit(&keys, &rows);
 }
 
-/// Gives the first row of each fingerprint.
+/// Visits the first row of each distinct fingerprint.
 fn for_each_distinct<const N: usize>(
     sort: &mut ExternalSort<TempSpace, N>,
     visit: &mut dyn FnMut(Key<N>, Tid),
@@ -187,7 +186,7 @@ fn for_each_distinct<const N: usize>(
     });
 }
 
-/// Returns whether a type is that of signatures. The function is one of the extension's.
+/// Returns whether a type is the signature type. `function` is one of the extension's functions.
 fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let column_type = base_type(column_type);
     catalog(function).is_some_and(|catalog| {
@@ -195,8 +194,8 @@ fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     })
 }
 
-/// The words of a type of fingerprints, those of `bigint` only if it was asked for; `None` for all
-/// other types. The function is one of the extension's.
+/// Returns the number of words of a fingerprint type, or `None` for other types. Accepts `bigint`
+/// only if the caller named the column. `function` is one of the extension's functions.
 fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Option<usize> {
     let column_type = base_type(column_type);
     if column_type == pg_sys::INT8OID && !named {
@@ -207,7 +206,7 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
     metric.is_hamming().then(|| metric.words())
 }
 
-/// Error 42702: several columns to take fingerprints from.
+/// Raises error 42702: several columns have fingerprints.
 fn several_columns() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,

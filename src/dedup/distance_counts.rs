@@ -1,21 +1,21 @@
-//! Counts of pairs by distance, with a random sample of pairs at each.
+//! Counts of pairs by distance, with a random sample of pairs for each distance.
 use std::collections::BinaryHeap;
 
 use neardup_blocktree::key::Tid;
 
 use super::sampled_pairs::SampledPairs;
 
-/// Characters of the longest bar.
+/// Length of the longest bar in characters.
 const LONGEST_BAR: f64 = 40.0;
 
-/// Mixes a number (the finaliser of splitmix64).
+/// Mixes the bits of a number (the finaliser of splitmix64).
 pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Bottom-k sample by hash: a random choice of values, the same every time.
+/// Bottom-k sample by hash: a random choice of values that is the same every time.
 pub struct BottomKSample<T> {
     heap: BinaryHeap<(u64, T)>,
     most: usize,
@@ -43,7 +43,7 @@ impl<T: Ord> BottomKSample<T> {
         }
     }
 
-    /// In a random order.
+    /// Returns the sample in random order.
     pub fn into_vec(self) -> Vec<T> {
         self.heap
             .into_sorted_vec()
@@ -61,7 +61,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// No pairs yet. `examples` is the number of pairs that are shown of each distance.
+    /// Creates empty counts. `examples` is the number of example pairs for each distance.
     pub fn new(most: u32, examples: usize) -> Self {
         let none = |_| (0, BottomKSample::new(examples));
         Counts {
@@ -70,12 +70,12 @@ impl Counts {
         }
     }
 
-    /// From now on each pair comes once for each of its rows that is in a sample.
+    /// Starts counting by a sample. Each pair is then added once for each of its sampled rows.
     pub fn begin_sample(&mut self, sampled_rows: usize, rows: f64) {
         self.sample = Some(SampledPairs::new(sampled_rows, rows, self.rings.len()));
     }
 
-    /// Counts a pair of a row of the sample, by the row's number.
+    /// Counts a pair of the sampled row with this number.
     pub fn add_sampled(&mut self, row: usize, pair: [Tid; 2], distance: u32) {
         if let Some(sample) = &mut self.sample {
             sample.add(row, distance);
@@ -83,12 +83,12 @@ impl Counts {
         self.add(pair[0], pair[1], distance);
     }
 
-    /// The greatest distance.
+    /// Returns the maximum distance that is counted.
     pub fn most(&self) -> u32 {
         self.rings.len() as u32 - 1
     }
 
-    /// Counts a pair within the greatest distance, of fingerprints in bits, of signatures in steps.
+    /// Counts a pair. Distances are bits for fingerprints, and histogram lines for signatures.
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
         let (count, shown) = &mut self.rings[distance as usize];
@@ -100,7 +100,7 @@ impl Counts {
         }
     }
 
-    /// One line a distance.
+    /// Returns one line for each distance.
     pub fn lines(self) -> Vec<Line> {
         let weight = self.sample.as_ref().map_or(1.0, SampledPairs::weight);
         let pairs = |count: u64| (count as f64 * weight).round();
@@ -116,7 +116,7 @@ impl Counts {
         (0..)
             .zip(self.rings)
             .map(|(distance, (count, shown))| {
-                // The numbers grow from one ring to the next as powers do.
+                // Logarithmic, because counts grow exponentially with the distance.
                 let share = (1.0 + pairs(count)).ln() / (1.0 + most).ln();
                 Line {
                     distance,
@@ -130,13 +130,13 @@ impl Counts {
     }
 }
 
-/// A row of the result.
+/// Row of the result.
 pub struct Line {
     pub distance: u32,
     pub pairs: i64,
     /// Half of the 95 % confidence interval of `pairs`. 0 if all pairs were counted.
     pub margin: i64,
-    /// Its share of the highest count, on a logarithmic scale.
+    /// Bar whose length shows the count on a logarithmic scale.
     pub bar: String,
     pub shown: Vec<(Tid, Tid)>,
 }

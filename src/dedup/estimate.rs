@@ -1,7 +1,7 @@
 //! Relation between the distance of two fingerprints and the similarity of their texts.
 //!
-//! That depends on the function that made them. The catalog knows it where a generated column or
-//! an index has an expression that calls it.
+//! The relation depends on the function that made them. The catalog has that function if a
+//! generated column or an index expression calls it.
 use pgrx::pg_sys;
 
 use crate::am::makers::{Maker, makers_of_column, makers_of_index};
@@ -12,17 +12,17 @@ use neardup_pg::rel::Rel;
 /// Relation between the distance of two fingerprints and a similarity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Estimate {
-    /// `minhash64` or `minhash128` made the fingerprints.
+    /// The fingerprints come from `minhash64` or `minhash128`.
     Defined,
-    /// The distance says nothing about a similarity, for this reason.
+    /// The distance does not determine a similarity, for this reason.
     Undefined(&'static str),
-    /// The application made the fingerprints. Only the caller knows how.
+    /// The application made the fingerprints, so only the caller knows the relation.
     Unknown,
 }
 
 impl Estimate {
-    /// The estimate of the values in an index on fingerprints. `function` is one of the
-    /// extension's.
+    /// Returns the estimate for the values in an index on fingerprints. `function` is one of the
+    /// extension's functions.
     pub fn of_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
         let input = index.key_class(index.index_form().key_columns - 1).input;
@@ -31,13 +31,13 @@ impl Estimate {
         Self::new(&makers, ball.map_or(input, |searched| searched.value))
     }
 
-    /// The estimate of the fingerprints in a table's column.
+    /// Returns the estimate for the fingerprints in a table column.
     pub fn of_column(function: pg_sys::Oid, table: Rel, column: i16) -> Self {
         let value_type = base_type(table.attribute(column).atttypid);
         Self::new(&makers_of_column(function, table, column), value_type)
     }
 
-    /// The estimate of values of a type that these functions made.
+    /// Returns the estimate for values of a type that these functions made.
     fn new(makers: &[Maker], value_type: pg_sys::Oid) -> Self {
         match makers {
             [] if value_type == pg_sys::INT8OID => Estimate::Undefined(

@@ -1,4 +1,4 @@
-//! `neardup_distance_histogram`: the number of pairs at each distance or similarity, with examples.
+//! `neardup_distance_histogram`: number of pairs at each distance or similarity, with examples.
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use pgrx::pg_sys;
@@ -29,32 +29,32 @@ export! {
     guarded "neardup_distance_histogram" => histogram;
 }
 
-/// Largest distance of fingerprints that is shown if the caller names no bound.
+/// Maximum distance of fingerprints if the caller passes no bound.
 const DEFAULT_RADIUS: Bound = Bound::Radius(16);
-/// Least similarity of signatures that is shown if the caller names no bound.
+/// Minimum similarity of signatures if the caller passes no bound.
 const DEFAULT_SIMILARITY: Bound = Bound::Similarity(0.5);
 
-/// Bits of the widest fingerprint.
+/// Bits of the longest fingerprint.
 const WIDEST: u32 = 256;
-/// The most rows of a sample: each is compared with every row of the table.
+/// Maximum number of rows in a sample. Each is compared with every row of the table.
 const MOST_ROWS: i32 = 1_000_000;
-/// The most pairs that are shown of each distance.
+/// Maximum number of example pairs for each distance.
 const MOST_EXAMPLES: i32 = 1000;
 
-/// Arguments of a caller but for the relation and the bound.
+/// Arguments of the caller, without the relation and the bound.
 struct HistogramArguments {
-    /// Rows that are compared with all; `None` counts all pairs.
+    /// Number of rows that are compared with all rows. `None` counts all pairs.
     sample: Option<usize>,
-    /// The most pairs that are shown of each distance.
+    /// Maximum number of example pairs for each distance.
     examples: usize,
-    /// One row of each group of equals takes part.
+    /// True if only one row of each set of equal values takes part.
     is_distinct: bool,
-    /// The rows that take part; all without it.
+    /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
 }
 
 impl HistogramArguments {
-    /// No pairs yet, of distances up to `most`.
+    /// Creates empty counts for distances up to `most`.
     fn counts(&self, most: u32) -> Counts {
         Counts::new(most, self.examples)
     }
@@ -90,7 +90,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
             relation_kind(relation),
             pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
         );
-        // A table of fingerprints needs no index.
+        // A table of fingerprints can be sampled without an index.
         let of_column = match arguments.sample {
             Some(rows) if is_table => {
                 Column::open(function, relation, column, bound).map(|column| (column, rows))
@@ -141,7 +141,7 @@ impl SetReturning for Rings {
     }
 }
 
-/// The number of pairs that are shown of each distance.
+/// Checks and returns the number of example pairs for each distance.
 fn examples_argument(examples: i32) -> usize {
     if !(0..=MOST_EXAMPLES).contains(&examples) {
         UserError::invalid_parameter(format!("examples must be between 0 and {MOST_EXAMPLES}"))
@@ -151,7 +151,7 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Counts the pairs of an index, all or by a sample.
+/// Counts all pairs of an index, or estimates their number by a sample.
 fn count_index(
     function: pg_sys::Oid,
     index: pg_sys::Oid,
@@ -231,7 +231,7 @@ fn count_fingerprints<const N: usize>(
     counts
 }
 
-/// Visible row in a scope, for comparisons of fingerprints.
+/// Comparison of visible fingerprints within their scopes.
 struct FingerprintComparison<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,
@@ -259,7 +259,7 @@ impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
     }
 }
 
-/// Compares a sample of an index's wanted rows with all of them.
+/// Compares a sample of an index's wanted rows with all wanted rows.
 fn sample_fingerprints<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

@@ -1,8 +1,8 @@
-//! `neardup_pairs_by_key` and `neardup_clusters_by_key`: results that name rows by a key instead of
-//! their addresses.
+//! `neardup_pairs_by_key` and `neardup_clusters_by_key`: results that identify rows by keys, not
+//! addresses.
 //!
-//! The function for addresses is called by a query that looks up the key of each. The query is the
-//! caller's own: it takes the caller's rights, and sees the same snapshot.
+//! A query calls the function for addresses and looks up the key of each address. The query runs
+//! with the rights of the caller and sees the same snapshot.
 use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -27,7 +27,7 @@ export! {
     guarded "neardup_clusters_by_key" => |call| by_key(call, Function::Clusters);
 }
 
-/// Function whose results name rows in two columns.
+/// Function whose results identify rows in two columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Function {
     /// `neardup_pairs`: `a`, `b`, `distance`, `similarity`.
@@ -36,8 +36,7 @@ enum Function {
     Clusters,
 }
 
-// The arguments in front, which both functions have. Behind them are those of the function for
-// addresses, in its order.
+// Arguments of both functions. The other arguments of the function for addresses follow.
 const KEY_TYPE: usize = 0;
 const RELATION: usize = 1;
 const RADIUS: usize = 2;
@@ -81,7 +80,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         let expression = key_of_rows(relations.table(), expression, key_type);
-        // The index is known by now, and what is to be told of its scope has been told.
+        // Passes the index. The inner call must not repeat the notice on its scope.
         let relation = Parameter {
             type_oid: pg_sys::REGCLASSOID,
             value: Some(Value::oid(index)),
@@ -108,8 +107,8 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     })
 }
 
-/// The call of the function for addresses, which is in the schema of the extension's functions,
-/// with this number of parameters.
+/// Returns the call of the function for addresses with `parameters` parameters. That function is
+/// in the schema of the extension.
 fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
     let schema = catalog::schema_name(catalog::schema_of_function(own));
     let arguments: Vec<String> = (1..=parameters).map(|n| format!("${n}")).collect();
@@ -121,7 +120,7 @@ fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
     .concat()
 }
 
-/// The query for keys.
+/// Returns the query for keys.
 fn query(
     function: Function,
     called: &[u8],
@@ -138,7 +137,8 @@ fn query(
     ]
     .concat();
     match function {
-        // Which of two rows has the lower address says nothing to those who see keys.
+        // Orders the two keys of each pair, because the order of addresses means nothing to the
+        // caller.
         Function::Pairs => {
             let swapped = [b"b.key ", key_type.less_than().as_slice(), b" a.key"].concat();
             [
@@ -170,12 +170,12 @@ fn query(
     }
 }
 
-/// Type of the keys that a caller asks for.
+/// Key type that the caller passes.
 #[derive(Clone, Copy)]
 pub struct KeyType(pg_sys::Oid);
 
 impl KeyType {
-    /// The type of the polymorphic argument at position `n`. Raises an error for a pseudo-type.
+    /// Returns the type of the polymorphic argument `n`. Raises an error for a pseudo-type.
     pub fn of(call: &Call, n: usize) -> Self {
         let oid = call.parameter(n).type_oid;
         if catalog::is_pseudo_type(oid) {
@@ -189,18 +189,16 @@ impl KeyType {
         KeyType(oid)
     }
 
-    /// A type of columns.
     pub fn new(oid: pg_sys::Oid) -> Self {
         KeyType(oid)
     }
 
-    /// The OID.
     pub fn oid(self) -> pg_sys::Oid {
         self.0
     }
 
-    /// An expression of a type that fits, as one of this type. No set can be its value: the
-    /// server refuses one inside of COALESCE.
+    /// Casts an expression to this type. The expression cannot return a set, because the server
+    /// rejects sets inside COALESCE.
     pub fn sql(self, expression: &[u8]) -> Vec<u8> {
         let name = server::format_type_be(self.0).unwrap_or_default();
         [
@@ -213,15 +211,14 @@ impl KeyType {
         .concat()
     }
 
-    /// Raises error 42804 unless values of a type are of this one, or become so by an implicit
-    /// cast.
+    /// Raises error 42804 unless values of type `own` have this type or an implicit cast to it.
     pub fn require(self, what: &str, own: pg_sys::Oid) {
         const CAST: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_cast
             WHERE castsource OPERATOR(pg_catalog.=) $1 AND casttarget OPERATOR(pg_catalog.=) $2
             AND castcontext OPERATOR(pg_catalog.=) 'i')";
         let base = catalog::base_type(own);
-        // The parser calls the function of an implicit cast for the caller. So it must not be one
-        // that a table's owner can have written.
+        // The parser calls the function of an implicit cast with the rights of the caller, so the
+        // table's owner must not be able to write that function.
         let has_cast = || {
             if ![base, self.0].into_iter().all(catalog::is_base_type) {
                 return false;
@@ -242,7 +239,7 @@ impl KeyType {
         .raise()
     }
 
-    /// The type's operator `<`, as `OPERATOR(schema.name)`. Raises an error if it has none.
+    /// Returns the type's operator `<` as `OPERATOR(schema.name)`. Raises an error if it has none.
     pub fn less_than(self) -> Vec<u8> {
         let (_, less_than) = catalog::default_operators(self.0);
         less_than
@@ -262,9 +259,9 @@ impl KeyType {
     }
 }
 
-/// The expression that the rows of a table are named by. Raises an error if it is not of the type
-/// that the caller asks for, or if the table has no primary key of one column and is to be named by
-/// that.
+/// Returns the expression that identifies the rows of a table: the caller's, or the primary key.
+/// Raises an error if it does not have the key type, or if the primary key does not have one
+/// column.
 fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
     let primary_key = || {
         let column = primary_key_column(table).unwrap_or_else(|| refuse_table(table));

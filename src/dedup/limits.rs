@@ -1,19 +1,19 @@
-//! Limits of clusters and of groups of equal signatures: an eighth of `maintenance_work_mem` for
-//! each list, 2^32 - 2 rows. (Pairs keep within `work_mem`.)
+//! Limits of clusters and of runs of equal signatures: each list uses an eighth of
+//! `maintenance_work_mem`, and there are at most 2^32 - 2 rows. (Pairs are limited by `work_mem`.)
 use pgrx::PgSqlErrorCode;
 
 use neardup_pg::errors::UserError;
 use neardup_pg::memory::maintenance_work_mem;
 
-/// Lists and arrays that share `maintenance_work_mem`.
+/// Number of lists and arrays that share `maintenance_work_mem`.
 const SHARES: usize = 8;
 
-/// Bytes of memory for one list or array.
+/// Returns the memory of one list or array in bytes.
 pub fn share() -> usize {
     maintenance_work_mem() / SHARES
 }
 
-/// 54000: more rows or nodes than there are numbers for.
+/// Raises error 54000: there are more rows or nodes than numbers.
 pub fn too_many() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,

@@ -1,7 +1,7 @@
 //! Removing near-duplicates: at insert, and from a whole table at once.
 //!
-//! docs/dev/architecture.md has the way of a row through the trigger, and of jobs over whole
-//! tables.
+//! docs/dev/architecture.md describes how a row passes through the trigger, and how jobs over
+//! whole tables work.
 
 mod bound;
 mod clusters;

@@ -1,7 +1,7 @@
-//! Progress of a long function, told by NOTICEs.
+//! Progress of a long function, reported by NOTICEs.
 //!
-//! The server's own views, `pg_stat_progress_*`, are each of one command, and their commands are a
-//! fixed list: a function would have to pretend to be one of them.
+//! Each of the server's `pg_stat_progress_*` views belongs to a command from a fixed list. A
+//! function would have to pretend to be one of these commands.
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Units between two readings of the clock.
 const STEPS: u64 = 256;
 
-/// Part of a phase that is under way, such as the third of four bands.
+/// Current part of a phase, such as the third of four bands.
 struct Part {
     name: &'static str,
     number: u64,
     of: u64,
 }
 
-/// Progress of one phase. Nothing is told unless `neardup.progress` is on, and nothing by workers.
+/// Progress of one phase. Reports nothing in workers, or unless `neardup.progress` is on.
 pub struct Progress {
     on: bool,
     phase: Cow<'static, str>,
@@ -29,7 +29,7 @@ pub struct Progress {
     total: f64,
     /// True if `total` is an estimate.
     is_estimate: bool,
-    /// The part under way, where the phase has parts.
+    /// Current part, if the phase has parts.
     part: Option<Part>,
     done: u64,
     /// Number of units at which the clock is read next.
@@ -48,7 +48,7 @@ impl Progress {
         Self::begin(phase.into(), unit, (total, true), None)
     }
 
-    /// Begins the first of several parts of a phase of about `total` units in all.
+    /// Begins the first of several parts of a phase of about `total` units altogether.
     pub fn of_parts(
         phase: &'static str,
         (unit, total): (&'static str, f64),
@@ -83,7 +83,7 @@ impl Progress {
         progress
     }
 
-    /// Counts units that are done.
+    /// Counts completed units.
     #[inline]
     pub fn advance(&mut self, units: u64) {
         self.done += units;
@@ -93,7 +93,7 @@ impl Progress {
         }
     }
 
-    /// Notes how many units are done, each of which takes long.
+    /// Sets the number of completed units. For units that take long.
     pub fn reach(&mut self, done: u64) {
         self.done = done;
         if self.on {
@@ -101,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// Notes how many parts of the phase are done, and how many units in all.
+    /// Sets the number of completed parts of the phase, and of completed units in all parts.
     pub fn reach_part(&mut self, parts_done: u64, done: u64) {
         if let Some(part) = &mut self.part {
             part.number = (parts_done + 1).min(part.of);
@@ -109,7 +109,7 @@ impl Progress {
         self.reach(done);
     }
 
-    /// Tells that the phase is over. A phase that ends early, or by an error, never tells it.
+    /// Reports the end of the phase. A phase that ends early, or by an error, does not report it.
     pub fn finish(&mut self) {
         (self.total, self.is_estimate) = (self.done as f64, false);
         if let Some(part) = &mut self.part {

@@ -1,4 +1,4 @@
-//! Rows that take part in a job over a whole table: all, or those that a caller's condition names.
+//! Rows that take part in a job over a whole table: all rows, or rows that meet a condition.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 
@@ -12,16 +12,16 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Entries of an index, or rows of a table, that take part.
+/// Index entries, or rows of a table, that take part.
 pub enum Wanted {
     All,
     None,
-    /// These.
+    /// Only these.
     Entries(TidSet),
 }
 
 impl Wanted {
-    /// The entries whose rows meet a condition, which is evaluated as the caller.
+    /// Finds the entries whose rows meet a condition. Evaluates the condition as the caller.
     pub fn new<const N: usize>(
         condition: Option<&Condition>,
         index: &Index<N>,
@@ -34,7 +34,7 @@ impl Wanted {
         let Wanted::Entries(mut chosen) = Self::rows(condition, relations.table(), files) else {
             return Wanted::None;
         };
-        // An entry leads to a row's version under another address, if it was updated in place.
+        // A row updated in place is at another address than its entry, so the entries are needed.
         let mut progress =
             Progress::estimated("applying the filter", "rows", index.estimated_rows());
         let mut entries = all_entries(index, files);
@@ -51,16 +51,16 @@ impl Wanted {
         Self::of(&mut wanted, files)
     }
 
-    /// The rows of a table that meet a condition, which is evaluated as the caller, by the
-    /// addresses under which the snapshot sees them.
+    /// Finds the visible rows of a table that meet a condition, by their addresses in the
+    /// snapshot. Evaluates the condition as the caller.
     pub fn rows(condition: &Condition, table: Rel, files: &mut TempSpace) -> Self {
         let mut list = TidList::new();
         condition.rows(table, |row| list.push(files, row));
         Self::of(&mut list, files)
     }
 
-    /// Of these entries, the first of each fingerprint in an index whose row the snapshot sees.
-    /// Fingerprints of scopes with the same hash count as one scope's.
+    /// Keeps the first visible entry of each distinct fingerprint in an index. Treats scopes with
+    /// the same hash as one scope.
     pub fn one_of_equals<const N: usize>(
         mut self,
         index: &Index<N>,
@@ -95,8 +95,8 @@ impl Wanted {
         }
     }
 
-    /// The rows as plain words, for another process: none for all rows. `None` if they would be
-    /// more than `most`, or if there are no rows.
+    /// Returns the rows as plain words for another process, or no words for all rows. Returns
+    /// `None` if there are more than `most` words, or no rows.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         match self {
             Wanted::All => Some(Vec::new()),
@@ -105,7 +105,7 @@ impl Wanted {
         }
     }
 
-    /// Reads what [`Wanted::pack`] gave.
+    /// Reads the words that [`Wanted::pack`] returned.
     pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Self {
         TidSet::unpack(files, words).map_or(Wanted::All, Wanted::Entries)
     }
@@ -120,7 +120,7 @@ impl Wanted {
     }
 }
 
-/// All entries of an index.
+/// Returns all entries of an index.
 fn all_entries<const N: usize>(index: &Index<N>, files: &mut TempSpace) -> TidList {
     let mut entries = TidList::new();
     let mut walk = KeyOrderScan::new(index.block_layout.clone());

@@ -1,4 +1,4 @@
-//! Histogram by a sample: compares a random choice of rows with all rows.
+//! Histogram by a sample: compares randomly chosen rows with all rows.
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid};
@@ -31,7 +31,7 @@ struct SampledRow<R, const N: usize> {
     row: R,
 }
 
-/// Callback that takes the keys of some rows, and their entries.
+/// Callback for a batch of rows: their keys and their entries.
 pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
 
 /// Compares a sample of `sample_rows` rows with all rows, and adds the pairs to the counts. Each
@@ -66,7 +66,7 @@ pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     if sample.is_empty() {
         return counts;
     }
-    // The share of visible rows is that of the sample.
+    // Estimates the number of visible rows from the sample.
     let visible = all as f64 * sample.len() as f64 / chosen_count as f64;
     counts.begin_sample(sample.len(), visible);
     for_each_batch(&mut |keys, entries| {
@@ -86,7 +86,7 @@ fn compare_batch<C: RowComparison<N>, const N: usize>(
 ) {
     let scope = ..nearness.scope_words;
     let mut found = Vec::new();
-    // The rows of the batch. `None` before a row is fetched.
+    // Rows of the batch. `None` until a row is fetched.
     let mut rows: Vec<Option<FoundRow<C::Row>>> = Vec::new();
     rows.resize_with(keys.len(), || None);
     for (number, one) in sample.iter().enumerate() {

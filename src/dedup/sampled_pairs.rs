@@ -1,26 +1,26 @@
-//! Errors of the numbers of pairs that are estimated from a sample of rows.
+//! Errors of numbers of pairs that are estimated from a sample of rows.
 //!
-//! Pairs come in groups: a few rows of a table have most of its pairs. So the error follows from
-//! how much the sampled rows differ. The sample is divided into parts, and the counts of the parts
-//! give the variance of their sum.
+//! Pairs are clustered: a few rows of a table have most of its pairs. The error therefore depends
+//! on how much the sampled rows differ. The sample is divided into parts, and the variance of the
+//! parts gives the variance of their sum.
 
 /// Number of parts of a sample.
 const PARTS: usize = 32;
 /// Quantile of Student's distribution with `PARTS - 1` degrees of freedom, for 95 %.
 const QUANTILE: f64 = 2.04;
-/// Upper limit of an expected count, with 95 %, if none was seen ("rule of three").
+/// Upper 95 % limit of an expected count if the observed count is 0 ("rule of three").
 const NONE_SEEN: f64 = 3.0;
 
-/// Pairs of the rows of a sample, by distance and part.
+/// Pairs of the sampled rows, by distance and part.
 pub struct SampledPairs {
-    /// Number of rows of the sample, and of all rows.
+    /// Number of sampled rows, and of all rows.
     sampled: f64,
     rows: f64,
     counts: Vec<[u64; PARTS]>,
 }
 
 impl SampledPairs {
-    /// No pairs yet of a sample from `rows` rows, with a number of distances.
+    /// Creates empty counts for a sample from `rows` rows and for a number of distances.
     pub fn new(sampled_rows: usize, rows: f64, distances: usize) -> Self {
         SampledPairs {
             sampled: sampled_rows as f64,
@@ -29,18 +29,18 @@ impl SampledPairs {
         }
     }
 
-    /// Counts a pair of a row of the sample, which is in random order.
+    /// Counts a pair of a sampled row. The sample must be in random order.
     #[inline]
     pub fn add(&mut self, row: usize, distance: u32) {
         self.counts[distance as usize][row % PARTS] += 1;
     }
 
-    /// Number of pairs that each counted one stands for. Each pair has two rows.
+    /// Returns the number of pairs that one counted pair represents. Each pair has two rows.
     pub fn weight(&self) -> f64 {
         self.rows / self.sampled / 2.0
     }
 
-    /// Half of the 95 % confidence interval of the number of pairs at a distance.
+    /// Returns half of the 95 % confidence interval of the number of pairs at a distance.
     pub fn margin(&self, distance: u32) -> f64 {
         // A sample of all rows has no error.
         let unseen = 1.0 - self.sampled / self.rows;

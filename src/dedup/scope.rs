@@ -1,5 +1,5 @@
-//! Comparison of rows by scope. An index keeps only a hash of a scope's columns, and different
-//! values may have the same (of `bigint`, whose halves are folded together, 1 and 4294967296 do).
+//! Comparison of rows by scope. An index stores only a hash of the scope columns, and different
+//! values may have the same hash. For `bigint`, whose halves are folded, 1 and 4294967296 do.
 use crate::am::keys::Layout;
 use crate::am::strategies;
 use neardup_pg::equality::EqualColumn;
@@ -8,17 +8,16 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::slot::Slot;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// The columns of an index's scope, of which values can be taken from rows and compared.
+/// Scope columns of an index. Reads their values from rows and compares them.
 pub struct ScopeColumns<'a> {
     columns: IndexColumns<'a>,
     equal: Vec<EqualColumn>,
 }
 
-/// The values of a scope.
 pub type Values = Vec<OwnedValue>;
 
 impl<'a> ScopeColumns<'a> {
-    /// The scope of an index of this layout; `None` if it has none.
+    /// Returns the scope columns of an index with this layout, or `None` if it has no scope.
     pub fn of(relations: &'a LockedIndex, layout: &Layout) -> Option<Self> {
         (layout.scope_columns > 0).then(|| ScopeColumns {
             columns: IndexColumns::new(relations.table(), relations.index()),
@@ -28,7 +27,7 @@ impl<'a> ScopeColumns<'a> {
         })
     }
 
-    /// Returns whether a parallel worker may take values from rows and compare them.
+    /// Returns whether parallel workers may read and compare the values.
     pub fn is_parallel_safe(relations: &LockedIndex, layout: &Layout) -> bool {
         let index = relations.index();
         layout.scope_columns == 0
@@ -38,7 +37,7 @@ impl<'a> ScopeColumns<'a> {
                 })
     }
 
-    /// The values of the row in a slot; `None` if one is NULL, which equals nothing.
+    /// Returns the values of the row in a slot, or `None` if one is NULL, which equals nothing.
     pub fn values(&self, slot: &Slot) -> Option<Values> {
         self.columns.with(slot, |values| {
             let own = values[..self.equal.len()].iter();
@@ -52,7 +51,7 @@ impl<'a> ScopeColumns<'a> {
     }
 }
 
-/// Numbers of the scopes that share a hash, by which rows stand together.
+/// Numbers of scopes that share a hash. Rows must be passed in hash order.
 #[derive(Default)]
 pub struct ScopeNumbers {
     hash: u64,
@@ -60,8 +59,8 @@ pub struct ScopeNumbers {
 }
 
 impl ScopeNumbers {
-    /// The number of a scope among those with its hash, in the order in which they came. Those with
-    /// another hash are forgotten.
+    /// Returns the number of a scope among the scopes with its hash, in order of appearance.
+    /// Forgets scopes with other hashes.
     pub fn number(&mut self, scope: &ScopeColumns, hash: u64, values: Values) -> u32 {
         if self.hash != hash {
             self.hash = hash;

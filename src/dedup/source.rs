@@ -1,7 +1,7 @@
-//! The index that a caller's `relation` and `column_name` stand for.
+//! The index that a caller selects by `relation` and `column_name`.
 //!
-//! A caller may name a neardup index, or its table. Only a table's OID lasts: `REINDEX
-//! CONCURRENTLY` gives an index a new one, and a view or an SQL function stores the OID.
+//! A caller may name a neardup index or its table. Only the OID of a table is stable: `REINDEX
+//! CONCURRENTLY` changes the OID of an index, and a view or an SQL function stores the OID.
 use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -21,12 +21,11 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// Returns the OID of the index that a caller names, or of the only one on the table that a caller
-/// names. If both signatures and fingerprints are indexed, a radius chooses the fingerprints;
-/// otherwise the signatures are chosen. Of several indexes on one column of signatures, the one
-/// made for the similarity is chosen. Raises an error if there is no index or if there are
-/// several, or if the caller may read nothing of the table. The function called is needed to find
-/// the extension's types.
+/// Returns the OID of the index that a caller names, or of the only index on a named table. If
+/// both signatures and fingerprints are indexed, a radius selects the fingerprints. Otherwise the
+/// signatures are selected. Among several indexes on one signature column, the similarity decides.
+/// Raises an error if there is no index or several, or if the caller may not read the table. The
+/// schema of `function` is used to find the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -44,8 +43,8 @@ pub fn find_index(
     )
 }
 
-/// Returns the same. Without a bound the search takes that of the index, so raises an error if
-/// several indexes that the caller may mean have different bounds.
+/// Like [`find_index`], but without a bound raises an error if the matching indexes have different
+/// bounds, because the search then uses the bound of the index.
 pub fn find_bounded_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -56,12 +55,12 @@ pub fn find_bounded_index(
     find(function, relation, column, Wanted { bound, agreed })
 }
 
-/// Bound by which an index is chosen.
+/// Bound that selects an index.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// The caller's.
+    /// Bound of the caller.
     bound: Option<Bound>,
-    /// All indexes that the caller may mean must have the same bound.
+    /// True if all matching indexes must have the same bound.
     agreed: bool,
 }
 
@@ -76,7 +75,7 @@ fn find(
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
         pg_sys::RELKIND_VIEW => refuse_view(relation),
         pg_sys::RELKIND_FOREIGN_TABLE => (),
-        // What is no neardup index is refused when it is opened.
+        // Opening a relation that is not a neardup index raises an error later.
         _ if column.is_none() => return relation,
         _ => UserError::invalid_parameter("column_name goes with a table, not with an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
@@ -93,9 +92,8 @@ fn find(
 }
 
 /// Opens a table that a caller names, for reading all of its rows. Raises an error if the caller
-/// may read none, and error 0A000 if they are not all in it: if another engine keeps them, or if
-/// tables inherit from it (as the chunks of TimescaleDB do), whose rows a query of the table would
-/// find.
+/// may not read any. Raises error 0A000 if the table does not store all of its rows: they are in
+/// another engine, or in tables that inherit from it, such as the chunks of TimescaleDB.
 pub fn open_table(oid: pg_sys::Oid) -> OpenRelation {
     acl::check_some(oid);
     let table = OpenRelation::table(oid, pg_sys::AccessShareLock);
@@ -111,7 +109,7 @@ fn has_children(table: pg_sys::Oid) -> bool {
     spi::value(CHILDREN, &[Value::oid(table)]).is_some_and(|found| found.get().as_bool())
 }
 
-/// Tells the caller, who has named a table, that its only index compares rows within scopes.
+/// Reports to the caller, who named a table, that its only index compares rows within scopes.
 fn tell_scope(table: Rel, index: pg_sys::Oid) {
     let index = relation_name(index);
     UserNotice {
@@ -136,15 +134,15 @@ struct Candidate {
     valid: bool,
     partial: bool,
     signatures: bool,
-    /// The columns in front of the fingerprint's or signature's; 0 for an expression.
+    /// Columns before the fingerprint or signature. 0 for an expression.
     scope: Vec<i16>,
-    /// The table's column that is indexed; 0 for an expression.
+    /// Indexed column of the table. 0 for an expression.
     plain: i16,
-    /// The table's columns that the indexed value is made from.
+    /// Columns of the table that the indexed value is made from.
     columns: Vec<i16>,
 }
 
-/// All neardup indexes of a table. The one that is chosen is locked again when it is read.
+/// Returns all neardup indexes of a table with distances. Reading locks the chosen one again.
 fn candidates(table: Rel) -> Vec<Candidate> {
     let mut found = Vec::new();
     for oid in table.indexes() {
@@ -178,7 +176,7 @@ fn describe(index: Rel) -> Candidate {
     }
 }
 
-/// Returns the index among a table's that the caller means.
+/// Returns the index of a table that the caller means.
 fn choose(
     table: Rel,
     all: &[Candidate],
@@ -194,7 +192,7 @@ fn choose(
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
-    // If there are only signatures, the caller of this function refuses a radius.
+    // If there are only signatures, a later check rejects the radius.
     let signatures = match bound {
         Some(Bound::Radius(_)) => fitting.iter().all(|one| one.signatures),
         Some(Bound::Similarity(_)) | None => fitting.iter().any(|one| one.signatures),
@@ -228,11 +226,11 @@ fn choose(
     }
 }
 
-/// Returns the index that the caller means among several usable ones on the same columns.
+/// Selects one of several usable indexes on the same columns.
 fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
     const HINT: &str = "Name the index instead of the table.";
     let oid = table.oid();
-    // The name of the table means all of its rows, so an index without a scope is preferred.
+    // The caller named the table and wants all rows, so an index without a scope is preferred.
     let whole: Vec<&Candidate> = (usable.iter().copied())
         .filter(|one| one.scope.is_empty())
         .collect();
@@ -249,8 +247,8 @@ fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_s
     if wanted.agreed {
         require_one_bound(table, &answers);
     }
-    // An index on the column itself is preferred to one on an expression of it, such as a ball. All
-    // indexes on the column give the same answer.
+    // An index on the column itself is preferred to one on an expression of it, such as a ball.
+    // All indexes on the column return the same result.
     let on_column: Vec<&Candidate> = (answers.iter().copied())
         .filter(|one| one.plain != 0)
         .collect();
@@ -276,8 +274,8 @@ fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
     bounds.refuse(&table.shown(), &hint)
 }
 
-/// Of indexes on signatures the one that guarantees a similarity with the fewest candidates, or if
-/// none does or none is asked for, the one that guarantees the least.
+/// Returns the signature index that guarantees the wanted similarity with the fewest candidates.
+/// If there is none, or no similarity is wanted, returns the index with the lowest guarantee.
 fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
     let wanted = match bound {
         Some(Bound::Similarity(similarity)) => similarity,
@@ -292,7 +290,7 @@ fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
     let all: Vec<(f64, pg_sys::Oid)> = (indexes.iter())
         .map(|one| (guaranteed(one), one.oid))
         .collect();
-    // A guarantee in whole mismatches can lie a little above the similarity that was written.
+    // A guarantee in whole mismatches can be slightly above the similarity in the options.
     let enough = all.iter().filter(|(least, _)| *least <= wanted + 1e-9);
     let best = enough
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -366,7 +364,7 @@ fn no_index(
     }
 }
 
-/// The statement that makes the missing index.
+/// Returns the statement that creates the missing index.
 fn statement(
     table: Rel,
     column: Option<i16>,
@@ -401,7 +399,7 @@ fn statement(
     format!("CREATE INDEX ON {table} USING neardup ({key});")
 }
 
-/// The only item of an iterator; `None` if it has none or several.
+/// Returns the only item of an iterator, or `None` if it has no or several items.
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     items.next().filter(|_| items.next().is_none())
 }
@@ -446,7 +444,7 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// The statement that finds pairs in whatever can be queried.
+/// Returns a statement that finds pairs in anything that can be queried.
 fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);

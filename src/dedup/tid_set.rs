@@ -1,4 +1,4 @@
-//! Sets of addresses that keep to a limit of memory.
+//! Sets of addresses with limited memory.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
@@ -6,13 +6,13 @@ use neardup_blocktree::sort::ExternalSort;
 use super::limits::share;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Set of addresses up to a highest one: a bit for each, block by block.
+/// Set of addresses up to a maximum, as a bitmap ordered by block.
 pub struct TidSet {
     words: Paged<TempSpace>,
     highest: Tid,
 }
 
-/// Returns the lowest address whose block and line are no lower than those of both.
+/// Returns an address with the higher block and the higher line of two addresses.
 pub fn highest(a: Tid, b: Tid) -> Tid {
     Tid {
         block: a.block.max(b.block),
@@ -21,7 +21,7 @@ pub fn highest(a: Tid, b: Tid) -> Tid {
 }
 
 impl TidSet {
-    /// Creates an empty set of addresses up to `highest`; `None` if they are too many.
+    /// Creates an empty set for addresses up to `highest`. Returns `None` if it is too large.
     pub fn new(files: &mut TempSpace, highest: Tid) -> Option<Self> {
         let words = Self::length_of(highest)?;
         Some(TidSet {
@@ -34,7 +34,7 @@ impl TidSet {
         u64::from(highest.offset / 32) + 1
     }
 
-    /// The word of an address and its bit there; `None` if it is beyond the highest.
+    /// Returns the word and the bit of an address, or `None` if it is beyond the highest address.
     fn place(&self, at: Tid) -> Option<(u32, u32)> {
         let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
         let first = u64::from(at.block) * Self::words_of_block(self.highest);
@@ -42,7 +42,7 @@ impl TidSet {
         is_known.then_some((word as u32, 1 << (at.offset % 32)))
     }
 
-    /// The set as plain words, for another process; `None` if they are more than `most`.
+    /// Returns the set as words for another process, or `None` if there are more than `most`.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         let length = self.length()?;
         if length.div_ceil(2) as usize >= most {
@@ -59,7 +59,7 @@ impl TidSet {
         Some([vec![self.highest.packed()], words].concat())
     }
 
-    /// Reads what [`TidSet::pack`] gave; `None` if there is nothing.
+    /// Reads the words that [`TidSet::pack`] returned. Returns `None` if there are none.
     pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Option<Self> {
         let (highest, words) = words.split_first()?;
         let mut set = Self::new(files, Tid::from_packed(*highest))?;
@@ -73,7 +73,7 @@ impl TidSet {
         Some(set)
     }
 
-    /// Number of words; `None` if they are too many.
+    /// Returns the number of words, or `None` if there are too many.
     fn length(&self) -> Option<u32> {
         Self::length_of(self.highest)
     }
@@ -97,7 +97,7 @@ impl TidSet {
     }
 }
 
-/// List of addresses, of which a set can be made.
+/// List of addresses that can be converted to a set.
 pub struct TidList {
     entries: ExternalSort<TempSpace, 1>,
     highest: Tid,
@@ -118,13 +118,13 @@ impl TidList {
         self.entries.push(files, [entry.packed()], Tid::MIN);
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the addresses so far as a set; `None` if there are none, or if the set would be too
-    /// large.
+    /// Returns the addresses so far as a set. Returns `None` if there are none, or if the set
+    /// would be too large.
     pub fn set(&mut self, files: &mut TempSpace) -> Option<TidSet> {
         if self.entries.is_empty() {
             return None;
@@ -136,7 +136,7 @@ impl TidList {
         Some(set)
     }
 
-    /// Gives all addresses in their order.
+    /// Visits all addresses in order.
     pub fn in_order(&mut self, files: &mut TempSpace, mut each: impl FnMut(&mut TempSpace, Tid)) {
         self.entries.in_order(files, None, |files, entry| {
             each(files, Tid::from_packed(entry.key[0]));

@@ -1,7 +1,7 @@
-//! Limit for the work of searches beyond what an index guarantees.
+//! Work limit of searches beyond the guarantee of an index.
 //!
-//! Up to the radius or similarity that an index was made for, a search compares the few rows that
-//! are neighbours in a table. Beyond, it compares more rows, at worst all rows with each other.
+//! Up to the radius or similarity that an index was made for, a search compares a row only with
+//! its few neighbours in a permutation. Beyond, it compares more rows, at worst every two rows.
 use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
 use neardup_blocktree::block_layout::max_distance;
 use neardup_blocktree::key::Tid;
@@ -17,25 +17,25 @@ use neardup_pg::errors::{UserError, UserNotice};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 
-/// Most comparisons of two sketches: about a minute of them.
+/// Maximum number of sketch comparisons, which take about a minute.
 const MOST_COMPARISONS: f64 = 1e10;
-/// Comparisons of two sketches that one processor makes a second. Measured (Xeon with AVX-512): 240
-/// million by `neardup_pairs`, 80 million by `neardup_clusters`.
+/// Sketch comparisons per second on one processor. Measured (Xeon with AVX-512): 240 million by
+/// `neardup_pairs`, 80 million by `neardup_clusters`.
 const COMPARISONS_PER_SECOND: f64 = 1.5e8;
-/// Most pairs of rows that are looked up in the table.
+/// Maximum number of row pairs that are looked up in the table.
 const MOST_CANDIDATES: f64 = 2e7;
-/// Pairs of rows that are looked up in a second, in a table that is in memory (measured likewise).
+/// Row pairs looked up per second in a table that is in memory (measured on the same machine).
 const LOOK_UPS_PER_SECOND: f64 = 4e6;
-/// Rows that are few enough for any search.
+/// Number of rows up to which every search is allowed.
 const FEW_ROWS: f64 = 5000.0;
-/// Percentage of pairs that bands find beyond their guarantee from which on it is offered.
+/// Minimum recall in percent for which the hint offers an approximate search.
 const WORTH_OFFERING: f64 = 50.0;
-/// Longest search of an index on fingerprints, in estimated nanoseconds.
+/// Maximum time of a search of a fingerprint index, in estimated nanoseconds.
 const LONGEST: f64 = 60e9;
-/// Most pairs of unrelated fingerprints that come close by chance.
+/// Maximum number of pairs of unrelated fingerprints that are near by chance.
 const MOST_PAIRS: f64 = 1e8;
 
-/// The way out of the error for a function with a parameter `exhaustive`.
+/// Hint for functions with a parameter `exhaustive`.
 pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
 
 /// Plan of a search for all pairs of signatures.
@@ -48,9 +48,9 @@ pub struct SignaturePlan {
 impl SignaturePlan {
     /// Makes the plan for an index on signatures.
     ///
-    /// Beyond what the bands guarantee, the search misses pairs if the session allows that.
-    /// Otherwise it compares all rows with each other. Raises an error if that would take too much
-    /// work, unless `otherwise` is `None`. `otherwise` is the end of a hint that names a way out.
+    /// Beyond the guarantee of the bands, the search misses pairs if the session allows that.
+    /// Otherwise it compares all rows with each other. Raises an error if that takes too much
+    /// work, unless `otherwise` is `None`. `otherwise` is the end of the hint.
     pub fn new<const N: usize>(
         relations: &LockedIndex,
         index: &Index<N>,
@@ -85,13 +85,13 @@ impl SignaturePlan {
         }
     }
 
-    /// Begins to report the progress of an exhaustive search.
+    /// Begins the progress report of an exhaustive search.
     pub fn exhaustive_progress(&self) -> Progress {
         Progress::new("comparing each two rows", "comparisons", self.comparisons)
     }
 }
 
-/// The similarity from which an index finds all pairs, and the one that is asked for.
+/// Describes the similarity from which an index finds all pairs, and the wanted similarity.
 fn limits(bands: &Bands, bound: SignatureBound) -> String {
     let guaranteed = similarity(bands.guaranteed(), bands.hashes());
     format!(
@@ -101,12 +101,12 @@ fn limits(bands: &Bands, bound: SignatureBound) -> String {
     )
 }
 
-/// About the percentage of pairs with the least similarity that the bands find, rounded down.
+/// Returns the percentage of pairs at the minimum similarity that the bands find, rounded down.
 fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
     (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
 }
 
-/// Tells the caller that the result may lack pairs, as the session allows.
+/// Warns the caller that the result may lack pairs, as the session allows.
 fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBound) {
     UserNotice {
         message: format!(
@@ -124,7 +124,7 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBoun
     .report();
 }
 
-/// 54000.
+/// Raises error 54000.
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
@@ -165,8 +165,8 @@ fn refuse_signatures(
     )
 }
 
-/// Raises an error if a search of an index on fingerprints goes beyond its distance and would take
-/// too much work.
+/// Raises an error if a search of a fingerprint index exceeds the index's radius and takes too
+/// much work.
 pub fn check_fingerprints<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
@@ -181,7 +181,7 @@ pub fn check_fingerprints<const N: usize>(
     if plan.cost <= LONGEST && pairs <= MOST_PAIRS {
         return;
     }
-    // Against pairs by chance no index helps.
+    // No index helps against pairs that are near by chance.
     let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
         let radius = plan.radius;
         make_index(
@@ -210,7 +210,7 @@ pub fn check_fingerprints<const N: usize>(
     )
 }
 
-/// The share of random fingerprints within a radius of one.
+/// Returns the share of random fingerprints within a radius of a given fingerprint.
 fn share_within(bits: u32, radius: u32) -> f64 {
     let n = f64::from(bits);
     let mut term = (-n).exp2();
@@ -223,7 +223,7 @@ fn share_within(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// The statement that makes an index with these options on what another one is on.
+/// Returns the statement that creates an index with these options on the columns of another index.
 fn make_index(relations: &LockedIndex, options: &str) -> String {
     let table = relations.table().qualified_name();
     let columns = server::pg_get_indexdef_columns(relations.index().oid(), false);
@@ -239,7 +239,7 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
     )
 }
 
-/// 54000.
+/// Raises error 54000.
 fn too_much(
     relations: &LockedIndex,
     limit: String,

@@ -1,5 +1,5 @@
 //! The aggregates `simhash_agg(text, float8)` and `simhash128_agg(text, float8)`: fingerprints of
-//! features in rows.
+//! features stored in rows.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::simhash::exact::ExactAccumulator;
@@ -11,7 +11,7 @@ use neardup_pg::aggregate::GroupWords;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Adds a row. A row without feature or weight is ignored, as by the aggregates of the server.
+/// Adds a row. Ignores a row without feature or weight, like the server's aggregates.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
@@ -24,7 +24,7 @@ where
         };
     }
     let state = state.unwrap_or_else(|| GroupWords::new(call));
-    // Rounded, because the sums are exact for weights of this precision only.
+    // Rounds to single precision, because the sums are exact only for such weights.
     let (feature, weight) = (call.utf8(1), call.float8(2) as f32);
     let mut accumulator = ExactAccumulator::<W, _>::new(&mut *state);
     if let Err(error) = accumulator.add_feature(0, feature.as_bytes(), weight.into()) {
@@ -42,13 +42,13 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
             None => call.return_null(),
         };
     };
-    // The other sums may be in memory that does not live as long as the group.
+    // The other sums may be in memory that is freed before the group ends.
     let ours = ours.unwrap_or_else(|| GroupWords::new(call));
     ExactAccumulator::<W, _>::new(&mut *ours).merge(theirs.as_slice());
     ours.as_datum()
 }
 
-/// Serialises sums for another process of the same server.
+/// Serializes sums for another process of the same server.
 fn save(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::of_arg(call, 0) else {
         return call.return_null();
@@ -59,7 +59,7 @@ fn save(call: &mut Call) -> Datum {
     varlena::build(&[&bytes])
 }
 
-/// Deserialises the result of [`save`].
+/// Deserializes the result of [`save`].
 fn load(call: &mut Call) -> Datum {
     let (words, _) = call.bytes(0).as_chunks::<8>();
     let state = GroupWords::new_for_now(call);
@@ -70,7 +70,7 @@ fn load(call: &mut Call) -> Datum {
     state.as_datum()
 }
 
-/// The fingerprint; NULL if there was no feature of a weight above zero.
+/// Returns the fingerprint, or NULL if no feature has a weight above zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let words = GroupWords::of_arg(call, 0)
         .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());

@@ -1,5 +1,5 @@
-//! The aggregate `neardup_common_features`: the features that many documents share, as a set for
-//! the parameter `without` of fingerprints.
+//! The aggregate `neardup_common_features`: returns the features that many documents share, as a
+//! set for the parameter `without` of fingerprint functions.
 use neardup_sketch::Sketcher;
 use neardup_sketch::common_features::{CommonFeatureCollector, Sampled};
 use pgrx::pg_sys::Datum;
@@ -11,13 +11,13 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
 
-/// Bytes of words that an aggregate can hold: less than what the server allocates at once.
+/// Maximum size of the words of an aggregate in bytes. The server cannot allocate more at once.
 const MOST_BYTES: usize = 256 << 20;
-/// Shares of `maintenance_work_mem`: the words, as much again while they grow or are sorted, and
-/// the unused half of what they have grown to.
+/// Shares of `maintenance_work_mem`: the words, the same amount while they grow or are sorted, and
+/// the unused half of a grown buffer.
 const SHARES: usize = 4;
 
-/// Adds a document. A NULL is ignored, as by the aggregates of the server.
+/// Adds a document. Ignores NULL, like the server's aggregates.
 fn add(call: &mut Call) -> Datum {
     let state = GroupWords::of_arg(call, 0);
     if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
@@ -73,7 +73,7 @@ fn share(share: f64) -> f64 {
     share
 }
 
-/// Merges what two processes have collected.
+/// Merges the states of two processes.
 fn merge(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -82,7 +82,7 @@ fn merge(call: &mut Call) -> Datum {
             None => call.return_null(),
         };
     };
-    // The other words may be in memory that does not live as long as the group.
+    // The other words may be in memory that is freed before the group ends.
     let Some(ours) = ours else {
         let ours = GroupWords::new(call);
         ours.insert_zeroes(0, theirs.as_slice().len());
@@ -94,7 +94,7 @@ fn merge(call: &mut Call) -> Datum {
     datum
 }
 
-/// The set.
+/// Returns the set.
 fn finish(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::of_arg(call, 0) else {
         return call.return_null();
@@ -106,7 +106,7 @@ fn finish(call: &mut Call) -> Datum {
     varlena::build(&[&collector.finish(&mut check_interrupts)])
 }
 
-/// Tells the user that the set is that of a sample.
+/// Reports that the set comes from a sample.
 fn tell_sample(Sampled { documents, one_of }: Sampled) {
     UserNotice {
         message: format!(

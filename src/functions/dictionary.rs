@@ -1,12 +1,12 @@
 //! Settings of jieba's dictionary, and when it is loaded.
 //!
-//! Each process has its own. A backend loads it when it first needs it. If the library is in
-//! `shared_preload_libraries`, the server loads it before it starts backends, which share it.
+//! Each process has its own dictionary. A backend loads it when it first needs it. With
+//! `shared_preload_libraries` the server loads it before it starts backends, which share it.
 //!
-//! Fingerprints depend on the user words, and functions that compute them are immutable to the
-//! planner. So cached plans, in which results may be constants, are invalidated when the words
-//! change; and a database can store the hash of the words that its fingerprints were made with, to
-//! be warned.
+//! Fingerprints depend on the user words, but the planner treats the functions that compute them
+//! as immutable. Cached plans, which may have results as constants, are therefore invalidated when
+//! the words change. A database can store the hash of the words of its fingerprints, so that users
+//! are warned of a difference.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,10 +23,10 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::guc_text::{self, Place, Refusal, TextSetting};
 use neardup_pg::varlena;
 
-/// The setting `neardup.jieba_user_words`.
+/// Setting `neardup.jieba_user_words`.
 ///
-/// It can be set for the server as a whole only, so that all sessions find the same words, and
-/// changes at a reload, between statements.
+/// It can only be set for the whole server, so that all sessions find the same words. It changes
+/// at a reload, between statements.
 struct UserWordsSetting;
 
 impl TextSetting for UserWordsSetting {
@@ -69,8 +69,8 @@ impl TextSetting for UserWordsSetting {
     }
 }
 
-/// The setting `neardup.jieba_words_hash`: the words that the fingerprints of a database were made
-/// with, as [`hash_of_words`] gives them; empty to compare nothing.
+/// Setting `neardup.jieba_words_hash`: hash of the words that the fingerprints of a database were
+/// made with, as returned by [`hash_of_words`]. Empty to disable the comparison.
 struct WordsHashSetting;
 
 impl TextSetting for WordsHashSetting {
@@ -99,7 +99,7 @@ impl TextSetting for WordsHashSetting {
     }
 }
 
-/// Warns if the database says that its fingerprints were made with other words.
+/// Warns if the database expects fingerprints made with other words.
 fn compare(words: &UserWords) {
     let (expected, found) = (WordsHashSetting::place().text(), shown_hash(words));
     // The leader of a parallel query warns for its workers.
@@ -129,7 +129,7 @@ fn shown_hash(words: &UserWords) -> String {
 }
 
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
-    // A long list fails here, and not while it is parsed.
+    // A list that is too long fails here instead of during parsing.
     if Vec::<u8>::new()
         .try_reserve_exact(WORD_BYTES * value.len())
         .is_err()
@@ -144,7 +144,7 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         hint: "Write them into postgresql.conf in UTF-8, whatever the encoding of the database.",
     })?;
     UserWords::parse(text).map_err(|error| Refusal {
-        // In ASCII: there may be no database yet, and so no encoding.
+        // In ASCII, because a database, and therefore an encoding, may not exist yet.
         detail: match &error {
             UserWordError::TooLong => error.to_string(),
             UserWordError::Entry { entry, error } => {
@@ -155,10 +155,10 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     })
 }
 
-/// Sum of the versions of both settings with which the dictionary was loaded and compared.
+/// Sum of the versions of both settings when the dictionary was last loaded and compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Defines the settings and, if the library is being preloaded, loads the dictionary. Called once,
+/// Defines the settings. If the library is being preloaded, also loads the dictionary. Called once
 /// when the library is loaded.
 pub fn register() {
     guc_text::define::<UserWordsSetting>();
@@ -168,11 +168,11 @@ pub fn register() {
     }
 }
 
-/// Extensions by which other servers take part in a query.
+/// Extensions through which other servers take part in a query.
 const OTHER_SERVERS: [&CStr; 2] = [c"citus", c"postgres_fdw"];
 
-/// Warns, once in a session, of user words in a database that works with other servers, unless the
-/// database says which words it expects: no server knows the words of another.
+/// Warns once per session of user words in a database that works with other servers, because no
+/// server knows the words of another. Does not warn if the database states the expected words.
 fn warn_of_other_servers() {
     static IS_CHECKED: AtomicBool = AtomicBool::new(false);
     if guc_text::is_preloading() || IS_CHECKED.swap(true, Ordering::Relaxed) {
@@ -203,7 +203,7 @@ fn warn_of_other_servers() {
     .warn();
 }
 
-/// Loads the dictionary with the words that are set now, unless it is loaded with these.
+/// Loads the dictionary with the current words, unless it is already loaded with them.
 pub fn load() {
     warn_of_other_servers();
     let version = UserWordsSetting::place().version() + WordsHashSetting::place().version();
@@ -213,7 +213,7 @@ pub fn load() {
     let text = UserWordsSetting::place().text();
     let words = words(&text);
     if !Dictionary::is_current(&words) {
-        // A failing allocation while loading would end the process.
+        // A failed allocation during loading would abort the process.
         ensure_available(LOAD_BYTES + WORD_BYTES * text.len());
         Dictionary::with_words(&words);
     }
@@ -230,19 +230,19 @@ fn words(text: &[u8]) -> UserWords {
     })
 }
 
-/// `neardup_jieba_words_hash()`: the hash of the words that are set now.
+/// `neardup_jieba_words_hash()`: hash of the current words.
 fn hash_of_words(_: &mut Call) -> Datum {
     let words = words(&UserWordsSetting::place().text());
     varlena::build(&[shown_hash(&words).as_bytes()])
 }
 
-/// The hash of the words that are set now; `None` if there are none.
+/// Returns the hash of the current words, or `None` if there are none.
 pub fn user_words_hash() -> Option<String> {
     let words = words(&UserWordsSetting::place().text());
     (words != UserWords::default()).then(|| shown_hash(&words))
 }
 
-/// Upper bound of the memory of user words, for each byte of the list.
+/// Maximum memory of user words for each byte of the list.
 const WORD_BYTES: usize = 64;
 
 export! {

@@ -1,4 +1,4 @@
-//! The differences of two texts by words: `neardup_diff`, `neardup_diff_html`, `neardup_diff_ansi`.
+//! Differences of two texts by words: `neardup_diff`, `neardup_diff_html`, `neardup_diff_ansi`.
 use std::fmt::{self, Write};
 
 use neardup_sketch::memory::GrowString;
@@ -15,7 +15,7 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Compares two texts; raises an error if one of them is too long.
+/// Compares two texts. Raises an error if one is too long.
 pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
     Diff::new(a, b, &mut ServerHost).unwrap_or_else(|error| refuse(error))
 }
@@ -63,7 +63,7 @@ impl SetReturning for SpanRows {
     }
 }
 
-/// `neardup_diff(a, b)`: the spans in the order of the texts.
+/// `neardup_diff(a, b)`: spans in text order.
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let texts = [0, 1].map(|n| call.server_text(n).into_owned());
@@ -78,7 +78,7 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
-/// Largest text that the server takes.
+/// Maximum text size of the server.
 const MAX_TEXT: usize = (1 << 30) - 5;
 /// Bytes between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;
@@ -111,7 +111,7 @@ impl Write for TextBuffer {
     }
 }
 
-/// Prints a comparison; NULL if a text is NULL.
+/// Prints a comparison. Returns NULL if a text is NULL.
 fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     if call.is_null(0) || call.is_null(1) {
         return call.return_null();

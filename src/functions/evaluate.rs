@@ -1,5 +1,4 @@
-//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall at each distance, by
-//! pairs that somebody has labelled.
+//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall by labelled pairs.
 use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
@@ -19,7 +18,7 @@ struct Pair {
 /// Pairs within a distance.
 struct Line {
     distance: f64,
-    /// Numbers of pairs, and of duplicates among them.
+    /// Number of pairs, and number of duplicates among them.
     pairs: i64,
     duplicates: i64,
     precision: Option<f64>,
@@ -27,8 +26,7 @@ struct Line {
     f1: Option<f64>,
 }
 
-/// NULL weights are 1. A pair without a label does not count, one without a distance is found at
-/// none.
+/// NULL weights are 1. Ignores pairs without a label. Pairs without a distance are never found.
 fn evaluate(call: &mut Call) -> Datum {
     call.return_set(|call| Lines {
         lines: lines(pairs(call)).into_iter(),
@@ -57,7 +55,7 @@ impl SetReturning for Lines {
     }
 }
 
-/// The labelled pairs of the arguments. A pair without a distance has one of infinity.
+/// Reads the labelled pairs. A pair without a distance gets an infinite one.
 fn pairs(call: &Call) -> Vec<Pair> {
     for (n, name) in ["distances", "duplicates"].iter().enumerate() {
         if call.is_null(n) {
@@ -114,7 +112,7 @@ fn same_number(name: &str, distances: usize, others: usize) {
 /// Comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// One line for each distance that a pair has.
+/// Returns one line for each distance that occurs.
 fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
     let mut comparisons = 0;
     pairs.sort_unstable_by(|a, b| {

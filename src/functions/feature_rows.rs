@@ -1,5 +1,5 @@
-//! The features of a text as rows, and the share of them that two texts have in common:
-//! `neardup_features`, `jaccard_similarity`.
+//! `neardup_features`: features of a text as rows. `jaccard_similarity`: share of features that
+//! two texts have in common.
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
@@ -10,12 +10,12 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// A weight as a number. It is exact except for weights of the most frequent features.
+/// Converts a weight to a number. The result is exact except for the largest weights.
 pub fn weight(weight: u64) -> f32 {
     (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
 }
 
-/// The features of a text as rows.
+/// Features of a text as rows.
 struct FeatureRows {
     list: FeatureList,
     next: usize,
@@ -36,7 +36,7 @@ impl SetReturning for FeatureRows {
     }
 }
 
-/// `neardup_features(body, options)`: the distinct features, the heaviest first.
+/// `neardup_features(body, options)`: distinct features, the heaviest first.
 fn list(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let options = text_options::weighted(call, 1);
@@ -45,7 +45,7 @@ fn list(call: &mut Call) -> Datum {
     })
 }
 
-/// `jaccard_similarity(a, b, options)`; NULL if neither text has a feature.
+/// `jaccard_similarity(a, b, options)`. NULL if neither text has a feature.
 fn jaccard(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let similarity = Sketcher::with_thread_local(text_options::unweighted(call, 2), |sketcher| {

@@ -17,7 +17,7 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::text;
 
-/// The set that is argument `n`, of this name, prepared once for all calls in a query.
+/// Returns the set in argument `n`. Prepares it once for all calls in a query.
 pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
     call.kept_argument(n, |bytes| {
         FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
@@ -35,7 +35,7 @@ pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
     })
 }
 
-/// `neardup_expert_feature_set_info(feature_set)`: the number of features, and how they were made.
+/// `neardup_expert_feature_set_info(feature_set)`: number of features, and their options.
 fn info(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     let options = set.options();
@@ -55,7 +55,7 @@ fn contains(call: &mut Call) -> Datum {
     Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
 }
 
-/// `neardup_text_without(body, without, html)`; NULL if nothing is left.
+/// `neardup_text_without(body, without, html)`. NULL if no text remains.
 fn text_without(call: &mut Call) -> Datum {
     let set = set_argument(call, 1, "without");
     if set.options().tokens.need_dictionary() {

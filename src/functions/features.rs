@@ -1,5 +1,4 @@
-//! `simhash(features, weights, scheme)`, the same of ready-made hashes, and `simhash128(features,
-//! weights)`.
+//! `simhash(features, weights, scheme)`, `simhash(hashes, ...)`, `simhash128(features, weights)`.
 use std::borrow::Cow;
 
 use neardup_sketch::foreign_schemes::SimhashScheme;
@@ -17,14 +16,14 @@ use neardup_pg::memory::check_interrupts;
 /// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// The first two arguments: values, and their weights if given.
+/// First two arguments: values, and optional weights.
 struct Weighted<'a, T> {
     values: Array<'a, T>,
     weights: Option<Array<'a, f64>>,
 }
 
 impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
-    /// Reads the arguments; `None` if the values are NULL. `name` is that of the first argument.
+    /// Reads the arguments, or returns `None` for NULL values. `name` is the name of argument 0.
     fn new(call: &'a Call, name: &str) -> Option<Self> {
         if call.is_null(0) {
             return None;
@@ -45,7 +44,7 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
         Some(Self { values, weights })
     }
 
-    /// Each value with its weight, 1 by default.
+    /// Returns each value with its weight, which is 1 by default.
     fn iter(&self) -> impl Iterator<Item = (T, f64)> {
         let mut weights = self.weights.as_ref().map(Array::iter);
         self.values.iter().enumerate().map(move |(n, value)| {
@@ -58,7 +57,7 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
     }
 }
 
-/// The scheme that the third argument names; `None` for NULL.
+/// Returns the scheme in argument 2, or `None` for NULL.
 fn scheme(call: &Call) -> Option<SimhashScheme> {
     (!call.is_null(2)).then(|| text_options::named(call, 2))
 }
@@ -70,7 +69,8 @@ fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<
     }
 }
 
-/// `simhash(features, weights, scheme)`; NULL if the scheme has no fingerprint of no features.
+/// `simhash(features, weights, scheme)`. NULL if there are no features, unless the scheme allows
+/// it.
 fn of_features(call: &mut Call) -> Datum {
     let found = Weighted::<Cow<str>>::new(call, "features").zip(scheme(call));
     let found = found.and_then(|(given, scheme)| {
@@ -81,7 +81,7 @@ fn of_features(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// `simhash(hashes, weights, scheme)`, likewise.
+/// `simhash(hashes, weights, scheme)`, with the same rule for NULL.
 fn of_hashes(call: &mut Call) -> Datum {
     let found = Weighted::<i64>::new(call, "hashes").zip(scheme(call));
     let found = found.and_then(|(given, scheme)| {
@@ -95,7 +95,7 @@ fn of_hashes(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// `simhash128(features, weights)`; NULL if there is no feature of a weight above zero.
+/// `simhash128(features, weights)`. NULL if no feature has a weight above zero.
 fn of_features_128(call: &mut Call) -> Datum {
     let found = Weighted::<Cow<str>>::new(call, "features").and_then(|given| {
         let weighted = (given.iter()).map(|(value, weight)| (FeatureBytes(value), weight));
@@ -104,7 +104,7 @@ fn of_features_128(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// A text as the bytes that are hashed.
+/// Text as bytes to hash.
 struct FeatureBytes<'a>(Cow<'a, str>);
 
 impl AsRef<[u8]> for FeatureBytes<'_> {
@@ -113,7 +113,7 @@ impl AsRef<[u8]> for FeatureBytes<'_> {
     }
 }
 
-/// The error about a weight, which has this name in the detail.
+/// Returns the error about a weight. `name` appears in its detail.
 pub fn bad_weight(name: &str, error: WeightError) -> UserError {
     let value = match error.weight {
         weight if weight.is_infinite() => "infinite",

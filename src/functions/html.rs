@@ -1,4 +1,4 @@
-//! `html_text(html)`: the text of an HTML page.
+//! `html_text(html)`: text of an HTML page.
 use std::borrow::Cow;
 
 use neardup_sketch::html::html_text;
@@ -9,7 +9,7 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::server_text::ServerText;
 use neardup_pg::text;
 
-/// The text that is argument `n`, or the visible text of that page as `html_text` returns it.
+/// Returns the text in argument `n`. If `html` is set, returns its visible text, like `html_text`.
 pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {
     match html {
         true => {

@@ -1,4 +1,4 @@
-//! `neardup_expert_rows_in_flight`: the rows that triggers are writing.
+//! `neardup_expert_rows_in_flight`: rows that triggers are writing.
 use pgrx::pg_sys::Datum;
 
 use neardup_pg::backend::column_name;
@@ -9,7 +9,7 @@ export! {
     guarded "neardup_expert_rows_in_flight" => rows_in_flight;
 }
 
-/// `neardup_expert_rows_in_flight()`: the backend, table and column of each row in flight in this
+/// `neardup_expert_rows_in_flight()`: backend, table and column of each row in flight in this
 /// database.
 fn rows_in_flight(call: &mut Call) -> Datum {
     call.return_collected(|_, add| {

@@ -18,14 +18,14 @@ export! {
     guarded "neardup_index_check" => index_check;
 }
 
-/// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree and, with
-/// `heap`, that each visible row of the table occurs once in each of its tables, or, in an index on
-/// arrays, under each of its elements. The latter takes memory for each row: 24 bytes and the words
-/// of the index's keys, and 8 for the elements. With `concurrently` others may
-/// write meanwhile, and pages are not compared with those above them.
+/// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree. With
+/// `heap` also checks that each visible row of the table occurs once in each permutation or, in an
+/// index on arrays, under each of its elements. That check needs memory for each row: 24 bytes,
+/// the words of a key, and 8 bytes for the elements. With `concurrently` other sessions may write,
+/// and pages are not compared with their parents.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
-    // As amcheck's bt_index_check and bt_index_parent_check: the latter keeps writers out.
+    // As in amcheck: bt_index_parent_check blocks writers, and bt_index_check does not.
     let lock = match concurrently {
         true => {
             acl::check_owner_or_monitor(index);
@@ -50,29 +50,29 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
 }
 
-/// A row of the index.
+/// Row of the index.
 struct IndexedRow<const N: usize> {
-    /// Its address, packed.
+    /// Packed address.
     tid: u64,
-    /// Its fingerprint with its scope; `None` for a row of the nulls.
+    /// Fingerprint with scope. `None` for a row without a value.
     key: Option<Key<N>>,
-    /// Number of the tables that it was found in so far, and the last of them.
+    /// Number of permutations that contain the row so far, and the last of them.
     tables: u16,
     last: u16,
-    /// It was found twice in a table.
+    /// True if a permutation contains the row twice.
     is_twice: bool,
 }
 
-/// The rows of an index, as they are found table by table.
+/// Rows of an index, collected permutation by permutation.
 struct IndexedRows<'a, const N: usize> {
     relations: &'a LockedIndex,
     rows: Vec<IndexedRow<N>>,
     null_table: u16,
-    /// Of an index on sets, for each of `rows`: the sum of the elements under which it was found.
-    /// They are compared when the last table begins.
+    /// For an index on sets: for each of `rows`, the sum of the elements under which it was found.
+    /// The sums are compared when the last permutation begins.
     sums: Option<Vec<u64>>,
-    /// The address of a row may be used again while the index is read: only those that the table
-    /// still shows must occur once.
+    /// True if an address may be reused while the index is read. Then only rows that are still
+    /// visible must occur exactly once.
     concurrently: bool,
     sorted: bool,
 }
@@ -140,7 +140,7 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Counts the table of the elements for each row that was found under all of its own.
+    /// Counts the permutation of the elements for rows that were found under all their elements.
     fn compare_sums(&mut self) {
         for (row, sum) in self
             .rows
@@ -152,7 +152,7 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Checks that each row of the table that the snapshot sees is among those of the index.
+    /// Checks that the index contains each row of the table that the snapshot sees.
     fn check_heap(&mut self, index: &Index<N>, visible: &VisibleRows) {
         if !self.sorted {
             self.sort();
@@ -183,7 +183,7 @@ fn check_index<const N: usize>(
     with_heap: bool,
     concurrently: bool,
 ) -> CheckStats {
-    // Taken before the index is read: what it sees stands in the index by then.
+    // Taken before the index is read, so the index already contains all rows that it sees.
     let visible = with_heap.then(|| VisibleRows::new(relations));
     let check = visible.as_ref().map(VisibleRows::old_snapshot_check);
     let check = check.unwrap_or(OldSnapshotCheck::NONE);

@@ -1,5 +1,5 @@
-//! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and how
-//! evenly its keys are spread.
+//! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and
+//! the distribution of its keys.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
@@ -28,7 +28,7 @@ export! {
     guarded "neardup_expert_index_statistics" => index_statistics;
 }
 
-/// `neardup_index_info(index)`: radius, layout, size and load of an index, for its users.
+/// `neardup_index_info(index)`: radius, layout, size and load of an index, for users.
 fn index_info(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.info.to_vec())
 }
@@ -39,8 +39,8 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index that is the call's argument and returns columns of the result as a record.
-/// Reads every page; others may read and write rows meanwhile.
+/// Measures the index in argument 0 and returns columns of the result as a record. Reads every
+/// page. Other sessions may read and write rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
@@ -56,7 +56,7 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     call.return_record(&columns(&measured))
 }
 
-/// A column's value; `None` for NULL.
+/// Value of a column. `None` for NULL.
 type ColumnValue = Option<pg_sys::Datum>;
 
 /// Columns of the two functions, in the order of the SQL script.
@@ -65,8 +65,8 @@ struct Measured {
     statistics: [ColumnValue; 14],
 }
 
-/// Reads the index and fills in the columns; those that show bits of fingerprints are NULL unless
-/// `with_bits`. `after_reindex` describes the next layout for a number of rows.
+/// Reads the index and fills in the columns. Columns that show bits of fingerprints are NULL
+/// unless `with_bits`. `after_reindex` describes the next layout for a number of rows.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,
@@ -76,12 +76,12 @@ fn measure<const N: usize>(
     let info = index.or_corrupt(index.tree().measure(layout));
     let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
     let pages = u64::from(index.pages.blocks());
-    // One is the meta page. Pages that were added since the tree was read are in no other count.
+    // The 1 is the meta page. No count has the pages that were added after the tree was read.
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, table, mask, bits, tid] = largest_bucket(index, &info, with_bits);
-    // Columns about fingerprints are NULL for signatures, and the other way round; both for sets.
+    // Columns about fingerprints are NULL for signatures and vice versa. Both are NULL for sets.
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
@@ -126,7 +126,7 @@ fn measure<const N: usize>(
     }
 }
 
-/// Column `probed_radius`: NULL behind scope columns, because the rows of its scope plan a search.
+/// Column `probed_radius`. NULL with scope columns, because scope sizes determine the plan.
 fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
     let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
     let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));
@@ -142,7 +142,7 @@ fn bound_columns<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
     }
 }
 
-/// The columns about the largest bucket, all NULL if no row has a fingerprint.
+/// Columns about the largest bucket. All are NULL if no row has a fingerprint.
 fn largest_bucket<const N: usize>(
     index: &Index<N>,
     info: &Info<N>,
@@ -160,7 +160,7 @@ fn largest_bucket<const N: usize>(
     };
     let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
-        // As the fingerprint's cast to bit, or a number's: the length in bits, then the bits.
+        // The format of type bit: the length in bits, then the bits.
         let length = index.meta.metric.size() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
@@ -168,7 +168,7 @@ fn largest_bucket<const N: usize>(
     };
     [
         bigint(entries),
-        // Tables count from 1 for users.
+        // Users count permutations from 1.
         integer(u32::from(table) + 1),
         with_bits.then(|| bit_string(&mask)),
         with_bits.then(|| bit_string(&bits)),
@@ -184,12 +184,12 @@ fn bigint(value: u64) -> ColumnValue {
     Some(pg_sys::Datum::from(value as i64))
 }
 
-/// A double precision number, not rounded.
+/// Converts a double precision number without rounding.
 fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// A double precision number, rounded to the hundredth.
+/// Converts a double precision number, rounded to the hundredth.
 fn double(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
 }

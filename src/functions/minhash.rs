@@ -1,4 +1,4 @@
-//! `minhash(...)` of a text, of features, of a tsvector, its aggregate, and functions of
+//! `minhash(...)` of a text, of features and of a tsvector, its aggregate, and functions of
 //! signatures.
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::text;
 
-/// Number of values of a signature by default.
+/// Default number of values in a signature.
 const DEFAULT_HASHES: usize = 128;
 /// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
@@ -26,13 +26,13 @@ thread_local! {
     static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
-/// The hash family of the arguments `hashes`, `seed` and `scheme`, from a position on.
+/// Returns the hash family of the arguments `hashes`, `seed` and `scheme`, which begin at `first`.
 pub fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
     let (hashes, seed) = (hashes(call.int4(first)), call.int8(first + 1));
     family(text_options::named(call, first + 2), hashes, seed as u64)
 }
 
-/// The hash family of `minhash` without parameters.
+/// Returns the hash family of `minhash` without parameters.
 pub fn default_family() -> Rc<HashFamily> {
     family(Scheme::Neardup1, DEFAULT_HASHES, 0)
 }
@@ -65,7 +65,7 @@ fn hashes(hashes: i32) -> usize {
         })
 }
 
-/// A signature as a value.
+/// Converts values to a signature.
 pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
     Signature {
         scheme: family.scheme(),
@@ -75,7 +75,7 @@ pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
     .into_datum()
 }
 
-/// The signature of a text; NULL if it has no feature.
+/// Returns the signature of a text, or NULL if it has no feature.
 fn of_text(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let family = family_argument(call, 6);
@@ -85,7 +85,7 @@ fn of_text(call: &mut Call) -> Datum {
     call.return_value(values.map(|values| signature(&family, &values)))
 }
 
-/// The signature of features; NULL if there are none.
+/// Returns the signature of features, or NULL if there are none.
 fn of_features(call: &mut Call) -> Datum {
     let family = family_argument(call, 1);
     let features = call.array::<Cow<str>>(0, "features");
@@ -93,7 +93,7 @@ fn of_features(call: &mut Call) -> Datum {
     call.return_value(signature)
 }
 
-/// The signature of the lexemes of a tsvector; NULL if there are none.
+/// Returns the signature of the lexemes of a tsvector, or NULL if there are none.
 fn of_tsvector(call: &mut Call) -> Datum {
     let family = family_argument(call, 1);
     let lexemes = call.tsvector(0);
@@ -115,8 +115,8 @@ fn of_set<'a>(family: &HashFamily, features: impl Iterator<Item = Cow<'a, str>>)
     values.map(|values| signature(family, values))
 }
 
-/// The step of `minhash_agg`: adds a feature to the state, which is a signature. NULL features are
-/// ignored, as by the aggregates of the server.
+/// Step of `minhash_agg`: adds a feature to the state, which is a signature. Ignores NULL
+/// features, like the server's aggregates.
 fn accumulate(call: &mut Call) -> Datum {
     if call.is_null(1) {
         return if call.is_null(0) {
@@ -130,7 +130,7 @@ fn accumulate(call: &mut Call) -> Datum {
         let family = aggregate_family(call);
         let mut values = vec![u32::MAX; family.hashes()];
         family.add(&mut values, feature.as_bytes());
-        // The server copies it into the memory of the group.
+        // The server copies the result into the memory of the group.
         return signature(&family, &values);
     }
     let state = Signature::argument(call, 0);
@@ -138,7 +138,7 @@ fn accumulate(call: &mut Call) -> Datum {
     Signature::edit_state(call, |values| family.add(values, feature.as_bytes()))
 }
 
-/// The hash family of the optional parameters of `minhash_agg`.
+/// Returns the hash family of the optional parameters of `minhash_agg`.
 fn aggregate_family(call: &Call) -> Rc<HashFamily> {
     let given = |n: usize| n < call.arg_count() && !call.is_null(n);
     let hashes = if given(2) {
@@ -155,20 +155,20 @@ fn aggregate_family(call: &Call) -> Rc<HashFamily> {
     family(scheme, hashes, seed as u64)
 }
 
-/// `minhash_union(a, b)`: the signature of the union of two sets.
+/// `minhash_union(a, b)`: signature of the union of two sets.
 fn union(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     a.expect_comparable(&b);
     Signature::edit_state(call, |values| minhash::merge(values, b.values))
 }
 
-/// `minhash_values(signature)`: the values as bigint[].
+/// `minhash_values(signature)`: values as bigint[].
 fn values(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     bigint_array(signature.values.iter().map(|value| i64::from(*value)))
 }
 
-/// `minhash_from_values(values, seed, scheme)`: a signature made elsewhere.
+/// `minhash_from_values(values, seed, scheme)`: signature made by another program.
 fn from_values(call: &mut Call) -> Datum {
     let values = call.array::<i64>(0, "values");
     let scheme = text_options::named(call, 2);

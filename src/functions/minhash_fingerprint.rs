@@ -1,5 +1,5 @@
-//! `minhash64(...)` and `minhash128(...)`: fingerprints of sets of features, whose distance
-//! estimates the Jaccard similarity.
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of feature sets, whose distance estimates
+//! the Jaccard similarity.
 use std::borrow::Cow;
 
 use neardup_sketch::Sketcher;
@@ -16,7 +16,7 @@ use neardup_pg::text;
 /// Features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// The 64-bit fingerprint of a text; NULL if it has no feature.
+/// Returns the 64-bit fingerprint of a text, or NULL if it has no feature.
 fn minhash64(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
@@ -25,7 +25,7 @@ fn minhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
-/// The 128-bit fingerprint of a text, likewise.
+/// Returns the 128-bit fingerprint of a text, or NULL if it has no feature.
 fn minhash128(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
@@ -34,7 +34,7 @@ fn minhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
-/// The fingerprint of ready-made features; NULL if there are none.
+/// Returns the fingerprint of an array of features, or NULL if it is empty.
 fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let features = call.array::<Cow<str>>(0, "features");
     let hashes = features.iter().map(|text| feature_hash(text.as_bytes()));
@@ -42,7 +42,7 @@ fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call)
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
-/// The fingerprint of the lexemes of a document; NULL if there are none.
+/// Returns the fingerprint of the lexemes of a document, or NULL if there are none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let lexemes = call.tsvector(0);
     let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));

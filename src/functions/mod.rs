@@ -1,6 +1,6 @@
-//! The SQL functions, a file for each family.
+//! SQL functions, one file for each family.
 //!
-//! docs/dev/architecture.md has the way of `simhash(body)` through these and other files.
+//! docs/dev/architecture.md follows `simhash(body)` through these and other files.
 //!
 //! Methods of `Call` read the arguments, and safe functions of [`neardup_pg`] call the server.
 

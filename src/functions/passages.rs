@@ -1,5 +1,5 @@
-//! Passages that texts share: `passages(body, length, options)`, the same without the features of a
-//! set, `passages_in_common(a, b)` and `shared_passages(a, b, length, options)`.
+//! Passages that texts share: `passages(body, length, options)`, the same without a set's
+//! features, `passages_in_common(a, b)` and `shared_passages(a, b, length, options)`.
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::{NamedOption, Tokens};
@@ -19,12 +19,12 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Most elements of a `bigint[]`: what the server can allocate at once.
+/// Maximum number of elements of a `bigint[]`. The server cannot allocate more at once.
 const MOST_HASHES: usize = 100_000_000;
 /// Comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// The length that is argument `n`, for texts with these options.
+/// Returns the length in argument `n`, for texts with these options.
 fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     let length = call.int4(n);
     PassageLength::new(length.into(), options).unwrap_or_else(|error| match error {
@@ -100,11 +100,11 @@ fn of_text_without(call: &mut Call) -> Datum {
     hashes(&call.utf8(0), length, options, Some(&set))
 }
 
-/// The elements of an array argument in ascending order, without repetitions.
+/// Returns the distinct elements of an array argument in ascending order.
 fn sorted(call: &Call, n: usize, name: &str) -> Vec<i64> {
     let mut elements = Vec::new();
     elements.grow_all(call.array::<i64>(n, name).iter());
-    // As `passages` makes them.
+    // Arrays from `passages` are already sorted.
     if !elements.is_sorted() {
         let mut left = CHECK_EVERY;
         elements.sort_unstable_by(|a, b| {
@@ -120,7 +120,7 @@ fn sorted(call: &Call, n: usize, name: &str) -> Vec<i64> {
     elements
 }
 
-/// `passages_in_common(a, b)`: the number of different elements that both have.
+/// `passages_in_common(a, b)`: number of distinct elements that both arrays have.
 fn count_shared(call: &mut Call) -> Datum {
     let (a, b) = (sorted(call, 0, "a"), sorted(call, 1, "b"));
     let (mut a, mut b) = (a.as_slice(), b.as_slice());
@@ -145,7 +145,7 @@ fn count_shared(call: &mut Call) -> Datum {
 /// Shared passages as rows.
 struct PassageRows {
     found: SharedPassages,
-    /// Texts that the positions refer to.
+    /// Texts to which the positions refer.
     texts: [ServerText<'static>; 2],
     next: usize,
 }

@@ -1,11 +1,11 @@
-//! `neardup_radius(function, similarity)`: the radius of a similarity.
+//! `neardup_radius(function, similarity)`: radius for a similarity.
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Datum;
 
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
 
-/// Functions whose fingerprints estimate a similarity, with the bits of these.
+/// Functions whose fingerprints estimate a similarity, and the bits of their fingerprints.
 const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
 
 /// `neardup_radius(function, similarity)`.
@@ -23,7 +23,7 @@ fn radius(call: &mut Call) -> Datum {
     Datum::from(minhash_fingerprint::radius(similarity, *bits))
 }
 
-/// Raises an error for a function whose fingerprints estimate no similarity.
+/// Raises an error for a function whose fingerprints do not estimate a similarity.
 fn refuse(function: &[u8]) -> ! {
     let hint = match function {
         b"minhash" => "Search signatures by similarity: minhash_similarity(signature, q) >= 0.8.",

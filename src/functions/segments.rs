@@ -1,5 +1,5 @@
 //! `neardup_segments(body, unit)`: paragraphs, lines or sentences as rows.
-//! `neardup_cut_segments(body, ordinals, unit)`: the text without some of them.
+//! `neardup_cut_segments(body, ordinals, unit)`: text without some segments.
 use std::collections::BTreeSet;
 
 use neardup_sketch::memory::GrowVec;
@@ -39,7 +39,7 @@ impl SetReturning for SegmentRows {
     }
 }
 
-/// `neardup_segments(body, unit)`: in the order of the text.
+/// `neardup_segments(body, unit)`: segments in text order.
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let unit = text_options::named(call, 1);
@@ -53,8 +53,7 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
-/// `neardup_cut_segments(body, ordinals, unit)`: all other bytes stay, in the encoding of the
-/// database.
+/// `neardup_cut_segments(body, ordinals, unit)`: keeps all other bytes, in the database encoding.
 fn without_segments(call: &mut Call) -> Datum {
     let unit = text_options::named(call, 2);
     let body = call.server_text(0);

@@ -1,5 +1,5 @@
-//! `neardup_expert_settings_digest()`: what fingerprints depend on besides the text and the
-//! options.
+//! `neardup_expert_settings_digest()`: digest of all inputs of fingerprints except the text and
+//! the options.
 use std::sync::OnceLock;
 
 use neardup_sketch::algorithms_digest;
@@ -9,7 +9,7 @@ use super::dictionary;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Digest of the algorithms, computed once for the backend.
+/// Returns the digest of the algorithms, computed once for the backend.
 fn algorithms() -> u64 {
     static DIGEST: OnceLock<u64> = OnceLock::new();
     *DIGEST.get_or_init(algorithms_digest)

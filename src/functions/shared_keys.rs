@@ -1,8 +1,8 @@
 //! `neardup_keys` and `neardup_meet`, and `minhash_keys` and `minhash_meet`: keys that
-//! near-duplicates share, for joins by equality.
+//! near-duplicates share, for equality joins.
 //!
-//! Keys and their mathematics are those of [`neardup_blocktree::shared_keys`]. The parameters are
-//! the same for all rows of a statement, so what follows from them is kept for the next call.
+//! [`neardup_blocktree::shared_keys`] computes the keys. All rows of a statement have the same
+//! parameters, so the values derived from them are cached for the next call.
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread::LocalKey;
@@ -22,13 +22,13 @@ use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 
-/// Sets of parameters that are kept of each kind of value.
+/// Number of cached parameter sets for each kind of value.
 const KEPT: usize = 4;
 
-/// Parameters as the user gave them, and what was made of them; the last used in front.
+/// Cache of parameters and the keys derived from them. The last used entry is first.
 type Kept<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
-/// Returns what follows from parameters, which is made if it is not kept.
+/// Returns the keys for parameters. Creates them if they are not cached.
 #[inline]
 fn kept<P: PartialEq + Copy, K>(
     place: &'static LocalKey<Kept<P, K>>,
@@ -41,7 +41,7 @@ fn kept<P: PartialEq + Copy, K>(
         Some(Rc::clone(&kept[0].1))
     });
     known.unwrap_or_else(|| {
-        // May raise an error.
+        // May raise an error, so the cache is not borrowed here.
         let made = Rc::new(make());
         place.with_borrow_mut(|kept| {
             kept.truncate(KEPT - 1);
@@ -51,14 +51,14 @@ fn kept<P: PartialEq + Copy, K>(
     })
 }
 
-/// Distance, and blocks unless the default is meant.
+/// Distance, and the number of blocks unless it is the default.
 type BlockParameters = (i32, Option<i32>);
 
-/// A fingerprint of `N` words.
+/// Fingerprint of `N` words.
 trait Words<const N: usize>: Fingerprint {
-    /// The words, the most significant first.
+    /// Returns the words, most significant first.
     fn words(self) -> Key<N>;
-    /// The place for what follows from parameters.
+    /// Returns the cache for parameters.
     fn place() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
 }
 
@@ -88,7 +88,7 @@ words! {
     4: Fingerprint256, |words| words;
 }
 
-/// The keys by the arguments from `n` on: a radius and, if there is one more, blocks.
+/// Returns the keys for the arguments from `n` on: a radius and, optionally, blocks.
 #[inline]
 fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
     let parameters = (
@@ -108,7 +108,7 @@ fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKe
             ))
             .raise()
     };
-    // No number below zero is above a radius.
+    // A negative number of blocks is as invalid as 0.
     let count = blocks.map(|blocks| u32::try_from(blocks).unwrap_or(0));
     BlockKeys::new(within, count).unwrap_or_else(|error| {
         let detail = match error {
@@ -145,7 +145,7 @@ fn text_keys(call: &mut Call) -> Datum {
     }
 }
 
-/// False where `neardup_meet` is certain to be false: most pairs that a join by keys brings.
+/// Returns false if `neardup_meet` must be false, as for most pairs of a join by keys.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
@@ -181,15 +181,15 @@ fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
         .raise()
 }
 
-/// Length of the signatures, the bits of the similarity, and bands unless the default is meant.
+/// Length of the signatures, bits of the similarity, and bands unless it is the default number.
 type BandParameters = (usize, u64, Option<i32>);
 
 thread_local! {
     static BAND_KEYS: Kept<BandParameters, BandKeys> = const { RefCell::new(Vec::new()) };
 }
 
-/// The keys of signatures of a length by the arguments from `n` on: a similarity and, if there is
-/// one more, bands.
+/// Returns the keys for signatures with `hashes` values. The arguments from `n` on are a
+/// similarity and, optionally, bands.
 fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
     let bands = (call.arg_count() > n + 1).then(|| call.int4(n + 1));
     let parameters = (hashes, call.float8(n).to_bits(), bands);
@@ -205,7 +205,7 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
             .raise();
     }
     let mismatches = Bound::Similarity.mismatches(hashes, similarity) as usize;
-    // No number below zero is above one of mismatches.
+    // A negative number of bands is as invalid as 0.
     let count = bands.map(|bands| usize::try_from(bands).unwrap_or(0));
     BandKeys::new(hashes, mismatches, count).unwrap_or_else(|error| {
         let detail = match error {
@@ -233,8 +233,8 @@ fn signature_keys(call: &mut Call) -> Datum {
     bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
 }
 
-/// `minhash_meet(key, a, b, similarity [, bands])`. NULL, as every condition on them, for
-/// signatures that cannot be compared.
+/// `minhash_meet(key, a, b, similarity [, bands])`. NULL for signatures that cannot be compared,
+/// like all conditions on them.
 fn signatures_meet(call: &mut Call) -> Datum {
     let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
     let keys = band_keys(call, 3, a.values.len());

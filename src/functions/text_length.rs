@@ -1,4 +1,4 @@
-//! `neardup_text_length(body, html, accents)`: the length of a text without what copies differ in.
+//! `neardup_text_length(body, html, accents)`: text length without details in which copies differ.
 use neardup_sketch::text_length;
 use pgrx::pg_sys::Datum;
 

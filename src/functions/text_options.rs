@@ -1,8 +1,8 @@
-//! The text options, which all functions of a text have as parameters:
+//! Text options, which are parameters of all functions of a text:
 //! `tokens text, shingle int, [weight text,] html boolean, accents text, digits text`.
 //!
-//! They are parsed in each call: comparing a few names takes less time than comparing them with
-//! those of the last call.
+//! Each call parses the options, because parsing a few names is faster than comparing them with
+//! the names of the last call.
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
@@ -17,24 +17,24 @@ use neardup_pg::fmgr::Call;
 /// Valid numbers of tokens in a feature.
 const SHINGLES: RangeInclusive<i32> = 1..=MAX_SHINGLE as i32;
 
-/// Options of a strict function with `weight`, from the argument at position `first` on.
+/// Options of a strict function with `weight`. The first is argument `first`.
 pub fn weighted(call: &Call, first: usize) -> TextOptions {
     let weight = named(call, first + 2);
     let positions = [first, first + 1, first + 3, first + 4, first + 5];
     parse(call, positions, weight)
 }
 
-/// Options of a strict function of sets of features, which has no `weight`.
+/// Options of a strict function of feature sets, which has no `weight`.
 pub fn unweighted(call: &Call, first: usize) -> TextOptions {
     parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
-/// Options of a strict function of tokens, which has neither `shingle` nor `weight`.
+/// Options of a strict function of tokens, which has no `shingle` or `weight`.
 pub fn single_tokens(call: &Call, first: usize) -> TextOptions {
     parse_with(call, std::array::from_fn(|n| first + n), 1, Weight::Set)
 }
 
-/// Options with `weight`, of which `shingle` and `weight` may be NULL: those of `defaults` then.
+/// Options with `weight`. If `shingle` or `weight` is NULL, `defaults` has its value.
 pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOptions {
     let weight = match call.is_null(first + 2) {
         true => defaults.weight,
@@ -48,8 +48,8 @@ pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOp
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
-/// Options of an aggregate of sets of features, which has them from the argument at position
-/// `first` on: none, `tokens` and `shingle`, or all.
+/// Options of an aggregate of feature sets. From argument `first` on, the aggregate has no
+/// options, `tokens` and `shingle`, or all options.
 pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     match call.arg_count() - first {
         0 => TextOptions::SET,
@@ -88,7 +88,7 @@ fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight
     }
 }
 
-/// [`tokens_of`], with the dictionary that they need.
+/// Like [`tokens_of`], but also loads the dictionary that the tokens need.
 fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     let (tokens, keywords) = tokens_of(name);
     if tokens.need_dictionary() {
@@ -97,7 +97,7 @@ fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     (tokens, keywords)
 }
 
-/// Reads the name of tokens; the number of keywords is 0 if none is given.
+/// Reads the name of tokens, and the number of keywords, which is 0 by default.
 fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     match Tokens::parse(name) {
         Ok(parsed) => parsed,
@@ -113,13 +113,13 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     }
 }
 
-/// The option that argument `n` names.
+/// Returns the option named in argument `n`.
 pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
     let name = call.bytes(n);
     T::from_name(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
-/// Raises the error about an unknown name.
+/// Raises an error about an unknown name.
 #[cold]
 fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
@@ -134,8 +134,8 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     }
 }
 
-/// Hint for callers of another overload: for an array or a tsvector the second argument is not
-/// `tokens`.
+/// Returns a hint for callers of another overload: with an array or a tsvector the second argument
+/// is not `tokens`.
 fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     if parameter != Tokens::PARAMETER {
         return None;

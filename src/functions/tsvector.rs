@@ -1,5 +1,5 @@
 //! `simhash(tsvector)` and `simhash128(tsvector)`: fingerprints of the lexemes that PostgreSQL's
-//! text search makes of a document by its stemmers, stop words and dictionaries.
+//! text search extracts from a document by stemmers, stop words and dictionaries.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
@@ -8,13 +8,13 @@ use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::text;
 
-/// The fingerprint of the lexemes of a document; NULL if there are none.
+/// Returns the fingerprint of the lexemes of a document, or NULL if there are none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
 {
     let lexemes = call.tsvector(0);
-    // A tsvector has at most a megabyte: no check for interrupts.
+    // A tsvector is at most a megabyte long, so no check for interrupts is needed.
     let mut sums = LexemeAccumulator::<W>::default();
     for lexeme in lexemes.iter() {
         let text = text::bytes_utf8(lexeme.bytes);

@@ -1,4 +1,4 @@
-//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended options of an index, and their
+//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended index options and their
 //! expected costs.
 use neardup_blocktree::bands::tune::{self, Choice};
 use neardup_blocktree::block_layout::{BlockLayout, default_radius};
@@ -23,7 +23,7 @@ fn of_float8(value: f64) -> Datum {
     Datum::from(value.to_bits())
 }
 
-/// Checks that an argument is a share, above 0 and at most 1; NaN is not.
+/// Checks that an argument is above 0 and at most 1. Rejects NaN.
 fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
@@ -103,7 +103,7 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// Lower recall that a warning proposes.
+/// Lower recall that a warning suggests.
 const LOWER_RECALL: f64 = 0.9;
 
 /// Warns of an index whose searches compare most of the table.
@@ -138,7 +138,7 @@ fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: us
     .warn();
 }
 
-/// `neardup_tune_radius(bits, radius, rows_expected, search_radius)`. The last may be NULL.
+/// `neardup_tune_radius(bits, radius, rows_expected, search_radius)`. `search_radius` may be NULL.
 fn hamming(call: &mut Call) -> Datum {
     if (0..3).any(|argument| call.is_null(argument)) {
         return call.return_null();
@@ -184,25 +184,25 @@ fn hamming(call: &mut Call) -> Datum {
     )
 }
 
-/// Properties of the block layout that an index chooses for a radius and a number of rows.
+/// Properties of the layout that an index chooses for a radius and a number of rows.
 struct Expected {
     guaranteed_radius: u32,
     blocks: usize,
     tables: usize,
     leading_bits: u32,
-    /// Entries that a search meets.
+    /// Number of entries that a search reads.
     candidates: f64,
-    /// Bytes a row.
+    /// Bytes per row.
     bytes: f64,
-    /// Cost of a search, in leaf pages that probes read one after the other.
+    /// Cost of a search in sequentially read leaf pages.
     search_cost: f64,
-    /// The same in an index with default options.
+    /// Cost of a search in an index with default options.
     default_cost: f64,
 }
 
 fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expected {
     let layout = |radius| best_layout::<N>(false, radius, rows);
-    // No row is nearer than 0.
+    // A negative radius finds no rows.
     let plan = |layout: &BlockLayout<N>| {
         u32::try_from(search_radius)
             .ok()

@@ -1,4 +1,4 @@
-//! Fingerprints and signatures of the features of a text that a set does not have:
+//! Fingerprints and signatures of the features of a text that are not in a set:
 //! `minhash64_without(body, without, options)` and so on.
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// The set that is argument 1, for texts with these options.
+/// Returns the set in argument 1, for texts with these options.
 pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
     let set = feature_sets::set_argument(call, 1, "without");
     if !set.fits(options) {

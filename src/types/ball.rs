@@ -11,18 +11,18 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::value::Value;
 use neardup_pg::varlena;
 
-/// Words of the largest ball.
+/// Number of words of the largest ball.
 const MAX_WORDS: usize = 5;
 
-/// A ball as it is stored: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.
+/// Stored ball: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Ball<T> {
-    /// The centre.
+    /// Centre.
     pub center: T,
-    /// The greatest distance from the centre, in bits: `0..=BITS`, or -1 for the empty ball.
+    /// Maximum distance from the centre, in bits: `0..=BITS`, or -1 for the empty ball.
     pub radius: i32,
-    // Written as zero, so that equal balls are equal bytes.
+    // Zero, so that equal balls have equal bytes.
     padding: i32,
 }
 
@@ -31,9 +31,9 @@ const _: () = assert!(
 );
 
 impl<T: Fingerprint> Ball<T> {
-    /// The ball of all values within `radius` bits of `center`. A radius beyond the width contains
-    /// all values and is stored as the width; a negative one contains none and is stored as -1,
-    /// since `fp <~> q <= -1` is a valid condition that is never true.
+    /// Creates the ball of all values within `radius` bits of `center`. A radius beyond the width
+    /// contains all values and is stored as the width. A negative radius contains none and is
+    /// stored as -1, because `fp <~> q <= -1` is a valid condition that is never true.
     pub fn new(center: T, radius: i32) -> Self {
         Ball {
             center,
@@ -52,7 +52,7 @@ impl<T: Fingerprint> Ball<T> {
 
     #[inline(always)]
     fn from_words(words: [u64; MAX_WORDS]) -> Self {
-        // The radius takes half a word.
+        // The radius uses half a word.
         let [a, b, c, d, ..] = words[T::WORDS].to_ne_bytes();
         Ball {
             center: T::from_words(&words),
@@ -61,7 +61,7 @@ impl<T: Fingerprint> Ball<T> {
         }
     }
 
-    /// The value in the form that the server takes, in the current memory context.
+    /// Allocates the value in the current memory context for the server.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::by_reference(self)
     }
@@ -74,7 +74,7 @@ impl<T: Fingerprint> Ball<T> {
         Self::from_words(words)
     }
 
-    /// Returns true if `value` lies in the ball.
+    /// Returns whether the ball contains `value`.
     #[inline(always)]
     pub fn contains(&self, value: T) -> bool {
         value.distance(self.center) as i32 <= self.radius
@@ -93,7 +93,7 @@ pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     Ball::new(arg::<T>(call, 0), call.int4(1)).into_datum()
 }
 
-/// Text to ball: 22P02 if the text is invalid.
+/// Converts text to a ball. Raises error 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match Ball::<T>::parse(text) {
@@ -116,7 +116,7 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Ball to text.
+/// Converts a ball to text.
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let ball = Ball::<T>::argument(call, 0);
     let mut text = String::from("<");
@@ -125,8 +125,8 @@ pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Binary message to ball: the centre's bytes, then the radius as int4, most significant byte
-/// first.
+/// Converts a binary message to a ball: the centre's bytes, then the radius as int4, most
+/// significant byte first.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let center = T::Bytes::try_from(call.message(T::BITS as usize / 8)).ok();
     let radius = call.message(size_of::<i32>()).try_into();
@@ -138,25 +138,25 @@ pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Ball to binary message.
+/// Converts a ball to a binary message.
 pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let ball = Ball::<T>::argument(call, 0);
     varlena::build(&[ball.center.to_bytes().as_ref(), &ball.radius.to_be_bytes()])
 }
 
-/// The operator `fingerprint <@ ball`.
+/// Operator `fingerprint <@ ball`.
 #[inline(always)]
 pub fn contained<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(Ball::argument(call, 1).contains(arg::<T>(call, 0)))
 }
 
-/// The operator `ball @> fingerprint`.
+/// Operator `ball @> fingerprint`.
 #[inline(always)]
 pub fn contains<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(Ball::argument(call, 0).contains(arg::<T>(call, 1)))
 }
 
-/// The operator `ball ~= ball`: each centre lies within the other's radius.
+/// Operator `ball ~= ball`: each ball contains the centre of the other.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Ball::<T>::argument(call, n));

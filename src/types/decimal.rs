@@ -1,7 +1,7 @@
 //! Casts between fingerprints and `numeric`: the bits read as one unsigned number.
 //!
-//! Programs that keep 64-bit hashes as unsigned integers write them in decimal, beyond the range of
-//! `bigint`; `numeric` is the only type of the server that holds them.
+//! Programs that store 64-bit hashes as unsigned integers print them in decimal, beyond the range
+//! of `bigint`. `numeric` is the only type of the server that can represent them.
 use core::fmt::Write;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -12,9 +12,9 @@ use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::Call;
 use neardup_pg::varlena;
 
-/// Words of 64 bits of the widest fingerprint.
+/// Number of 64-bit words of the longest fingerprint.
 const WORDS: usize = 4;
-/// Decimal digits that always fit into a word.
+/// Number of decimal digits that always fit in a word.
 const CHUNK: usize = 19;
 
 /// Unsigned number of 256 bits, most significant word first.
@@ -22,7 +22,7 @@ const CHUNK: usize = 19;
 struct U256([u64; WORDS]);
 
 impl U256 {
-    /// Returns `self * factor + addend`; `None` beyond 256 bits.
+    /// Returns `self * factor + addend`, or `None` beyond 256 bits.
     fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
         let mut words = self.0;
         let mut carry = u128::from(addend);
@@ -46,7 +46,7 @@ impl U256 {
         (U256(words), rest)
     }
 
-    /// Reads decimal digits; `None` beyond 256 bits, or if a byte is no digit.
+    /// Reads decimal digits. Returns `None` beyond 256 bits or for a byte that is not a digit.
     fn parse(digits: &[u8]) -> Option<Self> {
         let mut number = U256::default();
         for chunk in digits.chunks(CHUNK) {
@@ -60,7 +60,7 @@ impl U256 {
         Some(number)
     }
 
-    /// Writes decimal digits, without leading zeroes.
+    /// Writes decimal digits without leading zeros.
     fn write(self) -> String {
         let mut chunks = Vec::new();
         let mut number = self;
@@ -80,7 +80,7 @@ impl U256 {
     }
 }
 
-/// Cast from numeric: 22003 outside of the type's range, 22023 for a number that is not whole.
+/// Cast from numeric. Raises 22003 outside the type's range, and 22023 for a fraction.
 pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.numeric(0).as_bytes();
     let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
@@ -93,7 +93,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             .hint("Round it first, if the fraction means nothing.")
             .raise()
     }
-    // A first word beyond the type's width has to be zero.
+    // Words beyond the type's width must be zero.
     let bytes = U256::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
     let spare = 8 * WORDS - T::BITS as usize / 8;
     let value = bytes.as_ref().and_then(|bytes| {
@@ -117,7 +117,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast to numeric: the bits as an unsigned number.
+/// Cast to numeric. Reads the bits as an unsigned number.
 pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let value = arg::<T>(call, 0).to_bytes();
     let mut words = [[0; 8]; WORDS];

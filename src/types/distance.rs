@@ -1,5 +1,4 @@
-//! The Hamming distance of two fingerprints, the similarity that it estimates, and conditions on
-//! them.
+//! Hamming distance of two fingerprints, the similarity that it estimates, and conditions on both.
 use neardup_blocktree::metric::near_duplicate_bits;
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys;
@@ -8,7 +7,7 @@ use super::Fingerprint;
 use super::fingerprint::arg;
 use neardup_pg::fmgr::{Call, export};
 
-/// Bits of the widest type.
+/// Bits of the longest type.
 const WIDEST: i32 = 256;
 
 #[inline(always)]
@@ -16,32 +15,32 @@ fn bits<T: Fingerprint>(call: &Call) -> u32 {
     arg::<T>(call, 0).distance(arg(call, 1))
 }
 
-/// The operators `<~>` and `<#>`: the number of differing bits.
+/// Operators `<~>` and `<#>`: number of differing bits.
 #[inline(always)]
 pub fn distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32)
 }
 
-/// The operator `~=`: near-duplicates by convention.
+/// Operator `~=`: near-duplicates by convention.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) <= const { near_duplicate_bits(T::BITS) })
 }
 
-/// `_neardup_within(a, b, radius)`: the planned form of `a <~> b <= radius` if both fingerprints
-/// come from tables.
+/// `_neardup_within(a, b, radius)`: planned form of `a <~> b <= radius` if both fingerprints come
+/// from tables.
 #[inline(always)]
 pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 <= call.int4(2))
 }
 
-/// `_neardup_at_distance(a, b, distance)`: the planned form of `a <~> b = distance`.
+/// `_neardup_at_distance(a, b, distance)`: planned form of `a <~> b = distance`.
 #[inline(always)]
 pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
-/// `a <#|> b`: the distance, or -1 where a value is NULL.
+/// `a <#|> b`: distance, or -1 if a value is NULL.
 #[inline(always)]
 pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     match call.is_null(0) || call.is_null(1) {
@@ -50,7 +49,7 @@ pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// `fingerprint_similarity(a, b)`: the Jaccard similarity that the distance estimates.
+/// `fingerprint_similarity(a, b)`: Jaccard similarity that the distance estimates.
 #[inline(always)]
 pub fn similarity<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     float8(minhash_fingerprint::similarity(bits::<T>(call), T::BITS))
@@ -60,22 +59,21 @@ fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above`: the
-/// greatest distance that admits a bound of the similarity.
+/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above`: maximum
+/// distance with which a pair meets a similarity bound.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
-    // Beyond the widest type no distance is compared.
+    // No type is longer than `WIDEST`.
     let bits = call.int4(1).clamp(1, WIDEST) as u32;
     pg_sys::Datum::from(radius(call.float8(0), bits))
 }
 
-/// `_neardup_radius(bigint)`: a radius given as bigint, brought into the range of int4.
+/// `_neardup_radius(bigint)`: clamps a radius to the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0))
 }
 
-/// `_neardup_radius_below(bigint)`: the greatest whole number below, brought into the range of
-/// int4.
+/// `_neardup_radius_below(bigint)`: subtracts 1 and clamps to the range of int4.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0).saturating_sub(1))
 }

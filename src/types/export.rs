@@ -1,10 +1,10 @@
-//! The symbols of a fingerprint type: the same functions for each, under names that begin with the
-//! type's.
+//! Symbols of a fingerprint type: the same functions for each type, with the type's name as a
+//! prefix.
 use super::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
-/// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on, for
-/// a type that implements `Threshold`. The first word is the mode of functions that take no ball:
-/// `plain` for values that are passed by value, else `checked`.
+/// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on. The
+/// type must implement `Threshold`. The first word is the mode of functions without a ball
+/// argument: `plain` for values that are passed by value, otherwise `checked`.
 macro_rules! export_distances {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {
@@ -36,7 +36,7 @@ macro_rules! export_distances {
 }
 
 /// Exports the functions of a type of the extension: `PREFIX_in`, `PREFIX_cmp` and so on, and its
-/// distances. Its sort support function is exported where it is defined.
+/// distances. Its sort support function is exported with its definition.
 macro_rules! export_fingerprint {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {

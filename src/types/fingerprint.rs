@@ -1,4 +1,4 @@
-//! The trait of all fingerprint types, and the SQL functions that are generic over it.
+//! Trait of all fingerprint types, and the SQL functions that are generic over it.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys;
@@ -8,53 +8,53 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::hashing;
 use neardup_pg::varlena;
 
-/// A bit vector of fixed width that SQL compares by Hamming distance.
+/// Bit vector of fixed width that SQL compares by Hamming distance.
 ///
-/// The order is that of the bits read as one unsigned number, most significant bit first.
+/// The order is that of unsigned numbers, most significant bit first.
 pub trait Fingerprint: Copy + Ord + 'static {
-    /// The name of the SQL type, for messages.
+    /// Name of the SQL type, for messages.
     const TYPE_NAME: &'static str;
-    /// The width in bits, which is also the greatest distance.
+    /// Width in bits, which is also the maximum distance.
     const BITS: u32;
     /// Description of the text form for messages: a full sentence.
     const TEXT_FORM: &'static str;
-    /// Function that makes a value of a text, if there is one.
+    /// Function that makes a value from text, if there is one.
     const MADE_BY: Option<&'static str>;
-    /// The binary form: an array of `BITS / 8` bytes, most significant first.
+    /// Binary form: an array of `BITS / 8` bytes, most significant first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
-    /// Number of words in which a value is stored.
+    /// Number of words of a stored value.
     const WORDS: usize = Self::BITS as usize / 64;
     /// Reads argument `n`. Raises an internal error for NULL and for values of another length.
     fn argument(call: &Call, n: usize) -> Self;
-    /// The value from the words in which it is stored, with more words behind it or without.
+    /// Creates a value from the words in which it is stored. Ignores further words.
     fn from_words(words: &[u64]) -> Self;
-    /// The value in the form that the server takes.
+    /// Converts the value to a Datum.
     fn into_datum(self) -> pg_sys::Datum;
-    /// The value from its binary form.
+    /// Creates a value from its binary form.
     fn from_bytes(bytes: Self::Bytes) -> Self;
-    /// The binary form.
+    /// Returns the binary form.
     fn to_bytes(self) -> Self::Bytes;
-    /// The number of bits in which the two differ, `0..=BITS`.
+    /// Returns the number of differing bits, `0..=BITS`.
     fn distance(self, other: Self) -> u32;
-    /// Parses the text form; `None` if `text` is invalid.
+    /// Parses the text form. Returns `None` if `text` is invalid.
     fn parse(text: &[u8]) -> Option<Self>;
     /// Appends the text form.
     fn write(self, text: &mut String);
 }
 
-/// Argument `n` as [`Fingerprint::argument`] reads it.
+/// Reads argument `n` by [`Fingerprint::argument`].
 #[inline(always)]
 pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
     T::argument(call, n)
 }
 
-/// Expression that makes a value of a text, for hints.
+/// Returns an expression that makes a value from text, for hints.
 pub fn made_by<T: Fingerprint>() -> Option<String> {
     T::MADE_BY.map(|function| format!("{function}('...')"))
 }
 
-/// Text to value: 22P02 if the text is invalid.
+/// Converts text to a value. Raises error 22P02 if the text is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match T::parse(text) {
@@ -67,14 +67,14 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Value to text.
+/// Converts a value to text.
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let mut text = String::with_capacity(T::BITS as usize / 4);
     arg::<T>(call, 0).write(&mut text);
     varlena::cstring(&text)
 }
 
-/// Binary message to value.
+/// Converts a binary message to a value.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.message(T::BITS as usize / 8);
     from_slice::<T>(bytes)
@@ -82,12 +82,12 @@ pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
         .into_datum()
 }
 
-/// Value to binary message: the bytes, most significant first. It is the cast to bytea as well.
+/// Converts a value to its bytes, most significant first: a binary message, and the cast to bytea.
 pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::build(&[arg::<T>(call, 0).to_bytes().as_ref()])
 }
 
-/// Cast from bytea: 22023 unless it has exactly the width.
+/// Cast from bytea. Raises error 22023 unless the length is exactly the width.
 pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.bytes(0);
     match from_slice::<T>(bytes) {
@@ -107,9 +107,9 @@ pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast from bit: 22023 unless it has exactly the width.
+/// Cast from bit. Raises error 22023 unless the length is exactly the width.
 pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // A length in bits (int4 in the machine's byte order), then the bits, most significant first.
+    // The length in bits (int4 in native byte order), then the bits, most significant first.
     let (length, bits) = call.bytes(0).split_at(size_of::<i32>());
     let length = i32::from_ne_bytes(length.try_into().expect("split after four bytes"));
     match from_slice::<T>(bits) {
@@ -127,7 +127,7 @@ pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast to bit: as many bits as the type has.
+/// Cast to bit with the width of the type.
 pub fn to_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::build(&[
         &(T::BITS as i32).to_ne_bytes(),
@@ -139,26 +139,26 @@ fn from_slice<T: Fingerprint>(bytes: &[u8]) -> Option<T> {
     T::Bytes::try_from(bytes).ok().map(T::from_bytes)
 }
 
-/// The order of the two arguments.
+/// Returns the order of the two arguments.
 #[inline(always)]
 pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
     arg::<T>(call, 0).cmp(&arg(call, 1))
 }
 
-/// The lesser of two values: the step of the aggregate `min`.
+/// Returns the smaller of two values: the step of the aggregate `min`.
 #[inline(always)]
 pub fn smaller<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // The argument itself is returned: a copy of a wide value would have to be freed.
+    // Returns the argument itself, because a copy of a wide value would have to be freed.
     call.arg(usize::from(arg::<T>(call, 1) < arg::<T>(call, 0)))
 }
 
-/// The greater of two values: the step of the aggregate `max`.
+/// Returns the larger of two values: the step of the aggregate `max`.
 #[inline(always)]
 pub fn larger<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     call.arg(usize::from(arg::<T>(call, 1) > arg::<T>(call, 0)))
 }
 
-/// The number of bits that are 1, as bigint, which the server's functions of this name return.
+/// Returns the number of 1 bits as bigint, like the server's functions of this name.
 #[inline(always)]
 pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = arg::<T>(call, 0).to_bytes();
@@ -169,14 +169,14 @@ pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(ones.sum::<i64>())
 }
 
-/// Hash, as [`hash_of_bytes`].
+/// Hashes the argument by [`hash_of_bytes`].
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     hash_of_bytes(call, arg::<T>(call, 0).to_bytes().as_ref())
 }
 
-/// The server's hash of bytes: of 32 bits, for hash joins, grouping and hash indexes; or of 64
-/// bits, for partitioning by hash, if the function that is called takes a seed after the value.
+/// Hashes bytes like the server: 32 bits for hash joins, grouping and hash indexes. Returns 64
+/// bits, for partitioning by hash, if the called function has a seed after the value.
 #[inline(always)]
 pub fn hash_of_bytes(call: &Call, bytes: &[u8]) -> pg_sys::Datum {
     match call.arg_count() {

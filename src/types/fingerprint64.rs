@@ -1,4 +1,4 @@
-//! 64 bits: the type `fingerprint`, and bigint read as 64 bits (image hashes are kept so).
+//! 64 bits: the type `fingerprint`, and bigint read as 64 bits (often used for image hashes).
 use core::fmt::Write;
 
 use pgrx::pg_sys;
@@ -13,7 +13,7 @@ const _: () = assert!(
     "neardup needs a 64-bit server"
 );
 
-/// A value of the SQL type `fingerprint`.
+/// Value of the SQL type `fingerprint`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Fingerprint64(pub u64);
@@ -24,12 +24,12 @@ impl From<[u64; 1]> for Fingerprint64 {
     }
 }
 
-/// A value of the SQL type `bigint`, read as 64 bits.
+/// Value of the SQL type `bigint`, read as 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Bigint(pub u64);
 
-/// The items of [`Fingerprint`] of a type that is a number of 64 bits, passed by value.
+/// Items of [`Fingerprint`] for a type that is a number of 64 bits, passed by value.
 macro_rules! passed_by_value {
     () => {
         type Bytes = [u8; 8];
@@ -67,7 +67,7 @@ impl Fingerprint for Fingerprint64 {
     const MADE_BY: Option<&'static str> = Some("minhash64");
     passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
-        // from_str_radix alone would take a sign and fewer digits.
+        // from_str_radix alone would accept a sign and fewer digits.
         if text.len() != 16 || !text.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
@@ -98,7 +98,7 @@ impl Fingerprint for Bigint {
     }
 }
 
-/// Gives the server a comparison without the cost of a function call through SQL.
+/// Gives the server a comparison that avoids function calls through SQL.
 fn sort_support(call: &mut Call) -> pg_sys::Datum {
     call.sort_support().comparator = Some(datum_sort::unsigned_datum_comparator());
     pg_sys::Datum::from(0)

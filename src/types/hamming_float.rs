@@ -1,6 +1,6 @@
-//! Comparisons of a distance with a floating-point number, and conversion of such numbers to radii.
+//! Comparisons of a distance with a floating-point number, and conversion of numbers to radii.
 //!
-//! The order is the server's: NaN equals itself and is greater than any other number.
+//! The order is the server's: NaN equals itself and is greater than all other numbers.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;
@@ -8,8 +8,8 @@ use pgrx::pg_sys::Datum;
 use super::order::export_order;
 use neardup_pg::fmgr::{Call, export};
 
-/// The order of two numbers of which only the second may be NaN. Both are exact: each int4 and
-/// each float4 is a float8.
+/// Returns the order of two numbers. Only the second may be NaN. Both are exact, because float8
+/// represents each int4 and float4.
 fn order(distance: i32, number: f64) -> Ordering {
     f64::from(distance)
         .partial_cmp(&number)
@@ -32,7 +32,7 @@ fn right4(call: &Call) -> Ordering {
     order(call.int4(1), call.float4(0).into()).reverse()
 }
 
-/// The greatest whole number that is not above `number`; all distances for NaN.
+/// Returns the largest integer that is at most `number`. All distances match NaN.
 pub fn floor(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
@@ -40,7 +40,7 @@ pub fn floor(number: f64) -> i32 {
     number.floor() as i32
 }
 
-/// The greatest whole number below `number`; all distances for NaN.
+/// Returns the largest integer below `number`. All distances match NaN.
 pub fn below(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
@@ -48,7 +48,7 @@ pub fn below(number: f64) -> i32 {
     (number.ceil() - 1.0) as i32
 }
 
-/// `number` if it is whole, else -1, which no distance equals.
+/// Returns `number` if it is an integer, otherwise -1, which is not a distance.
 pub fn whole(number: f64) -> i32 {
     if number.fract() == 0.0 && number.abs() < f64::from(i32::MAX) {
         number as i32
@@ -57,8 +57,8 @@ pub fn whole(number: f64) -> i32 {
     }
 }
 
-/// Reads the text of a numeric: the greatest integer that is not above it, and whether that is the
-/// number itself. `None` for NaN. Beyond int4 the integer is the nearest int4.
+/// Parses a numeric. Returns the largest integer that is at most the number, clamped to int4, and
+/// whether it equals the number. Returns `None` for NaN.
 fn parse(text: &str) -> Option<(i32, bool)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -71,7 +71,7 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     }
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_whole = fraction.bytes().all(|digit| digit == b'0');
-    // A number that does not fit an i64 is beyond int4 too.
+    // A number beyond i64 is also beyond int4.
     let whole: i64 = whole.parse().unwrap_or(i64::MAX / 2);
     let floor = match negative {
         true => -whole - i64::from(!is_whole),
@@ -81,12 +81,12 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     Some((clamped as i32, is_whole && clamped == floor))
 }
 
-/// [`floor`] of a numeric.
+/// Applies [`floor`] to a numeric.
 fn numeric_floor(call: &mut Call) -> Datum {
     Datum::from(parse(call.numeric(0)).map_or(i32::MAX, |(floor, _)| floor))
 }
 
-/// [`below`] of a numeric.
+/// Applies [`below`] to a numeric.
 fn numeric_below(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         None => i32::MAX,
@@ -95,7 +95,7 @@ fn numeric_below(call: &mut Call) -> Datum {
     })
 }
 
-/// [`whole`] of a numeric.
+/// Applies [`whole`] to a numeric.
 fn numeric_whole(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         Some((number, true)) => number,

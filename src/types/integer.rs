@@ -1,7 +1,7 @@
 //! Casts from integers to fingerprints.
 //!
-//! A `fingerprint` has the bits of a `bigint`, so a negative integer is extended by its sign.
-//! Wider fingerprints are unsigned numbers.
+//! A `fingerprint` has the bits of a `bigint`, so a negative integer is sign-extended. Wider
+//! fingerprints are unsigned numbers.
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use pgrx::PgSqlErrorCode;
@@ -13,7 +13,7 @@ fn narrow(value: i64) -> Datum {
     Fingerprint64(value as u64).into_datum()
 }
 
-/// Raises 22003 for a negative number.
+/// Raises error 22003 for a negative number.
 fn wide<T: Fingerprint>(value: i64) -> Datum {
     let Ok(value) = u64::try_from(value) else {
         UserError::new(

@@ -1,8 +1,8 @@
-//! Exact inverses of arithmetic on float8, for comparisons such as `1 - s <= 0.2`: the last number
-//! `s` for which the server's arithmetic still answers yes, whatever it rounds.
+//! Exact inverses of float8 arithmetic, for comparisons such as `1 - s <= 0.2`: the last number
+//! `s` for which the server's arithmetic with its rounding is still true.
 use neardup_pg::fmgr::{Call, export};
 
-/// A step of arithmetic with a constant `c`, with its number in SQL.
+/// Arithmetic with a constant `c`, and its number in SQL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FloatStep {
     /// `y + c`.
@@ -36,7 +36,7 @@ impl FloatStep {
         }
     }
 
-    /// Returns whether the result grows with the number.
+    /// Returns whether the result increases with the number.
     pub fn grows(self, constant: f64) -> bool {
         match self {
             FloatStep::Add | FloatStep::Subtract => true,
@@ -46,8 +46,8 @@ impl FloatStep {
     }
 }
 
-/// The last number of a range, from its first end on, for which `holds` is true, and the next one.
-/// `holds` is true at the first end and false at the second, and changes once.
+/// Returns the last number of a range for which `holds` is true, and the next number. `holds` must
+/// be true at the first end, false at the second, and change once.
 pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut last, mut next) = (rank(from), rank(to));
     while last.abs_diff(next) > 1 {
@@ -61,7 +61,7 @@ pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (of_rank(last), of_rank(next))
 }
 
-/// The rank of a number among all numbers. -0 comes right before 0.
+/// Returns the rank of a number among all numbers. -0 is just before 0.
 fn rank(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }
@@ -71,9 +71,9 @@ fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// The number `t` for which `step(y) comparison bound` is the same as `y <= t`, or as `y >= t`.
-/// Comparisons are `<`, `<=`, `>=` and `>`, by number. Infinite if all numbers or none will do. NaN
-/// is above all other numbers, as in the server's order of float8.
+/// Returns `t` such that `step(y) comparison bound` is the same as `y <= t` or `y >= t`.
+/// `comparison` is the number of `<`, `<=`, `>=` or `>`. The result is infinite if all numbers or
+/// none match. NaN is above all other numbers, as in the server's order of float8.
 fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     let holds = |y: f64| {
         let result = step.apply(constant, y);
@@ -89,7 +89,7 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
         true => (f64::MIN, f64::MAX),
         false => (f64::MAX, f64::MIN),
     };
-    // Beyond the ends, on the side where all numbers fulfil it, or none.
+    // Beyond the ends, on the side where all numbers match, or none.
     if holds(last) {
         return last.signum() * f64::INFINITY;
     }
@@ -99,7 +99,7 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     bisect([first, last], holds).0
 }
 
-/// `_neardup_inverse(step, constant, comparison, bound)`; NaN for a step that is not known.
+/// `_neardup_inverse(step, constant, comparison, bound)`. NaN for an unknown step.
 fn inverse_of_call(call: &mut Call) -> pgrx::pg_sys::Datum {
     let step = (FloatStep::ALL.into_iter()).find(|step| *step as i32 == call.int4(0));
     let (constant, comparison, bound) = (call.float8(1), call.int4(2), call.float8(3));

@@ -1,9 +1,9 @@
-//! The SQL types: fingerprints of several widths, and the balls around them.
+//! SQL types: fingerprints of several widths, and the balls around them.
 //!
-//! docs/dev/architecture.md, "Code map", has their place.
+//! docs/dev/architecture.md lists the files in its section "Code map".
 //!
-//! Each width is one implementation of [`Fingerprint`]; input, output, order, hashing, distance
-//! and balls are written once over that trait, and exported for each type.
+//! Each width implements [`Fingerprint`]. Input, output, order, hashing, distance and balls are
+//! generic over that trait, and exported for each type.
 pub mod ball;
 pub mod ball_order;
 pub mod decimal;

@@ -1,8 +1,8 @@
-//! The functions behind `=`, `<` and the other operators of an order.
+//! Functions behind `=`, `<` and the other comparison operators.
 
-/// Exports the comparisons of an order, `fn(&Call) -> Ordering` of the two arguments, under the
-/// symbols `PREFIXeqSUFFIX` and so on. Without a suffix there is `PREFIXcmp` for btree as well: -1,
-/// 0 or 1. The first word is that of [`export!`](neardup_pg::fmgr::export).
+/// Exports the comparisons of an order, `fn(&Call) -> Ordering` of the two arguments, as symbols
+/// `PREFIXeqSUFFIX` and so on. Without a suffix also exports `PREFIXcmp` for btree: -1, 0 or 1.
+/// The first word is the mode of [`export!`](neardup_pg::fmgr::export).
 macro_rules! export_order {
     ($mode:ident $prefix:expr, $order:expr) => {
         $crate::types::order::export_order!($mode $prefix, $order, "");

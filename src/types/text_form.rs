@@ -1,7 +1,7 @@
 //! Functions of fingerprints that are given as text.
 //!
-//! They resolve calls with untyped arguments: the parser prefers text among functions of several
-//! types. A text tells its width, because its length is fixed.
+//! These functions resolve calls with untyped arguments, because the parser prefers text among
+//! functions of several types. The length of a text determines its width.
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_sketch::minhash_fingerprint;
@@ -17,7 +17,7 @@ pub enum AnyFingerprint {
 }
 
 impl AnyFingerprint {
-    /// Parses argument `n`, a `text`. Raises 22P02 for a text that no width has.
+    /// Parses argument `n`, a `text`. Raises error 22P02 if the text does not have a valid width.
     pub fn argument(call: &Call, n: usize) -> Self {
         let text = call.bytes(n);
         let fingerprint = match text.len() {
@@ -46,7 +46,7 @@ impl AnyFingerprint {
         }
     }
 
-    /// The Hamming distance; `None` for values of different widths.
+    /// Returns the Hamming distance, or `None` for values of different widths.
     fn distance(&self, other: &Self) -> Option<u32> {
         match (self, other) {
             (Self::Bits64(a), Self::Bits64(b)) => Some(a.distance(*b)),
@@ -57,7 +57,7 @@ impl AnyFingerprint {
     }
 }
 
-/// `ball(text, radius)`: a ball of the type `fingerprint_ball`.
+/// `ball(text, radius)`: ball of the type `fingerprint_ball`.
 fn ball(call: &mut Call) -> Datum {
     match AnyFingerprint::argument(call, 0) {
         AnyFingerprint::Bits64(center) => Ball::new(center, call.int4(1)).into_datum(),

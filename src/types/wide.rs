@@ -9,18 +9,18 @@ use neardup_pg::datum_sort;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// `W` words of 64 bits, the most significant first, each in the machine's byte order: a value of
-/// the SQL type `fingerprint128` (two words) or `fingerprint256` (four), as it is stored.
+/// `W` words of 64 bits, most significant first, each in native byte order. This is the stored
+/// form of the SQL types `fingerprint128` (two words) and `fingerprint256` (four words).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Wide<const W: usize>(pub [u64; W]);
 
-/// A value of the SQL type `fingerprint128`.
+/// Value of the SQL type `fingerprint128`.
 pub type Fingerprint128 = Wide<2>;
-/// A value of the SQL type `fingerprint256`.
+/// Value of the SQL type `fingerprint256`.
 pub type Fingerprint256 = Wide<4>;
 
-// As the SQL script declares the types, and as the index reads them.
+// The SQL script and the index rely on these sizes.
 const _: () = assert!(size_of::<Fingerprint128>() == 16 && align_of::<Fingerprint128>() == 8);
 const _: () = assert!(size_of::<Fingerprint256>() == 32 && align_of::<Fingerprint256>() == 8);
 const _: () = assert!(size_of::<Ball<Fingerprint128>>() == 24);
@@ -38,7 +38,7 @@ impl From<u128> for Fingerprint128 {
     }
 }
 
-/// The bytes of `W` words, most significant first.
+/// Bytes of `W` words, most significant first.
 #[derive(Clone, Copy)]
 pub struct WordBytes<const W: usize>([[u8; 8]; W]);
 
@@ -51,7 +51,7 @@ impl<const W: usize> AsRef<[u8]> for WordBytes<W> {
 impl<const W: usize> TryFrom<&[u8]> for WordBytes<W> {
     type Error = ();
 
-    /// An error unless there are exactly `8 * W` bytes.
+    /// Returns an error unless there are exactly `8 * W` bytes.
     fn try_from(bytes: &[u8]) -> Result<Self, ()> {
         match bytes.as_chunks() {
             (words, []) => words.try_into().map(WordBytes).map_err(drop),
@@ -105,7 +105,7 @@ impl<const W: usize> Fingerprint for Wide<W> {
         words.map(|(a, b)| (a ^ b).count_ones()).sum()
     }
     fn parse(text: &[u8]) -> Option<Self> {
-        // from_str_radix alone would take a sign.
+        // from_str_radix alone would accept a sign.
         if !text.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
@@ -126,8 +126,8 @@ impl<const W: usize> Fingerprint for Wide<W> {
     }
 }
 
-/// Gives the server a comparison without the cost of a function call through SQL, and the first
-/// word to sort by before it follows the pointers.
+/// Gives the server a comparison that avoids function calls through SQL, and the first word as a
+/// sort key that does not need the pointers.
 #[allow(unsafe_code, reason = "values are passed by reference")]
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     // SAFETY: the operator class that names this function is for values of `W` words.
@@ -135,7 +135,7 @@ fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     Datum::from(0)
 }
 
-/// Cast from uuid, whose 16 bytes are in the order of its digits.
+/// Cast from uuid, whose 16 bytes are in the order of the digits.
 fn from_uuid(call: &mut Call) -> Datum {
     let mut words = [0; 2];
     call.copy_words(0, &mut words);

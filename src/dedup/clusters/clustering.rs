@@ -1,6 +1,6 @@
 //! Clustering, for any metric: finds nodes, ranks rows, groups nodes and lists clusters.
 //!
-//! Each list and array keeps within its share of `maintenance_work_mem` ([`share`]). The rest is in
+//! Each list and array uses at most its share of `maintenance_work_mem` ([`share`]) and spills to
 //! temporary files.
 use neardup_blocktree::clusters::{UNRANKED, join, split};
 use neardup_blocktree::key::{Key, Tid};
@@ -20,21 +20,21 @@ use neardup_pg::storage::temp::TempSpace;
 /// Metric of a clustering job. `N` is the number of words that identify a node, `M` is one more,
 /// and `D` is the number of words of an entry of a crowded node.
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
-    /// Finds the nodes, and as many pairs as a method needs.
+    /// Finds the nodes and the pairs that `method` needs.
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
 
-    /// Replaces the rank of each node by that of its representative, by the method `star`.
+    /// Replaces the rank of each node by the rank of its representative, for the method `star`.
     fn star(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
 
-    /// Replaces the rank of each node by the lowest of its component.
+    /// Replaces the rank of each node by the lowest rank in its component.
     fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
 
     /// Returns the number of bits or positions in which a member and its representative differ.
     fn differing(&mut self, member: &Key<N>, representative: &Key<N>) -> u32;
 }
 
-/// Gives the clusters in the order of their representatives, and in each the rows in their order.
-/// Skips clusters of one row unless the caller asks for them.
+/// Passes the clusters to the caller in the order of their representatives, and the rows of each
+/// cluster in rank order. Skips clusters of one row unless the caller asks for them.
 pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     metric: &mut impl ClusterMetric<N, M, D>,
     relations: &LockedIndex,
@@ -51,9 +51,8 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     } = metric.graph(files, arguments.method);
     let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
-    // A node has the rank of its best row. The rows are in the order of their nodes, so that the
-    // pages of `ranks` are written and read one after the other. Any other order would load a page
-    // for each row.
+    // A node has the rank of its best row. Sorting the rows by node makes the access to the pages
+    // of `ranks` sequential. Any other order would load a page for each row.
     let mut rows = ExternalSort::<TempSpace, M>::new(share());
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
     let mut last = None;
@@ -76,7 +75,7 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
         Method::Connected => metric.connected(files, links, &mut ranks),
     }
 
-    // By cluster, and in it by rank.
+    // Sorted by cluster, then by rank.
     let mut listed = ExternalSort::<TempSpace, M>::new(share());
     rows.as_added(files, |files, row| {
         let (node, rank) = split(row.key[0]);
@@ -90,8 +89,8 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     list(&mut listed, min_size, files, differing, give);
 }
 
-/// Ranks all rows, the row to keep first. Returns node and rank, then what is known of the row, and
-/// behind them its address.
+/// Ranks all rows, the row to keep first. Returns the node, the rank, the words of the member's
+/// key, and the address of each row.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
@@ -152,7 +151,7 @@ fn not_one_for_each() -> ! {
         .raise()
 }
 
-/// Gives the rows of clusters with at least `min_size` rows.
+/// Passes the rows of clusters with at least `min_size` rows to the caller.
 fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,
@@ -162,7 +161,7 @@ fn list<const N: usize, const M: usize>(
 ) {
     let mut sizes = cluster_sizes(listed, min_size, files).sorted(files, None);
     let mut size = sizes.next(files);
-    // The first row of the current cluster: the cluster, the address and the key.
+    // First row of the current cluster: cluster, address and key.
     let mut representative: Option<(u32, Tid, Key<N>)> = None;
     let mut rows = listed.sorted(files, None);
     while let Some(row) = rows.next(files) {
@@ -185,7 +184,7 @@ fn list<const N: usize, const M: usize>(
     }
 }
 
-/// Returns each cluster with at least `min_size` rows, and behind it the number of its rows.
+/// Returns each cluster with at least `min_size` rows, and its number of rows.
 fn cluster_sizes<const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,

@@ -1,7 +1,7 @@
-//! `neardup_components`: groups of keys that a caller's query pairs.
+//! `neardup_components`: clusters of the keys that a caller's query pairs.
 //!
-//! The server sorts the ends of pairs by key, which numbers the keys in their order: so a key's
-//! number is its rank, and what is kept of pairs and groups are numbers.
+//! The server sorts the ends of the pairs by key and numbers the keys in that order. The number of
+//! a key is therefore its rank, and pairs and clusters are stored as numbers.
 use neardup_blocktree::clusters::{Centers, join};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
@@ -55,10 +55,10 @@ fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
         .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
 }
 
-/// Gives the groups that a method makes of the pairs of a query.
+/// Computes the clusters of the pairs that a query returns.
 fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
     let query = Query::parse("query", query);
-    // An error that says which type it is.
+    // Raises an error with the type's name if the type has no order.
     key_type.less_than();
     spi::connected(c"SELECT member", |connection| {
         check_columns(connection, &query, key_type);
@@ -79,8 +79,8 @@ fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
     });
 }
 
-/// Members in the order of their representatives, and then in their own. A representative comes
-/// before the others of its group.
+/// Members in the order of their representatives, then in key order. A representative precedes the
+/// other members of its cluster.
 const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
     pg_catalog.count(*) OVER w FROM \"neardup groups\" AS g
     WINDOW w AS (PARTITION BY g.representative ORDER BY g.node
@@ -101,7 +101,7 @@ fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     key_type.require("the second column of query", b);
 }
 
-/// Reads the pairs, and stores the keys in their order, in which they are numbered.
+/// Reads the pairs, and stores and numbers the keys in key order.
 fn read_pairs(
     connection: &Connection,
     query: &Query,
@@ -121,7 +121,7 @@ fn read_pairs(
     ]
     .concat();
     let (mut files, mut ends) = (TempSpace, ExternalSort::<TempSpace, 2>::new(share()));
-    // The key with the highest number so far.
+    // Key with the highest number so far.
     let mut last: Option<(u32, OwnedValue)> = None;
     connection.open(&statement, &[], &[]).for_each(|row| {
         let [Some(key), Some(pair), Some(rank)] = row else {
@@ -133,7 +133,7 @@ fn read_pairs(
         ends.push(&mut files, [pair as u64, join(0, node)], Tid::MIN);
         let key = (*key).to_owned();
         match &mut last {
-            // Of keys that are equal, and look different, always the same is shown.
+            // Equal keys may look different. The choice must not depend on the input order.
             Some((number, known)) if *number == node => {
                 if key.image_cmp(known).is_lt() {
                     *known = key;
@@ -158,7 +158,7 @@ fn read_pairs(
     }
 }
 
-/// Stores each key with the numbers of its representative and of itself.
+/// Stores each key with the numbers of its representative and itself.
 fn group(
     connection: &Connection,
     links: Links<1>,
@@ -172,7 +172,7 @@ fn group(
         Method::Star => links.star(files, &mut ranks, &mut NoCenters),
         Method::Connected => links.connected(files, &mut ranks, |_, _, _, _| ()),
     }
-    // They come as they were stored, in the order of their numbers.
+    // The rows are read in the order of their numbers, in which they were stored.
     let mut node = 0;
     let query = b"SELECT key FROM \"neardup keys\"";
     connection.open(query, &[], &[keys]).for_each(|row| {

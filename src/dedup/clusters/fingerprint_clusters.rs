@@ -1,7 +1,7 @@
 //! Clusters of fingerprints by Hamming distance.
 //!
-//! A search for pairs of distinct fingerprints comes first. [`NodeBuilder`] merges the pairs with
-//! the entries of the index, and each fingerprint of a pair becomes a node.
+//! The search for pairs of distinct fingerprints runs first. [`NodeBuilder`] then merges the pairs
+//! with the entries of the index, and each fingerprint of a pair becomes a node.
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::crowded_centers::CrowdedCenters;
 use neardup_blocktree::key::{Key, Tid, distance};
@@ -26,13 +26,13 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs beyond which a fingerprint is crowded. The graph does not have all pairs of two
-/// crowded fingerprints. The method `star` compares them when it needs them.
+/// Number of pairs beyond which a fingerprint is crowded. The graph lacks some pairs of crowded
+/// fingerprints. The method `star` compares those fingerprints when necessary.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest. After them, one search takes all pairs.
+/// Maximum number of searches for a forest. If all of them fail, one search finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
-/// Gives all clusters of fingerprints.
+/// Finds all clusters of fingerprints.
 pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, give: Give) {
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
@@ -62,8 +62,8 @@ struct NodeSearch<'a, const N: usize> {
     /// Entries of the current search.
     part: Part,
     /// Entries without a visible row: deleted rows that VACUUM has not removed yet, and rows of
-    /// other transactions. Such an entry stays invisible while the snapshot lives, whatever row
-    /// takes its address.
+    /// other transactions. Such an entry stays invisible as long as the snapshot exists, even if
+    /// another row takes its address.
     invisible: TidList,
     /// Rows without a pair are nodes as well.
     singletons: bool,
@@ -75,7 +75,7 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
             return self.find(Thinning::Degree(MAX_PAIRS), files);
         }
         let found = self.forest(files).or_else(|gap| match gap {
-            // Any scope may lack pairs that connect two of its fingerprints.
+            // Pairs that connect two fingerprints of one scope may be missing.
             Gap::Scopes => self.forest_by_scopes(files).ok_or(gap),
             _ => Err(gap),
         });
@@ -92,7 +92,7 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
     }
 
     fn connected(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
-        // A forest has all pairs that it needs.
+        // A forest has all the pairs that it needs.
         links.connected(files, ranks, |_, _, _, _| ());
     }
 
@@ -102,14 +102,14 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
 }
 
 impl<const N: usize> NodeSearch<'_, N> {
-    /// Finds pairs that connect everything that is connected.
+    /// Finds pairs that connect all fingerprints that the full set of pairs connects.
     ///
     /// # Errors
     /// The reason why the pairs may not connect everything.
     fn forest<const M: usize>(&mut self, files: &mut TempSpace) -> Result<Graph<M, M>, Gap> {
-        // Each search skips the entries that the searches before have found to be invisible: a
-        // fingerprint without a visible row connects nothing. Other sessions may insert more of
-        // them during a search.
+        // Each search skips the entries that earlier searches found to be invisible, because a
+        // fingerprint without a visible row connects nothing. Other sessions may insert more
+        // invisible entries during a search.
         for _ in 0..MAX_FOREST_SEARCHES {
             let graph = self.find(Thinning::Forest, files);
             match graph.gap {
@@ -121,7 +121,7 @@ impl<const N: usize> NodeSearch<'_, N> {
         Err(Gap::Invisible)
     }
 
-    /// Finds such pairs where scopes share a hash. Searches one scope of each hash at a time.
+    /// Finds a forest when several scopes share a hash. Searches one scope of each hash at a time.
     /// Returns `None` if the pairs may not connect everything.
     fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
         let wanted = &mut self.wanted;
@@ -136,7 +136,7 @@ impl<const N: usize> NodeSearch<'_, N> {
         Some(all)
     }
 
-    /// Finds all nodes. Skips entries known to be invisible, and notes those that it finds.
+    /// Finds all nodes. Skips entries known to be invisible, and records newly found ones.
     fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
         let index = self.index;
         let mut invisible = self.invisible.set(files);
@@ -176,7 +176,7 @@ impl<const N: usize> NodeSearch<'_, N> {
     }
 }
 
-/// Finds the ends of pairs of fingerprints, in the key order of the first table.
+/// Finds the ends of pairs of fingerprints, in the key order of the first permutation.
 fn find_ends<const N: usize>(
     index: &Index<N>,
     plan: &PairPlan<N>,
@@ -191,7 +191,7 @@ fn find_ends<const N: usize>(
     let tree = index.tree();
     let mut ends = ExternalSort::<TempSpace, N>::new(share());
     let mut count = 0u64;
-    // Rows are not fetched yet, so a pair may have a fingerprint without a visible row.
+    // Rows are not fetched yet, so a fingerprint of a pair may have no visible row.
     let mut own_files = *files;
     let mut wanted = |entry| !is_skipped(&mut own_files, entry);
     let mut emit = |pair: Pair<N>| {

@@ -1,6 +1,6 @@
 //! Graph of the fingerprints or signatures that have near-duplicates, and their rows.
 //!
-//! Each list takes its share of memory. The rest is in temporary files.
+//! Each list uses its share of memory and spills to temporary files.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
@@ -14,24 +14,24 @@ use neardup_pg::storage::temp::TempSpace;
 pub struct Graph<const M: usize, const D: usize> {
     /// Number of nodes.
     pub nodes: u32,
-    /// Rows of nodes: the address at which the snapshot sees the row, then the words that identify
-    /// the node. Behind them the number of the node.
+    /// Rows of nodes. The key is the address at which the snapshot sees the row, followed by the
+    /// words that identify the node. The value is the number of the node.
     pub members: ExternalSort<TempSpace, M>,
-    /// Two entries for each pair: the number of the pair, then the number of the scope and the
-    /// node. A pair that is in several scopes has two entries in each.
+    /// Two entries for each pair: the number of the pair, then the scope's number and the node. A
+    /// pair in several scopes has two entries for each scope.
     pub ends: ExternalSort<TempSpace, 2>,
-    /// Entries of crowded nodes, which are near so many others that not all of their pairs are
-    /// known. A crowded fingerprint has one: the node, then the fingerprint, and behind them the
-    /// number of the scope. A signature has one for each crowded bucket: the node, the bucket and
-    /// the sketch, and behind them the entry in the index.
+    /// Entries of crowded nodes. Their pairs are not all in `ends`, because there are too many. A
+    /// crowded fingerprint has one entry: the node and the fingerprint, with the scope's number as
+    /// the value. A signature has one entry for each crowded bucket: the node, the bucket and the
+    /// sketch, with the index entry as the value.
     pub crowded: ExternalSort<TempSpace, D>,
     /// Number of pairs of the graphs that were appended to this one.
     pairs: u64,
-    /// Reason why a skipped pair may connect what no other pairs connect.
+    /// Reason why the pairs may not connect everything.
     pub gap: Gap,
 }
 
-/// Reason why the pairs of [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not
+/// Reason why pairs of [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not
 /// connect everything that is connected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
@@ -44,7 +44,7 @@ pub enum Gap {
 }
 
 impl<const M: usize, const D: usize> Graph<M, D> {
-    /// An empty graph, with `memory` bytes for each list.
+    /// Creates an empty graph with `memory` bytes for each list.
     pub fn new(memory: usize) -> Self {
         Graph {
             nodes: 0,
@@ -58,7 +58,7 @@ impl<const M: usize, const D: usize> Graph<M, D> {
 
     /// Adds a node and returns its number.
     pub fn add_node(&mut self) -> u32 {
-        // The last number means no node.
+        // `u32::MAX` means "no node".
         if self.nodes == u32::MAX - 1 {
             too_many();
         }
@@ -66,8 +66,8 @@ impl<const M: usize, const D: usize> Graph<M, D> {
         self.nodes - 1
     }
 
-    /// Adds another graph. No node of it is near a node of this graph, and both are without crowded
-    /// nodes.
+    /// Adds another graph. Neither graph may have crowded nodes, and no node of one graph may be
+    /// near a node of the other.
     pub fn append(&mut self, files: &mut TempSpace, mut other: Self) {
         let (nodes, mut pairs) = (self.nodes, 0);
         if u64::from(nodes) + u64::from(other.nodes) >= u64::from(u32::MAX) {
@@ -102,7 +102,7 @@ impl<const M: usize, const D: usize> Graph<M, D> {
     }
 }
 
-/// Returns a key with a word in front.
+/// Returns a key with `word` prepended.
 pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<M> {
     const { assert!(M == N + 1) };
     let mut joined = [0; M];
@@ -111,7 +111,7 @@ pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<
     joined
 }
 
-/// Returns a number as a row, for lists that have a row behind each key.
+/// Encodes a number as an address, for lists that store an address with each key.
 pub fn number(number: u32) -> Tid {
     Tid::from_packed(u64::from(number))
 }

@@ -1,4 +1,4 @@
-//! Methods of grouping nodes that are near each other.
+//! Methods of clustering nodes that are near each other.
 use neardup_blocktree::clusters::{Centers, Connected, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -9,7 +9,7 @@ use crate::dedup::progress::Progress;
 use neardup_pg::errors::UserError;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Method of grouping rows that are near each other.
+/// Method of clustering rows that are near each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Star,
@@ -37,7 +37,7 @@ type Done<'a> = &'a mut dyn FnMut();
 /// Entries of crowded nodes.
 pub type Crowded<const D: usize> = ExternalSort<TempSpace, D>;
 
-/// The parts of a [`Graph`](super::graph::Graph) that grouping needs.
+/// Parts of a [`Graph`](super::graph::Graph) that clustering needs.
 pub struct Links<const D: usize> {
     pub nodes: u32,
     pub ends: ExternalSort<TempSpace, 2>,
@@ -45,13 +45,13 @@ pub struct Links<const D: usize> {
 }
 
 impl<const D: usize> Links<D> {
-    /// Begins a phase that handles each end of a pair and each entry of a crowded node once.
+    /// Starts a phase that handles each end of a pair and each entry of a crowded node once.
     fn progress(&self, phase: &'static str) -> Progress {
         let total = self.ends.len() + self.crowded.len();
         Progress::new(phase, "entries", total as f64)
     }
 
-    /// Replaces the rank of each node by that of its representative.
+    /// Replaces the rank of each node by the rank of its representative.
     pub fn star(
         mut self,
         files: &mut TempSpace,
@@ -59,8 +59,8 @@ impl<const D: usize> Links<D> {
         centers: &mut impl Centers<TempSpace, D>,
     ) {
         let mut star = Star::<TempSpace, D>::new(share());
-        // The ends are in the order of nodes, and so are the ranks. In the order of pairs, each end
-        // would load another page of the ranks.
+        // Sorts the ends by node, which is also the order of the ranks. In the order of pairs,
+        // each end would load another page of the ranks.
         let mut ends = ExternalSort::<TempSpace, 2>::new(share());
         self.ends.as_added(files, |files, end| {
             let (_, node) = split(end.key[1]);
@@ -87,8 +87,8 @@ impl<const D: usize> Links<D> {
         progress.finish();
     }
 
-    /// Replaces the rank of each node by the lowest of its component. `connect` joins crowded nodes
-    /// that are near each other.
+    /// Replaces the rank of each node by the lowest rank in its component. `connect` joins crowded
+    /// nodes that are near each other.
     pub fn connected(
         mut self,
         files: &mut TempSpace,
@@ -117,7 +117,7 @@ type End = (u32, u32);
 /// Joins the ends of pairs of nodes.
 #[derive(Default)]
 struct PairJoin {
-    /// Pair and scope of an end whose other end is missing, and this end.
+    /// End whose other end has not been read yet, with its pair and scope.
     open: Option<([u64; 2], End)>,
 }
 

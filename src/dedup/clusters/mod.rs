@@ -78,13 +78,13 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// Arguments of the caller, except for the index and the bound.
+/// Arguments of the caller, without the index and the bound.
 struct ClusterArguments {
     method: Method,
     keep: Option<OrderBy>,
     /// Condition of the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
-    /// Also give rows that are near no other row, each as a cluster of its own.
+    /// Also return rows that are near no other row, each as a cluster of its own.
     singletons: bool,
     /// Do not limit the work of the search.
     exhaustive: bool,

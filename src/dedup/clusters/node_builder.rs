@@ -1,7 +1,7 @@
 //! Nodes of fingerprints: a merge of the index entries, in key order, with the pairs found.
 //!
-//! Key order is random in the table, so a fetch for each entry would read another page each time.
-//! Entries therefore wait in memory until many rows can be fetched in the order of their addresses.
+//! Key order is random in the table, so fetching each row at once would read another page each
+//! time. Entries wait in memory until many rows can be fetched in address order.
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
@@ -17,17 +17,17 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Ends of pairs of fingerprints, in the key order of the first table.
+/// Ends of pairs of fingerprints, in the key order of the first permutation.
 pub struct PairEnds<const N: usize> {
     sorted: Sorted<TempSpace, N>,
-    /// The next end: its key in the first table, and the pair.
+    /// The next end: its key in the first permutation, and the pair.
     next: Option<(Key<N>, u64)>,
-    /// True if the index had no entry for an end: VACUUM has removed it meanwhile.
+    /// True if the index had no entry for an end, because VACUUM has removed it.
     has_skipped: bool,
 }
 
 impl<const N: usize> PairEnds<N> {
-    /// Takes ends in the key order of the first table.
+    /// Reads ends that are sorted in the key order of the first permutation.
     pub fn new(sorted: Sorted<TempSpace, N>, files: &mut TempSpace) -> Self {
         let mut ends = PairEnds {
             sorted,
@@ -58,7 +58,7 @@ impl<const N: usize> PairEnds<N> {
         Some(pair)
     }
 
-    /// Returns whether the index had no entry for an end. All entries must have been merged.
+    /// Returns whether the index had no entry for an end. Call it after all entries are merged.
     fn has_unmatched(&self) -> bool {
         self.has_skipped || self.next.is_some()
     }
@@ -95,13 +95,13 @@ pub struct NodeBuilder<'a, const N: usize, const M: usize> {
     ends: PairEnds<N>,
     rows: RowLookup<'a>,
     nodes: GraphWriter<'a, N, M>,
-    /// Each fingerprint becomes a node, also without a pair.
+    /// Every fingerprint becomes a node, even without a pair.
     singletons: bool,
     /// Fingerprint of the last entry.
     current: Option<Key<N>>,
-    /// Key of the current fingerprint in the first table, if it is in a pair.
+    /// Key of the current fingerprint in the first permutation, if it is in a pair.
     paired_key: Option<Key<N>>,
-    /// The only entry so far of the current fingerprint, if that is in no pair.
+    /// Only entry so far of the current fingerprint, if the fingerprint is in no pair.
     lone_entry: Option<Tid>,
     events: Vec<MergeEvent<N>>,
     pending: Vec<PendingFetch>,
@@ -185,7 +185,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
                 _ => (),
             }
         }
-        // With scopes the order must stay that of the hashes: scope numbers are kept for one hash.
+        // Scopes require hash order, because `RowLookup` keeps scope numbers for one hash only.
         if self.rows.scope.is_none() {
             self.pending.sort_unstable();
         }
@@ -294,7 +294,7 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
     }
 }
 
-/// Fetches rows and their scopes. With scopes, calls must be in the key order of the first table.
+/// Fetches rows and scopes. With scopes, calls must be in key order of the first permutation.
 pub struct RowLookup<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,

@@ -1,8 +1,8 @@
-//! Entries of an index apart by their scopes, where several scopes have the same hash: each part
-//! has the rows of one scope of each hash.
+//! Separates the index entries by scope when several scopes have the same hash. Each part has the
+//! rows of one scope of each hash.
 //!
-//! A chain of pairs within a part stays in one scope. In a search of all rows it might not, and the
-//! index cannot tell, as it keeps the hash of a scope only.
+//! A chain of pairs within a part stays in one scope. In a search of all rows it might cross
+//! scopes, and the index cannot detect this, because it stores only the hash of a scope.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
@@ -16,20 +16,20 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Most scopes of one hash whose rows are searched apart: each part reads the whole index.
+/// Maximum number of scopes of a hash to search separately. Each part reads the whole index.
 const MOST_PARTS: u32 = 64;
 
-/// Entries that a search takes.
+/// Entries that a search reads.
 pub enum Part {
     All,
-    /// All but these.
+    /// All entries except these.
     Without(TidSet),
-    /// These.
+    /// Only these entries.
     Only(TidSet),
 }
 
 impl Part {
-    /// Returns whether an entry is in it.
+    /// Returns whether the part has an entry.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {
             Part::All => true,
@@ -39,7 +39,7 @@ impl Part {
     }
 }
 
-/// The parts of an index.
+/// Iterator over the parts of an index.
 pub struct ScopeParts {
     /// Entries of scopes that are not the first of their hash: the scope's number, then the entry.
     later: ExternalSort<TempSpace, 2>,
@@ -51,8 +51,8 @@ pub struct ScopeParts {
 }
 
 impl ScopeParts {
-    /// Finds the scopes of all entries that are `wanted`. `None` if the index has no scopes, or too
-    /// many of one hash.
+    /// Finds the scopes of all `wanted` entries. Returns `None` if the index has no scopes, or too
+    /// many scopes with one hash.
     pub fn find<const N: usize>(
         index: &Index<N>,
         relations: &LockedIndex,
@@ -71,7 +71,7 @@ impl ScopeParts {
         };
         let mut progress =
             Progress::estimated("telling scopes apart", "rows", index.estimated_rows());
-        // The rows of a hash stand together.
+        // Entries with the same hash are adjacent.
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
         let (tree, mut entries, mut more) = (index.tree(), Vec::new(), true);
         while more {
@@ -102,7 +102,7 @@ impl ScopeParts {
         Some(parts)
     }
 
-    /// The next part; `None` after the last, or if a set would be too large.
+    /// Returns the next part. Returns `None` after the last part, or if a set would be too large.
     pub fn next(&mut self, files: &mut TempSpace) -> Option<Part> {
         let mut set = TidSet::new(files, self.highest)?;
         let Some(sorted) = &mut self.sorted else {

@@ -25,7 +25,7 @@ use crate::dedup::work_limit::{BY_PARAMETER, SignaturePlan};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Gives all clusters of signatures.
+/// Finds all clusters of signatures.
 pub fn find(
     relations: &LockedIndex,
     arguments: &ClusterArguments,
@@ -48,7 +48,7 @@ pub fn find(
     })
 }
 
-/// Search for the nodes of an index, and their comparison by the rows of the table.
+/// Search for the nodes of an index. Compares nodes by the rows of the table.
 struct SignatureNodes<'a, const N: usize> {
     index: &'a Index<'a, N>,
     relations: &'a LockedIndex,
@@ -64,7 +64,7 @@ struct SignatureNodes<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> SignatureNodes<'a, N> {
-    /// Access to the rows of crowded nodes.
+    /// Returns access to the rows of crowded nodes.
     fn compared_rows(&self) -> ComparedRows<'a> {
         let rows = SignatureRows::new(self.relations, self.index);
         ComparedRows::new(rows, hashes(self.index), self.bound.mismatches)
@@ -131,7 +131,7 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             }
         };
         let compared = known.as_ref().filter(|_| member != representative);
-        // The snapshot has seen both rows before.
+        // The snapshot saw both rows earlier in this job.
         let compared = compared.and_then(|row| rows.compare(Tid::from_packed(member), row));
         let differing = compared.map_or(0, |(_, differing)| differing as u32);
         self.last = (nodes, differing);
@@ -139,10 +139,10 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Number in place of a pair: the row is crowded, or a node without a pair.
+/// Marks an end that has no pair: the row is crowded, or it is a node without a pair.
 const NO_PAIR: u64 = u64::MAX;
 
-/// Ends of pairs: the entry and the number of the pair, and behind them the row.
+/// Ends of pairs: the entry and the number of the pair, with the row as the value.
 struct NodeEnds {
     sort: ExternalSort<TempSpace, 2>,
     files: TempSpace,
@@ -153,7 +153,7 @@ impl NodeEnds {
         self.sort.push(&mut self.files, [entry.packed(), pair], row);
     }
 
-    /// Adds an end for each visible row of a crowd.
+    /// Adds an end for each visible row of a crowded bucket.
     fn add_crowd(&mut self, crowd: &mut CrowdedRows, rows: &mut SignatureRows) {
         let mut last = None;
         crowd.rows.in_order(&mut crowd.files, None, |_, member| {
@@ -193,7 +193,7 @@ impl NodeEnds {
     }
 }
 
-/// Numbers the nodes in the order of their entries: runs of equal signatures, and rows with an end.
+/// Numbers the nodes in entry order. Nodes are runs of equal signatures, and rows with an end.
 fn graph(
     mut equal_rows: EqualRows,
     mut ends: NodeEnds,

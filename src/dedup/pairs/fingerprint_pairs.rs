@@ -16,27 +16,27 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// All pairs of an index on fingerprints within a distance.
+/// Search for all pairs within a radius in an index on fingerprints.
 pub struct FingerprintPairs {
     index: pg_sys::Oid,
-    /// The index's file when the search began.
+    /// File of the index when the search began.
     file: u32,
     search: Box<dyn Search>,
-    /// The tables, or the range, being searched may hold more.
+    /// True if the permutations, or the current range, may have more pairs.
     goes_on: bool,
-    /// Found, and their rows not yet looked up; `None` where scopes need both rows of a pair.
+    /// Pairs whose rows are not looked up yet. `None` if scopes require both rows at once.
     batches: Option<Batches>,
     wanted: Wanted,
-    /// Found and not yet given, the next one last.
+    /// Found pairs that have not been returned, the next pair last.
     ready: Vec<Found>,
     progress: Progress,
 }
 
-/// Draws the number of the next range to be searched; none where whole tables are.
+/// Returns the number of the next range to search. `None` if whole permutations are searched.
 pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
 
 impl FingerprintPairs {
-    /// Pairs of wanted rows within a radius in bits.
+    /// Creates a search for the pairs of wanted rows within a radius in bits.
     pub fn new(relations: &LockedIndex, radius: u32, wanted: Wanted) -> Self {
         let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
@@ -47,7 +47,7 @@ impl FingerprintPairs {
         Self::of(relations, search, wanted)
     }
 
-    /// The pairs that a caller asks for. Raises an error if they take too much work.
+    /// Creates the search that the caller asks for. Raises an error if it takes too much work.
     pub fn of_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
         let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
         let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
@@ -84,7 +84,7 @@ impl FingerprintPairs {
         relations
     }
 
-    /// The next pair, the lower address first, and its distance.
+    /// Returns the next pair, the lower address first, and its distance.
     pub fn next(&mut self) -> Option<([Tid; 2], u32)> {
         if self.ready.is_empty() {
             let relations = self.reopen();
@@ -95,7 +95,7 @@ impl FingerprintPairs {
         Some((found.rows, found.distance))
     }
 
-    /// Searches for some pairs, or looks up the rows of some. False: there is nothing left to do.
+    /// Searches for some pairs, or looks up the rows of some pairs. Returns false at the end.
     pub fn search_on(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
         let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
         if !has_batch && (self.goes_on || self.begin_range(next)) {
@@ -120,22 +120,22 @@ impl FingerprintPairs {
         true
     }
 
-    /// Takes the pairs that have been found.
+    /// Removes and returns the found pairs.
     pub fn take(&mut self) -> impl Iterator<Item = Found> {
         self.ready.drain(..)
     }
 }
 
-/// Searches by ranges, which several processes draw.
+/// Search by ranges that several processes share.
 impl FingerprintPairs {
-    /// Estimated nanoseconds of reading and comparing.
+    /// Returns the estimated time of reading and comparing in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.search.cost()
     }
 
-    /// Divides a search that has not begun for some number of processes. Returns words by which
-    /// [`FingerprintPairs::of_words`] makes the same; `None` if they would take more than
-    /// `work_mem`, or if there is nothing to search.
+    /// Divides a search that has not begun among several processes. Returns words from which
+    /// [`FingerprintPairs::of_words`] creates the same search. Returns `None` if they need more
+    /// than `work_mem`, or if there is nothing to search.
     pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
         let most = work_mem() / size_of::<u64>();
         let wanted = self.wanted.pack(&mut TempSpace, most)?;
@@ -145,14 +145,14 @@ impl FingerprintPairs {
         Some([&head, &length[..], &search, &wanted].concat())
     }
 
-    /// Searches the ranges that are drawn from now on, together with other processes.
+    /// Makes the search take ranges from a queue that other processes share.
     pub fn share(&mut self, processes: usize) {
         self.goes_on = false;
         let phase = format!("comparing the rows of a table in {processes} processes");
         self.progress = Progress::new(phase, "parts of tables", self.search.ranges() as f64);
     }
 
-    /// A search that another process has divided, and its index.
+    /// Creates a search that another process has divided, and opens its index.
     pub fn of_words(words: &[u64]) -> (LockedIndex, Self) {
         let [index, file, length, words @ ..] = words else {
             panic!("words of another job");
@@ -172,7 +172,7 @@ impl FingerprintPairs {
         )
     }
 
-    /// Tells that all ranges have been drawn. Other processes may still search theirs.
+    /// Reports that no range is left. Other processes may still be searching.
     fn finish_ranges(&mut self) {
         if self.search.ranges() > 0 {
             self.progress.reach(self.search.ranges());
@@ -180,7 +180,7 @@ impl FingerprintPairs {
         }
     }
 
-    /// Goes on with the next range. False: there is none.
+    /// Begins the next range. Returns false if there is none.
     fn begin_range(&mut self, next: NextRange) -> bool {
         let Some(number) = next() else {
             self.finish_ranges();

@@ -1,9 +1,9 @@
-//! Rows of pairs, looked up in the order of the table.
+//! Lookup of the rows of pairs in table order.
 //!
-//! A comparison of fingerprints meets entries in the order of their keys, which is none in the
-//! table: each look-up would be of another page. So pairs are collected by the addresses of their
-//! entries, sorted by one end and looked up, then sorted by the other. That takes temporary files
-//! beyond a share of `work_mem`, and the first pairs come late, so that batches begin small.
+//! A comparison of fingerprints reads entries in key order, which is random with respect to the
+//! table, so each lookup would read another page. Pairs are therefore sorted by one entry and
+//! looked up, then sorted by the other entry. Beyond a share of `work_mem` this needs temporary
+//! files. Batches start small, so that the first pairs arrive early.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
@@ -11,26 +11,26 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Pairs of the first batch. Each batch is twice the one before, up to a limit.
+/// Number of pairs in the first batch. The size doubles with each batch, up to a limit.
 const FIRST_BATCH: u64 = 1024;
-/// Rows of the table for each pair of the largest batch: of a page of usual rows some ten are
-/// looked up together then.
+/// Rows of the table for each pair of the largest batch. At this ratio about ten rows of a typical
+/// page are looked up together.
 const ROWS_FOR_EACH: f64 = 8.0;
-/// Pairs whose first or second rows are looked up at a time.
+/// Number of pairs whose first or second rows are looked up in one call.
 const AT_A_TIME: usize = 1024;
-/// Bits below an address that hold a distance.
+/// Bits below an address that contain a distance.
 const BELOW: u32 = 16;
 
 /// Two rows, the lower address first, and their distance.
 #[derive(Clone, Copy)]
 pub struct Found {
     pub rows: [Tid; 2],
-    /// In bits.
+    /// Distance in bits.
     pub distance: u32,
 }
 
 impl Found {
-    /// Two rows in any order.
+    /// Creates a pair from two rows in any order.
     pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
         Found {
             rows: [a.min(b), a.max(b)],
@@ -39,31 +39,31 @@ impl Found {
     }
 }
 
-/// Pairs by the addresses of their entries, of which as many are collected as make a batch.
+/// Collects pairs of entries into batches and looks up their rows.
 pub struct Batches {
     collected: ExternalSort<TempSpace, 2>,
-    /// Size of the next batch, and of the largest.
+    /// Size of the next batch, and of the largest batch.
     size: u64,
     most: u64,
-    /// The batch that is being looked up.
+    /// Batch whose rows are being looked up.
     batch: Option<Batch>,
 }
 
-/// Pairs whose rows are being looked up.
+/// Batch whose rows are being looked up.
 enum Batch {
-    /// By their first entries; and those whose first rows are there, by their second entries.
+    /// Pairs by first entry, and pairs whose first row is visible, by second entry.
     First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
-    /// Those whose first rows are there, by their second entries.
+    /// Pairs whose first row is visible, by second entry.
     Second(Sorted<TempSpace, 2>),
 }
 
-/// Memory of one of the two sorts.
+/// Returns the memory of one of the two sorts.
 fn share() -> usize {
     work_mem() / 4
 }
 
 impl Batches {
-    /// No pairs yet, of an index with some number of rows.
+    /// Creates an empty collection for an index with some number of rows.
     pub fn new(rows: f64) -> Self {
         let fit = share() / size_of::<[u64; 3]>();
         Batches {
@@ -80,18 +80,17 @@ impl Batches {
         self.collected.push(&mut TempSpace, key, Tid::MIN);
     }
 
-    /// Returns true if there is a batch to be looked up, or the rest of one.
+    /// Returns whether there is a full batch, or the rest of one, to look up.
     pub fn has_work(&self) -> bool {
         self.batch.is_some() || self.collected.len() >= self.size
     }
 
-    /// Returns true if there are no pairs, whether they make a batch or not.
+    /// Returns whether there are no pairs left, in a batch or collected.
     pub fn is_empty(&self) -> bool {
         self.batch.is_none() && self.collected.is_empty()
     }
 
-    /// Looks up some rows of the batch. Pairs of which the snapshot sees both rows are
-    /// appended to `found`.
+    /// Looks up some rows of the batch. Appends pairs to `found` if the snapshot sees both rows.
     pub fn look_up(&mut self, rows: &mut HeapFetch, found: &mut Vec<Found>) {
         let mut rows = InOrder { rows, last: None };
         let batch = self.batch.take().unwrap_or_else(|| self.begin());
@@ -101,7 +100,7 @@ impl Batches {
         };
     }
 
-    /// Makes a batch of what is collected.
+    /// Makes a batch of the collected pairs.
     fn begin(&mut self) -> Batch {
         let pairs = self.collected.sorted(&mut TempSpace, None);
         self.collected = ExternalSort::new(share());
@@ -110,7 +109,7 @@ impl Batches {
     }
 }
 
-/// Looks up the first rows of some pairs. Returns what is to be done next.
+/// Looks up the first rows of some pairs. Returns the rest of the batch.
 fn look_up_first(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -131,7 +130,7 @@ fn look_up_first(
     Batch::First(pairs, by_second)
 }
 
-/// Looks up the second rows of some pairs whose first ones are there. Returns the rest.
+/// Looks up the second rows of some pairs. Returns the rest of the batch.
 fn look_up_second(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -147,15 +146,15 @@ fn look_up_second(
     Some(Batch::Second(pairs))
 }
 
-/// Rows that are asked for in the order of their entries, each perhaps several times.
+/// Lookup of rows in the order of their entries. Repeated entries are fetched once.
 struct InOrder<'a, 'b> {
     rows: &'a mut HeapFetch<'b>,
-    /// The entry that was asked for last, and its row.
+    /// Last entry and its row.
     last: Option<(Tid, Option<Tid>)>,
 }
 
 impl InOrder<'_, '_> {
-    /// The address of an entry's row, if the snapshot sees one.
+    /// Returns the address of an entry's row, if the snapshot sees one.
     fn find(&mut self, entry: Tid) -> Option<Tid> {
         match self.last {
             Some((last, row)) if last == entry => row,

@@ -1,8 +1,8 @@
 //! `neardup_pairs`: all pairs of a table's rows within a bound.
 //!
-//! [`neardup_blocktree::pairs`] searches the index, within `work_mem`. The index knows the distance
-//! of two fingerprints, so only the rows are looked up (`in_table_order`), by several processes if
-//! there are workers. The index knows a lower bound for the mismatches of two signatures, so
+//! [`neardup_blocktree::pairs`] searches the index within `work_mem`. The index has the distance
+//! of two fingerprints, so `in_table_order` only looks up their rows, in several processes if
+//! workers are available. For signatures the index has only a lower bound of the mismatches, so
 //! `signature_edges` compares the signatures in the table.
 mod fingerprint_pairs;
 mod in_table_order;
@@ -43,20 +43,20 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// Arguments of a caller but for the index and the bound.
+/// Arguments of the caller, without the index and the bound.
 pub struct PairArguments {
-    /// The rows that take part; all without it.
+    /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
-    /// Any amount of work is welcome.
+    /// Do not limit the work of the search.
     exhaustive: bool,
 }
 
-/// Search for pairs that holds nothing of the server's between two calls.
+/// Search for pairs that holds no server resources between two calls.
 pub trait PairSearch {
-    /// The next pair, the lower address first, and its number of differing bits or positions.
+    /// Returns the next pair, the lower address first, and its differing bits or positions.
     fn next_pair(&mut self) -> Option<([Tid; 2], u32)>;
 
-    /// Gives all pairs, likewise, if none has been asked for yet.
+    /// Passes all pairs to `give`, in the same form. Requires that no pair has been returned yet.
     fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], u32)) {
         while let Some((rows, differing)) = self.next_pair() {
             give(rows, differing);
@@ -75,16 +75,16 @@ trait EdgeSource {
     ) -> Option<([Side; 2], u32)>;
 }
 
-/// Pairs on their way to the server.
+/// Pairs as a result set of the server.
 struct PairSet {
     search: Box<dyn PairSearch>,
     bound: SearchBound,
-    /// Addresses in the row that was returned last.
+    /// Addresses in the last returned row.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 
 impl PairSet {
-    /// The pairs that a caller asks for; `None` if it names no relation.
+    /// Creates the pairs that a caller asks for. Returns `None` if the relation is NULL.
     fn of(call: &Call) -> Option<Self> {
         if call.is_null(0) {
             return None;
@@ -102,7 +102,7 @@ impl PairSet {
         Some(PairSet::new(&relations, bound, &arguments))
     }
 
-    /// All pairs within a bound in an index.
+    /// Creates all pairs within a bound in an index.
     fn new(relations: &LockedIndex, bound: SearchBound, arguments: &PairArguments) -> Self {
         if let Some(filter) = &arguments.filter {
             filter.check(relations.table());
@@ -126,7 +126,7 @@ impl PairSet {
 }
 
 impl PairSet {
-    /// Gives all rows of the result.
+    /// Returns all rows of the result.
     fn give_all(mut self, give: &mut dyn FnMut(&[Option<pg_sys::Datum>])) {
         let bound = self.bound;
         self.search.give_all(&mut |rows, differing| {

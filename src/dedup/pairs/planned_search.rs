@@ -1,4 +1,4 @@
-//! Search of an index for pairs of fingerprints, for whatever width of keys.
+//! Search of an index for pairs of fingerprints, for any key width.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
 
@@ -12,10 +12,10 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Pairs that an entry may be in, of a part of a table, before its row is looked up by itself.
+/// Maximum number of pairs of an entry, in part of a permutation, before its row is fetched.
 const TRUSTED: u32 = 16;
 
-/// A search by a plan: of whole tables, or of ranges of them that processes draw.
+/// Search by a plan: of whole permutations, or of ranges that several processes share.
 pub struct PlannedSearch<const N: usize> {
     pairs: Pairs<N>,
     /// Number of rows for which the plan was made.
@@ -24,7 +24,7 @@ pub struct PlannedSearch<const N: usize> {
 }
 
 impl<const N: usize> PlannedSearch<N> {
-    /// The search for pairs within a radius in bits by a plan for some number of rows.
+    /// Creates a search within a radius in bits by a plan for some number of rows.
     pub fn new(index: &Index<N>, plan: PairPlan<N>, rows: f64) -> Self {
         let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
         PlannedSearch {
@@ -35,7 +35,7 @@ impl<const N: usize> PlannedSearch<N> {
     }
 }
 
-/// A search of ranges by the words of [`Search::divide`].
+/// Creates a search of ranges from the words of [`Search::divide`].
 pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
     let [radius, rows, ranges @ ..] = words else {
         panic!("words of another job");
@@ -53,11 +53,11 @@ pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
 
 /// A search for pairs.
 pub trait Search {
-    /// Batches for this search, unless rows have to be looked at in pairs.
+    /// Returns batches for this search, unless both rows of a pair must be looked up at once.
     fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
 
-    /// Adds some pairs of wanted entries to batches; false: these were the last. Of entries in many
-    /// pairs the snapshot sees the rows.
+    /// Adds some pairs of wanted entries to batches. Returns false at the end. Entries in many
+    /// pairs are added only if their rows are visible.
     fn collect(
         &mut self,
         relations: &LockedIndex,
@@ -65,7 +65,7 @@ pub trait Search {
         batches: &mut Batches,
     ) -> bool;
 
-    /// Appends some pairs of wanted rows of one scope; false: these were the last.
+    /// Appends some pairs of wanted rows in one scope. Returns false at the end.
     fn step(
         &mut self,
         relations: &LockedIndex,
@@ -73,20 +73,20 @@ pub trait Search {
         found: &mut Vec<Found>,
     ) -> bool;
 
-    /// Number of passes, and how many of them are done.
+    /// Returns the number of passes, and how many of them are complete.
     fn passes(&self) -> (u64, u64);
 
-    /// Estimated nanoseconds of reading and comparing.
+    /// Returns the estimated time of reading and comparing in nanoseconds.
     fn cost(&self) -> f64;
 
-    /// Divides the work, for some number of processes, into ranges. Returns words by which
-    /// [`of_words`] makes the same search with the same ranges.
+    /// Divides the work into ranges for several processes. Returns words from which [`of_words`]
+    /// creates the same search with the same ranges.
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64>;
 
-    /// Number of ranges.
+    /// Returns the number of ranges.
     fn ranges(&self) -> u64;
 
-    /// Goes on with a range; false: there are not as many. What was under way is dropped.
+    /// Starts a range and drops the previous one. Returns false if there is no such range.
     fn begin_range(&mut self, number: u64) -> bool;
 }
 
@@ -101,9 +101,10 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64> {
-        /// Most ranges of a table for each process, so that all end at about the same time.
+        /// Maximum number of ranges for each process. With many ranges all processes end together.
         const FOR_EACH: usize = 16;
-        /// Leaves of a range: at its end one more is read than was needed.
+        /// Minimum number of leaves of a range, because each range reads one extra leaf at its
+        /// end.
         const LEAVES: usize = 32;
         let index = Index::<N>::open(relations.index());
         let leaves = index.blocks as usize / index.block_layout.tables().len();
@@ -171,7 +172,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 }
 
-/// Appends the pairs of entries whose rows the snapshot sees and are of one scope.
+/// Appends the pairs of entries whose rows are visible and in one scope.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
@@ -182,7 +183,7 @@ fn keep_within_scope(
         let row = rows.find(entry)?;
         Some((row, scope.values(rows.slot())?))
     };
-    // The first row of a pair is often that of the pair before.
+    // Consecutive pairs often have the same first row.
     let mut first = None;
     for &([a, b], distance) in pairs {
         pgrx::check_for_interrupts!();

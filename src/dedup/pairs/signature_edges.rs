@@ -1,12 +1,12 @@
 //! Pairs of different signatures that are near each other.
 //!
-//! A search of the index collects a batch of candidates in temporary files, whose number is at most
-//! a multiple of the rows. Then the rows of the batch are looked up in the table. A pair that
-//! shares several bands may be in several batches. The batch with the first of these bands reports
-//! it.
+//! A search of the index collects a batch of candidates in temporary files. The size of a batch is
+//! at most a multiple of the number of rows. The rows of the batch are then looked up in the
+//! table. A pair that shares several bands may be in several batches. The batch with the first of
+//! these bands reports it.
 //!
-//! Beyond what the bands guarantee the search compares the sketches of all rows with each other.
-//! Its batches are small enough for memory, however many candidates there are.
+//! Beyond the guarantee of the bands, the search compares the sketches of all rows with each
+//! other. Its batches fit in memory, regardless of the number of candidates.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, Pairs};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
@@ -24,22 +24,22 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Maximum number of candidates in a batch for each row of the index, in a search by bands.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Maximum number of candidates in a batch of a small index.
+/// Lower limit of that maximum, for small indexes.
 const MIN_BATCH: f64 = 1e6;
 /// Maximum number of candidates in a batch of an exhaustive search.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
-/// Number of comparisons after which an exhaustive search looks up the candidates that it has.
+/// Number of comparisons after which an exhaustive search looks up the candidates found so far.
 const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
 
-/// Pairs of different signatures, a batch at a time.
+/// Pairs of different signatures, one batch at a time.
 pub struct SignatureEdges<const N: usize> {
     plan: SignaturePlan,
     search: Pairs<N>,
-    /// The search may find more.
+    /// True if the search may find more pairs.
     more: bool,
     max_candidates: u64,
     is_first_batch: bool,
-    /// The current batch: both entries and both packed sides. Behind them the mismatches.
+    /// Current batch: both entries and both packed sides, with the mismatches as the value.
     batch: Option<Sorted<TempSpace, 4>>,
     progress: Progress,
 }
@@ -103,7 +103,7 @@ impl<const N: usize> SignatureEdges<N> {
         if !self.more {
             self.progress.finish();
         }
-        // The only batch of a search, or a batch of one that finds each pair once.
+        // True if this is the only batch, or if the search finds each pair once.
         let has_all_bands = !by_bands || self.is_first_batch && !self.more;
         self.is_first_batch = false;
         let bands = index.metric.bands().filter(|_| !has_all_bands);
@@ -111,7 +111,7 @@ impl<const N: usize> SignatureEdges<N> {
             let count = candidates.len() as f64;
             Progress::new("comparing candidates", "pairs", count)
         });
-        // By the second entry, in which order the sides are looked up. The first sides are known.
+        // Sorted by the second entry, to look up the second sides. The first sides are known.
         let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = equal_rows.all();
         let mut rows = SignatureRows::new(relations, &index);

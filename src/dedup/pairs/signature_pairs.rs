@@ -1,4 +1,4 @@
-//! Pairs of rows with signatures near each other.
+//! Pairs of rows with near signatures.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -23,7 +23,7 @@ struct Product {
     mismatches: u32,
 }
 
-/// Pairs of rows with signatures near each other. Pairs of equal signatures come first, run by run.
+/// Pairs of rows with near signatures. Returns the pairs of equal signatures first, run by run.
 pub struct SignaturePairs {
     index: pg_sys::Oid,
     /// File of the index when the search began.
@@ -32,15 +32,15 @@ pub struct SignaturePairs {
     /// Runs whose own pairs have not been returned.
     runs: RunsInOrder,
     edges: Box<dyn EdgeSource>,
-    /// One row of each run represents all of them.
+    /// True if one row of each run represents all of them.
     is_distinct: bool,
     /// Product whose pairs are being returned.
     product: Option<Product>,
 }
 
 impl SignaturePairs {
-    /// All pairs of the filter's rows within a bound. With `is_distinct`, one row of each run of
-    /// equal signatures takes part. Raises an error if the search takes too much work.
+    /// Finds all pairs of the filter's rows within a bound. With `is_distinct`, only one row of
+    /// each run takes part. Raises an error if the search takes too much work.
     pub fn all(
         relations: &LockedIndex,
         bound: SignatureBound,
@@ -54,13 +54,13 @@ impl SignaturePairs {
         }
     }
 
-    /// The pairs that a caller asks for. Raises an error if the search takes too much work.
+    /// Creates the search that a caller asks for. Raises an error if it takes too much work.
     pub fn new(relations: &LockedIndex, bound: SignatureBound, arguments: &PairArguments) -> Self {
         let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
         Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
     }
 
-    /// Begins a search. `otherwise` is that of [`SignaturePlan::new`].
+    /// Begins a search. See [`SignaturePlan::new`] for `otherwise`.
     fn begin(
         relations: &LockedIndex,
         bound: SignatureBound,

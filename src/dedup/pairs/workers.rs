@@ -1,13 +1,12 @@
-//! Pairs of fingerprints for a caller that takes all of them, with the help of worker processes.
+//! Pairs of fingerprints for a caller that reads all of them, with worker processes.
 //!
-//! The leader divides each table of the index into ranges, which it and the workers draw one after
-//! the other. Each compares the entries of its ranges and looks up the rows of what it finds, in
-//! the order of the table, under the leader's snapshot. Workers send the addresses to the leader,
-//! which gives them to the caller together with its own; that is a store of the server's, so that
-//! the pairs wait in memory up to `work_mem` and in a temporary file beyond.
+//! The leader divides each permutation of the index into ranges. The leader and the workers take
+//! one range after the other, compare its entries, and look up the rows of the pairs in table
+//! order under the leader's snapshot. Workers send the addresses to the leader, which stores all
+//! pairs in a tuplestore of the server, in memory up to `work_mem` and in a temporary file beyond.
 //!
-//! Nobody may write while there are workers. So they have ended when the leader returns, and a
-//! caller that takes pair by pair, and may do anything in between, gets them from one process.
+//! Nobody may write while workers run, so all workers end before the leader returns. A caller that
+//! reads pair by pair may write in between, so one process serves it.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -22,13 +21,13 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 use neardup_pg::workers::{Job, Worker, Workers, export_worker};
 
-/// The function that a worker is started with.
+/// Name of the function that a worker starts with.
 const ENTRY_POINT: &CStr = c"neardup_pairs_worker";
 export_worker! { "neardup_pairs_worker" => work }
 
-/// Nanoseconds of a unit of the server's costs, as in `src/am/cost.rs`.
+/// Nanoseconds per unit of the server's costs, as in `src/am/cost.rs`.
 const COST_UNIT: f64 = 5_000.0;
-/// Bits below an address that hold a distance.
+/// Bits below an address that contain a distance.
 const BELOW: u32 = 16;
 
 /// Callback that takes two addresses and their distance.
@@ -52,7 +51,7 @@ impl PairSearch for FingerprintPairs {
     }
 }
 
-/// Starts workers, if a search is worth it. `None`: one process is to do it.
+/// Starts workers if the search is long enough. Returns `None` if one process should do it.
 fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Workers> {
     let workers = wanted_workers(relations, pairs.cost());
     if workers == 0 {
@@ -68,11 +67,11 @@ fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Worke
     })
 }
 
-/// Number of workers for a search that takes one process some nanoseconds: by the rules of the
-/// planner for a parallel scan of an index.
+/// Returns the number of workers for a search that takes one process `nanoseconds`. Follows the
+/// planner's rules for a parallel index scan.
 fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     let (table, index) = (relations.table(), relations.index());
-    // A worker sees no temporary table. In parallel mode the caller is a worker, or has some.
+    // Workers cannot read temporary tables. In parallel mode there are workers already.
     let is_possible = !server::IsInParallelMode()
         && table.persistence() != pg_sys::RELPERSISTENCE_TEMP
         && ScopeColumns::is_parallel_safe(relations, &Layout::of(index));
@@ -90,8 +89,8 @@ fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     }
 }
 
-/// One worker for an index of `min_parallel_index_scan_size`, and one more for each size three
-/// times as large, as the server's `compute_parallel_worker` has it.
+/// Returns one worker for an index of `min_parallel_index_scan_size`, and one more for each
+/// tripling of the size, like the server's `compute_parallel_worker`.
 fn workers_by_size(blocks: u32) -> usize {
     let least = u64::try_from(server::min_parallel_index_scan_size()).unwrap_or(0);
     if u64::from(blocks) < least {
@@ -111,7 +110,7 @@ fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Work
     workers.finish(|words| give_words(words, give));
 }
 
-/// A worker's part of a search.
+/// Runs a worker's part of a search.
 fn work(mut worker: Worker) {
     let (relations, mut pairs) = FingerprintPairs::of_words(worker.words());
     while pairs.search_on(&relations, &|| Some(worker.next_number())) {
@@ -128,7 +127,7 @@ fn give_found(found: Found, give: Give) {
     give(found.rows, found.distance);
 }
 
-/// Gives the pairs of a worker.
+/// Passes the pairs of a worker to the caller.
 fn give_words(words: &[u64], give: Give) {
     for &[a, b] in words.as_chunks().0 {
         let rows = [a >> BELOW, b].map(Tid::from_packed);

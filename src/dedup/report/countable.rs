@@ -1,4 +1,4 @@
-//! The widest bound whose pairs a report counts, instead of estimating their number.
+//! Widest bound whose pairs a report counts. Beyond it, the report estimates their number.
 use neardup_blocktree::pairs::PairPlan;
 use neardup_report::data::Bar;
 use pgrx::pg_sys;
@@ -11,16 +11,16 @@ use crate::dedup::bound::Bound;
 use crate::types::signature::similarity;
 use neardup_pg::locked_index::LockedIndex;
 
-/// Longest time of counting, in nanoseconds.
+/// Maximum counting time in nanoseconds.
 const MAX_COUNTING: f64 = 1e9;
-/// Nanoseconds of each pair of fingerprints, and of each pair of signatures, which are read.
+/// Nanoseconds to read each pair of fingerprints, and each pair of signatures.
 const PER_PAIR: f64 = 200.0;
 const PER_SIGNATURE_PAIR: f64 = 5000.0;
 /// Nanoseconds of each row in each band.
 const PER_BAND_ENTRY: f64 = 200.0;
 
-/// Returns the widest bound whose pairs are counted in about a second. `None` if there is none.
-/// `bars` has estimates of their numbers.
+/// Returns the widest bound whose pairs are counted in about a second. Returns `None` if there is
+/// none. `bars` has estimated numbers of pairs.
 pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<Bound> {
     let relations = LockedIndex::reopen(index);
     with_words!(words_of(relations.index()), N => {
@@ -34,7 +34,7 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
                 let Some(bands) = index.metric.bands() else {
                     return false;
                 };
-                // Other searches compare each two rows.
+                // Searches without this guarantee compare every two rows.
                 let guaranteed = 1.0 - similarity(bands.guaranteed(), bands.hashes());
                 let entries = index.rows() * index.block_layout.tables().len() as f64;
                 distance(bound) <= guaranteed + 1e-9
@@ -45,7 +45,7 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
     })
 }
 
-/// Most pairs within a bound, by the estimates.
+/// Returns the estimated maximum number of pairs within a bound.
 fn pairs_within(bars: &[Bar], bound: Bound) -> f64 {
     (bars.iter())
         .filter(|bar| bar.distance <= distance(bound) + 1e-9)

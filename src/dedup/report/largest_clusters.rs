@@ -1,4 +1,4 @@
-//! Clusters at each radius: their numbers, and the largest of one radius.
+//! Clusters at each radius: totals, and the largest clusters of one radius.
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -7,13 +7,13 @@ use neardup_report::data::Limits;
 
 use neardup_pg::value::Value;
 
-/// Numbers of one radius.
+/// Totals of one radius.
 #[derive(Default)]
 pub struct Totals {
     pub groups: u64,
-    /// Rows that would go.
+    /// Number of rows to remove.
     pub copies: u64,
-    /// Bytes of their texts.
+    /// Bytes of the texts of these rows.
     pub bytes: u64,
 }
 
@@ -48,7 +48,7 @@ impl ClusterRow {
         })
     }
 
-    /// Returns whether the row would go.
+    /// Returns whether the row would be removed.
     pub fn goes(&self) -> bool {
         self.member != self.representative
     }
@@ -66,30 +66,30 @@ impl Totals {
     }
 }
 
-/// Group among the largest.
+/// One of the largest clusters.
 pub struct FoundGroup {
     pub size: u64,
-    /// Greatest distance of a row from the one that is kept.
+    /// Maximum distance of a row from the kept row.
     pub widest: f64,
-    /// The row that is kept, and behind it the farthest others, from the nearest on.
+    /// The kept row, then the farthest other rows, the nearest of them first.
     pub rows: Vec<FoundRow>,
 }
 
-/// Row of such a group.
+/// Row of such a cluster.
 pub struct FoundRow {
     pub row: Tid,
     pub distance: f64,
-    /// Numbers of the radii at which it would go.
+    /// Numbers of the radii at which the row would be removed.
     pub goes_at: Vec<usize>,
 }
 
-/// The largest groups of a result whose rows come group by group, the kept row first.
+/// Largest clusters of a result that is sorted by cluster, the kept row first.
 pub struct Largest {
     limits: Limits,
-    /// The smallest on top; of equals the last.
+    /// Smallest cluster on top. The last one on top if several have this size.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     kept: HashMap<u64, FoundGroup>,
-    /// Number of the group that is being read, and the group if it is among the largest so far.
+    /// Number of the current cluster, and the cluster if it is among the largest so far.
     number: u64,
     open: Option<OpenGroup>,
 }
@@ -98,7 +98,7 @@ struct OpenGroup {
     size: u64,
     kept: Tid,
     widest: f64,
-    /// The farthest others: the nearest of them on top; of equals the last.
+    /// Farthest other rows, the nearest on top. The last one on top if several have this distance.
     others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
     seen: u64,
 }
@@ -141,7 +141,7 @@ impl Largest {
         }
     }
 
-    /// The groups, the largest first, and of equals in the order in which they came.
+    /// Returns the clusters, the largest first. Clusters of equal size keep their order.
     pub fn into_groups(mut self) -> Vec<FoundGroup> {
         self.close();
         let mut groups: Vec<(u64, FoundGroup)> = self.kept.into_iter().collect();
@@ -164,7 +164,7 @@ impl OpenGroup {
     fn add(&mut self, row: &ClusterRow, most: usize) {
         self.widest = self.widest.max(row.distance);
         self.seen += 1;
-        // The bits of numbers that are not negative are in their order.
+        // The bits of non-negative floats have the same order as the floats.
         let key = (row.distance.to_bits(), Reverse(self.seen), row.member);
         self.others.push(Reverse(key));
         if self.others.len() > most {

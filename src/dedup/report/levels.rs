@@ -3,14 +3,14 @@ use neardup_report::data::{MOST_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
-/// Most steps from radius 0 to that of the groups.
+/// Maximum number of steps from radius 0 to the radius of the clusters.
 const MAX_RADIUS_STEPS: u32 = MOST_RADII as u32 - 1;
-/// Steps from similarity 1 to that of the groups.
+/// Number of steps from similarity 1 to the similarity of the clusters.
 const SIMILARITY_STEPS: u32 = 4;
-/// Similarities of steps are multiples of 1 divided by this number.
+/// Similarities of steps are multiples of the reciprocal of this number.
 const SIMILARITY_SCALE: f64 = 1000.0;
 
-/// The distance that a page shows for a bound, or by which it sorts similarities.
+/// Returns the distance that a page shows for a bound. It also sorts similarities.
 pub fn distance(bound: Bound) -> f64 {
     match bound {
         Bound::Radius(radius) => f64::from(radius),
@@ -18,7 +18,7 @@ pub fn distance(bound: Bound) -> f64 {
     }
 }
 
-/// The bounds of a page, and the number of the one that the groups are of.
+/// Returns the bounds of a page, and the number of the bound that the clusters use.
 pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
     let mut levels = others.unwrap_or_else(|| steps(chosen));
     levels.push(chosen);
@@ -28,7 +28,7 @@ pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) 
     (levels, number.unwrap_or_default())
 }
 
-/// Bounds below the chosen one, in equal steps: each radius if there is room, and always 0.
+/// Returns bounds below the chosen bound in equal steps, with 0. Has every radius if possible.
 fn steps(chosen: Bound) -> Vec<Bound> {
     match chosen {
         Bound::Radius(radius) => {
@@ -46,9 +46,9 @@ fn steps(chosen: Bound) -> Vec<Bound> {
     }
 }
 
-/// The widest bound of a page's histogram.
+/// Returns the widest bound of a page's histogram.
 pub fn widest(chosen: Bound, measure: Measure) -> Bound {
-    /// Similarity of signatures down to which pairs are counted at least.
+    /// Similarity of signatures down to which pairs are always counted.
     const LEAST_SIMILARITY: f64 = 0.5;
     match (chosen, measure) {
         (Bound::Radius(radius), Measure::Bits(bits) | Measure::Estimated(bits)) => {

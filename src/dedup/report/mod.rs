@@ -1,7 +1,7 @@
-//! `neardup_report`: what repeats in a table, as one HTML page.
+//! `neardup_report`: an HTML page about the near-duplicates in a table.
 //!
-//! It asks by queries of the caller's own: the functions for clusters and for the histogram, and
-//! the table for names and texts. So they take the caller's rights and see the same snapshot.
+//! The report queries the functions for clusters and for the histogram, and reads names and texts
+//! from the table. The queries run with the rights of the caller and see the same snapshot.
 mod countable;
 mod largest_clusters;
 mod levels;
@@ -48,12 +48,12 @@ fn report(call: &mut Call) -> pg_sys::Datum {
     let html = page(&report, &mut ServerHost);
     match text::is_utf8() {
         true => text::datum(&html),
-        // Its bytes are to mean the same wherever they are read.
+        // ASCII, so that the page is the same in every encoding.
         false => text::datum(&escape::ascii(&html)),
     }
 }
 
-/// All that the page says.
+/// Collects the contents of the page.
 fn gather(
     function: pg_sys::Oid,
     index: pg_sys::Oid,
@@ -98,7 +98,7 @@ fn gather(
     })
 }
 
-/// Returns the totals of each bound, and the largest clusters of the chosen one.
+/// Returns the totals of each bound, and the largest clusters of the chosen bound.
 fn find_clusters(
     queries: &Queries,
     levels: &[Bound],
@@ -122,7 +122,7 @@ fn find_clusters(
     (totals, found)
 }
 
-/// Adds up the clusters of another bound, and notes which of the rows found would go there.
+/// Adds up the clusters of another bound, and records which of the found rows it would remove.
 fn mark(
     queries: &Queries,
     level: Bound,
@@ -144,7 +144,7 @@ fn mark(
     });
 }
 
-/// The groups for the page, with the names and texts of their rows.
+/// Returns the clusters for the page, with the names and texts of their rows.
 fn with_texts(queries: &Queries, found: Vec<FoundGroup>) -> Vec<Group> {
     let rows: Vec<_> = (found.iter())
         .flat_map(|group| &group.rows)

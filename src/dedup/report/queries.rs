@@ -1,4 +1,4 @@
-//! Queries of a report, which run as the caller's own.
+//! Queries of a report, which run with the rights of the caller.
 use std::ffi::CString;
 
 use neardup_blocktree::key::Tid;
@@ -18,17 +18,17 @@ use neardup_pg::spi::{self, Connection};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::Value;
 
-/// Bytes of all texts of a page together.
+/// Maximum size of all texts of a page in bytes.
 const MOST_TEXT: i64 = 16 << 20;
-/// Tolerance when two similarities are compared.
+/// Tolerance for comparisons of similarities.
 const EPSILON: f64 = 1e-9;
-/// Characters of a row's name.
+/// Maximum length of a row's name in characters.
 const LONGEST_KEY: usize = 200;
 
-/// The queries about one table.
+/// Queries about one table.
 pub struct Queries<'a> {
     connection: &'a Connection,
-    /// The schema of the extension's functions.
+    /// Schema of the extension's functions.
     schema: CString,
     index: pg_sys::Oid,
     subject: &'a Subject,
@@ -52,7 +52,7 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// The expression with the texts, as one; NULL if there is none.
+    /// Returns the expression with the texts, or NULL if there is none.
     fn body(&self) -> &[u8] {
         let body = self.subject.body.as_ref();
         body.map_or(b"NULL::pg_catalog.text", |(sql, _)| sql)
@@ -63,7 +63,7 @@ impl<'a> Queries<'a> {
         filter.map_or_else(Vec::new, |filter| [b" WHERE ", filter.as_slice()].concat())
     }
 
-    /// The number of rows that take part, and the bytes of their texts.
+    /// Returns the number of rows that take part, and the size of their texts in bytes.
     pub fn rows(&self) -> (u64, Option<u64>) {
         let query = [
             b"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.octet_length(",
@@ -82,8 +82,8 @@ impl<'a> Queries<'a> {
         (counted.0, has_body.then(|| counted.1.unwrap_or(0)))
     }
 
-    /// The distance in a row of a result with the columns `distance` and `similarity`: of
-    /// signatures the complement of the similarity.
+    /// Returns the expression for the distance in a result with the columns `distance` and
+    /// `similarity`. For signatures it is the complement of the similarity.
     fn distance(&self) -> &'static [u8] {
         match self.subject.measure {
             Measure::Bits(_) | Measure::Estimated(_) => b"r.distance::pg_catalog.float8",
@@ -91,7 +91,7 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Gives the rows of all clusters within a bound, group by group, the kept row first.
+    /// Visits the rows of all clusters within a bound, sorted by cluster, the kept row first.
     pub fn clusters(&self, bound: Bound, mut each: impl FnMut(&ClusterRow)) {
         let called = [
             catalog::qualified(&self.schema, c"neardup_clusters"),
@@ -132,7 +132,7 @@ impl<'a> Queries<'a> {
         });
     }
 
-    /// The parameters `relation`, `radius` and `similarity` of a function.
+    /// Returns the parameters `relation`, `radius` and `similarity` of a function.
     fn index_and_bound(&self, bound: Bound) -> [Parameter<'_>; 3] {
         let (radius, similarity) = match bound {
             Bound::Radius(radius) => (Some(Value::int4(radius as i32)), None),
@@ -158,8 +158,8 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Pairs by distance, from 0 on. The nearest pairs are counted, as far as that takes about a
-    /// second. The numbers of the others are estimated by a sample.
+    /// Returns the number of pairs at each distance, from 0 on. Counts the nearest pairs as far as
+    /// that takes about a second, and estimates the other numbers by a sample.
     pub fn histogram(&self) -> Vec<Bar> {
         let (subject, sample) = (self.subject, self.arguments.sample);
         let mut bars = self.bars(widest(subject.bound, subject.measure), Some(sample));
@@ -168,7 +168,7 @@ impl<'a> Queries<'a> {
         {
             let limit = distance(bound) + EPSILON;
             let counted = self.bars(bound, None).into_iter();
-            // A line of similarities can reach beyond the bound.
+            // A line of similarities may extend beyond the bound.
             for (bar, counted) in bars
                 .iter_mut()
                 .zip(counted.filter(|bar| bar.distance <= limit))
@@ -179,7 +179,7 @@ impl<'a> Queries<'a> {
         bars
     }
 
-    /// Lines of the histogram, by a sample or of all pairs.
+    /// Returns the lines of the histogram, by a sample or for all pairs.
     fn bars(&self, bound: Bound, sample_rows: Option<i32>) -> Vec<Bar> {
         let query = [
             b"SELECT ",
@@ -211,7 +211,7 @@ impl<'a> Queries<'a> {
         bars
     }
 
-    /// The names and texts of rows, in their order.
+    /// Returns the names and texts of rows, in the order of `rows`.
     pub fn texts(&self, rows: &[Tid]) -> Vec<(Option<String>, Text)> {
         let columns = [(c"place", pg_sys::INT8OID), (c"address", pg_sys::TIDOID)];
         let mut store = self.connection.store(c"neardup report rows", &columns);
@@ -232,7 +232,7 @@ impl<'a> Queries<'a> {
         let parameters = [
             Value::int4(self.arguments.limits.characters as i32),
             Value::int8(MOST_TEXT),
-            // In SQL_ASCII the server counts bytes. A character has four at most.
+            // In SQL_ASCII the server counts bytes. A character has at most four.
             Value::int4(4 * (LONGEST_KEY as i32 + 1)),
         ]
         .map(|value| Parameter {
@@ -250,7 +250,7 @@ impl<'a> Queries<'a> {
         found
     }
 
-    /// Time of the transaction, which is that of the snapshot or a little before.
+    /// Returns the start time of the transaction, which is at or just before that of the snapshot.
     pub fn time(&self) -> String {
         let time = spi::value(
             c"SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), \
@@ -260,8 +260,8 @@ impl<'a> Queries<'a> {
         time.map_or_else(String::new, |time| format!("{} UTC", time.get().utf8()))
     }
 
-    /// The transaction that removes the rows that would go. The lock keeps other sessions from
-    /// deleting or changing a row that is kept.
+    /// Returns a transaction that removes the rows. Its lock prevents other sessions from deleting
+    /// or changing a kept row.
     pub fn statement(&self, bound: Bound) -> String {
         let literal = |bytes: &[u8]| {
             let text = CString::new(bytes).unwrap_or_default();
@@ -297,8 +297,8 @@ impl<'a> Queries<'a> {
     }
 }
 
-/// Beginning of the query for texts. When a page has as many bytes of text as it can, no further
-/// text is read. A text counts with its bytes, and with four for each character shown at most.
+/// Beginning of the query for texts. The query stops reading texts when the page has its maximum
+/// size. A text counts with its size in bytes, but at most four bytes for each shown character.
 const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
     pg_catalog.\"left\"(w.body, $1), w.bytes, pg_catalog.encode(pg_catalog.sha256(
         pg_catalog.convert_to(w.body, pg_catalog.getdatabaseencoding())), 'hex'),
@@ -309,7 +309,7 @@ const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
         pg_catalog.sum(LEAST(pg_catalog.octet_length(r.body), 4 OPERATOR(pg_catalog.*) $1))
             OVER (ORDER BY s.place) AS used";
 
-/// The text of a row of the query: beginning, bytes of the whole, digest, and if more follows.
+/// Reads a row of the query: start of the text, total size, digest, and whether more text follows.
 fn text_of(row: &[Option<Value>]) -> Text {
     match row {
         [Some(beginning), Some(bytes), Some(digest), Some(is_cut)] => Text::Some {
@@ -323,7 +323,7 @@ fn text_of(row: &[Option<Value>]) -> Text {
     }
 }
 
-/// A name of bounded length.
+/// Truncates a name.
 fn shortened(key: String) -> String {
     match key.char_indices().nth(LONGEST_KEY) {
         Some((end, _)) => format!("{}\u{2026}", &key[..end]),

@@ -12,7 +12,7 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::rel::Rel;
 use neardup_pg::text;
 
-// Positions.
+// Positions of the arguments.
 pub const RELATION: usize = 0;
 const RADIUS: usize = 1;
 const SIMILARITY: usize = 2;
@@ -30,45 +30,45 @@ const CHARACTERS: usize = 13;
 const SAMPLE: usize = 14;
 const EXHAUSTIVE: usize = 15;
 
-/// The most groups, and the most rows of one.
+/// Maximum number of clusters, and of rows in a cluster.
 const MOST_GROUPS: i32 = 1000;
-/// The most rows of all groups together.
+/// Maximum number of rows in all clusters.
 const MOST_ROWS: u64 = 10_000;
-/// The most characters of a text.
+/// Maximum number of characters of a text.
 const MOST_CHARACTERS: i32 = 100_000;
-/// The most rows of a sample, as for the histogram itself.
+/// Maximum number of rows in a sample, as for the histogram itself.
 const MOST_SAMPLED: i32 = 1_000_000;
 
-/// Arguments of a caller but for the relation.
+/// Arguments of the caller, without the relation.
 pub struct Arguments<'a> {
-    /// The bound of the groups; `None` for that of the index.
+    /// Bound of the clusters. `None` for the bound of the index.
     pub bound: Option<Bound>,
     /// Expression with the texts.
     pub body: Option<Expression>,
-    /// Expression that names rows.
+    /// Expression that identifies rows.
     pub key: Option<Expression>,
-    /// The same, and the order of `keep`, as the page shows them.
+    /// These expressions and `keep`, as the page shows them.
     pub shown: Shown,
-    /// Order that says which row of a group stays.
+    /// Order whose first row in a cluster is kept.
     pub keep: Parameter<'a>,
-    /// The rows that take part; all without it.
+    /// Condition on the rows that take part. `None` takes all rows.
     pub filter: Option<Condition>,
-    /// The same as it was passed.
+    /// The condition as passed by the caller.
     pub filter_text: Parameter<'a>,
-    /// `keep` and `filter` in the encoding of the server, by their names.
+    /// `keep` and `filter` in the server encoding, with their names.
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
-    /// The index's column, if a table is named.
+    /// Column of the index, if the caller names a table.
     pub column: Option<CString>,
     /// Other bounds to choose from.
     pub others: Option<Vec<Bound>>,
     pub limits: Limits,
-    /// Rows of the histogram's sample.
+    /// Number of rows in the histogram's sample.
     pub sample: i32,
-    /// Any amount of work is welcome.
+    /// Do not limit the work of the search.
     pub exhaustive: bool,
 }
 
-/// Texts of a caller for the page.
+/// Texts that the caller passes for the page.
 pub struct Shown {
     pub title: Option<String>,
     pub body: Option<String>,
@@ -123,7 +123,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Has errors in the caller's filter raised now, and not after a search.
+    /// Raises errors in the caller's filter before the search.
     pub fn check(&self, table: Rel) {
         if let Some(filter) = &self.filter {
             filter.check(table);
@@ -190,7 +190,7 @@ fn check_rows(limits: Limits) {
     }
 }
 
-/// Bytes of the server's encoding for the page.
+/// Converts bytes in the server encoding for the page.
 pub fn shown(bytes: &[u8]) -> String {
     text::utf8_lossy(bytes)
 }

@@ -1,4 +1,4 @@
-//! The table and the index that a report is about, as SQL and as the page shows them.
+//! Table and index of a report, in SQL and as shown on the page.
 use neardup_report::data::Measure;
 use pgrx::pg_sys;
 
@@ -13,29 +13,28 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
-/// A table with its index.
 pub struct Subject {
-    /// The table's name in SQL.
+    /// Name of the table in SQL.
     pub table: Vec<u8>,
-    /// The index's name in SQL.
+    /// Name of the index in SQL.
     pub index: Vec<u8>,
-    /// Expression that names rows, as a text in SQL, and as the page shows it.
+    /// Expression that identifies rows, as text in SQL and as shown on the page.
     pub key: (Vec<u8>, String),
-    /// Expression with the texts, likewise; `None` if none is given and none can be told.
+    /// Expression with the texts, in the same two forms. `None` if it is neither passed nor found.
     pub body: Option<(Vec<u8>, String)>,
     pub measure: Measure,
-    /// Bound of the groups.
+    /// Bound of the clusters.
     pub bound: Bound,
-    /// Other bounds to choose from, if the caller names some.
+    /// Other bounds to choose from, if the caller passes them.
     pub others: Option<Vec<Bound>>,
 }
 
 impl Subject {
-    /// Takes what the arguments say, and for the rest what the index tells.
+    /// Takes values from the arguments, and missing values from the index.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
         let measure = measure(function, table, index);
-        // For fingerprints the page shows radii, also if the caller passed similarities.
+        // For fingerprints the page shows radii, even if the caller passed similarities.
         let in_index = |bound| match (SearchBound::new(function, relations, Some(bound)), measure) {
             (SearchBound::Fingerprints(found), Measure::Bits(bits) | Measure::Estimated(bits)) => {
                 Bound::Radius(found.radius.min(bits))
@@ -48,7 +47,7 @@ impl Subject {
             let sql = Expression::column(&name).as_text(table.attribute(number).atttypid);
             (sql, shown(name.to_bytes()))
         };
-        // Has errors in the caller's expressions raised now, and not after a search.
+        // Raises errors in the caller's expressions before the search.
         let given = |name, expression: &Option<Expression>, text: &Option<String>| {
             let expression = expression.as_ref()?;
             let sql = expression.as_text(expression.check(name, table));
@@ -76,7 +75,6 @@ impl Subject {
     }
 }
 
-/// The measure of an index.
 fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
     if metric_of(index).bands().is_some() {
         return Measure::Signatures;
@@ -88,8 +86,8 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
     }
 }
 
-/// The only column of texts that the indexed values are computed from, by an expression of the
-/// index or of a generated column; `None` if there is none or several.
+/// Returns the only text column of the expression that makes the indexed values, in the index or a
+/// generated column. Returns `None` if there are no or several such columns.
 fn text_column(table: Rel, index: Rel) -> Option<i16> {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => index.columns_of_last_expression(),

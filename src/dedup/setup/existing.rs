@@ -1,7 +1,7 @@
-//! Existing objects under the names that the statements use.
+//! Existing objects with the names that the statements use.
 //!
-//! Statements may be run again, so objects that earlier statements made are accepted. An error
-//! keeps the statements from using, replacing or dropping any other object.
+//! Statements may be run again, so objects from earlier statements are accepted. An error prevents
+//! the statements from using, replacing or dropping any other object.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -14,7 +14,7 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 
-/// Raises an error if a name is in use by another object. Returns the names of indexes that an
+/// Raises an error if another object has one of the names. Returns the names of indexes that an
 /// unfinished CREATE INDEX CONCURRENTLY left invalid.
 pub fn check(subject: &Subject) -> Vec<CString> {
     let (table, names) = (subject.table, &subject.names);
@@ -57,7 +57,7 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns whether an index of this name is invalid.
+/// Returns whether the index with this name is invalid.
 fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool {
     let Some(oid) = catalog::find(table.schema(), name, Named::Relation) else {
         return false;
@@ -76,7 +76,7 @@ fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool
     )
 }
 
-/// Returns the number of a column, if there is one of this name.
+/// Returns the number of the column with this name, if there is one.
 fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> Option<i16> {
     let column = table.column_number(name)?;
     if table.is_generated(column) || !fits(table.attribute(column).atttypid) {
@@ -93,7 +93,7 @@ fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> 
     Some(column)
 }
 
-/// Raises an error for a trigger that is not from these statements and has a name of theirs.
+/// Raises an error for a trigger that has one of the names but is not from these statements.
 fn check_trigger(subject: &Subject, trigger: &Trigger) {
     let names = &subject.names;
     if trigger.name != names.trigger && trigger.name != names.marks_trigger {
@@ -124,7 +124,7 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
         Action::Mark(mark) if mark == names.mark => Goal::Mark,
         _ => Goal::Search,
     };
-    // One of these two replaces the other. Marks have a column and indexes of their own.
+    // One of these two triggers replaces the other. Marks have their own column and indexes.
     let is_mark = |goal: Goal| goal == Goal::Mark;
     if goal == Goal::Search || is_mark(goal) != is_mark(subject.goal) {
         UserError::new(

@@ -1,5 +1,5 @@
 //! `neardup_setup`: statements that add a search or a rule to a table in use, and statements that
-//! remove it again. The function only reads catalogs.
+//! remove it. The function itself only reads catalogs.
 mod existing;
 mod statements;
 mod subject;
@@ -19,12 +19,12 @@ export! {
     guarded "neardup_setup" => setup;
 }
 
-/// What the statements make of a table.
+/// Effect of the statements on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// An index for searches.
     Search,
-    /// A trigger that leaves near-duplicates out.
+    /// A trigger that skips near-duplicates.
     Skip,
     /// A trigger that raises an error.
     Error,
@@ -50,7 +50,7 @@ impl Goal {
     }
 }
 
-// Arguments of the call.
+// Positions of the arguments.
 const RELATION: usize = 0;
 const TEXT_COLUMN: usize = 1;
 const ACTION: usize = 2;

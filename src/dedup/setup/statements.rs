@@ -1,4 +1,4 @@
-//! The statements, made from templates.
+//! Statements, filled in from templates.
 use std::ffi::CString;
 
 use super::Goal;
@@ -11,16 +11,16 @@ use neardup_sketch::minhash_fingerprint;
 /// Width of the fingerprints of `minhash64`, which all statements use.
 const FINGERPRINT_BITS: u32 = 64;
 
-/// One row of the result.
+/// Row of the result.
 pub struct Step {
-    /// Order within the part, from 1 on.
+    /// Number within the part, from 1.
     pub number: i32,
     pub part: &'static str,
     pub statement: Vec<u8>,
     pub note: Vec<u8>,
 }
 
-/// The statements that drop invalid indexes and add objects, then those that remove objects.
+/// Returns statements that drop invalid indexes and add objects, then statements that remove them.
 pub fn steps(subject: &Subject, invalid_indexes: &[CString]) -> Vec<Step> {
     let (add, remove) = match subject.goal {
         Goal::Search => (templates::ADD_SEARCH, templates::REMOVE_SEARCH),
@@ -54,10 +54,10 @@ fn numbered<'a>(
         })
 }
 
-/// Values of the names that templates have in braces.
+/// Values for the names in braces in templates.
 #[derive(Clone)]
 struct Values {
-    /// The table's schema.
+    /// Schema of the table.
     schema: CString,
     values: Vec<(&'static str, Vec<u8>)>,
 }
@@ -107,12 +107,12 @@ impl Values {
         self.values.push((name, value));
     }
 
-    /// The name of an index, which is in the table's schema.
+    /// Returns the qualified name of an index, which is in the table's schema.
     fn in_schema(&self, index: &CString) -> Vec<u8> {
         catalog::qualified(&self.schema, index)
     }
 
-    /// Puts the values in. Braces in a value stay as they are.
+    /// Fills in the values. Braces within a value are kept.
     fn fill(&self, template: &str) -> Vec<u8> {
         let mut parts = template.split('{');
         let mut filled = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -128,7 +128,7 @@ impl Values {
     }
 }
 
-/// The arguments of the triggers, as literals.
+/// Returns the arguments of the triggers as literals.
 fn arguments(subject: &Subject) -> Vec<u8> {
     let names = &subject.names;
     let mut arguments = vec![
@@ -150,7 +150,7 @@ fn arguments(subject: &Subject) -> Vec<u8> {
     literals.join(b", ".as_slice())
 }
 
-/// A dollar quote that no value contains.
+/// Returns a dollar quote that no value contains.
 fn dollar_quote(values: &Values) -> Vec<u8> {
     let is_free = |quote: &[u8]| {
         let mut values = values.values.iter();

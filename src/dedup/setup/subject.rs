@@ -1,4 +1,4 @@
-//! The table, the columns and the names that the statements are about.
+//! Table, columns and names that the statements use.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -14,23 +14,23 @@ use neardup_pg::local_rows::{self, Reader};
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
-/// Table and column of texts, with the objects that the statements make.
+/// Table and text column, and the objects that the statements create.
 pub struct Subject<'a> {
     pub table: Rel<'a>,
     pub text: CString,
     pub text_column: i16,
-    /// Column that names rows in marks, if rows are marked.
+    /// Column that identifies rows in marks, if rows are marked.
     pub key_column: Option<i16>,
     pub goal: Goal,
     pub similarity: f64,
-    /// Types of the extension, with its schema.
+    /// Types and schema of the extension.
     pub types: Types,
     pub names: Names,
-    /// Type of the column with marks, in SQL. Empty unless rows are marked.
+    /// Type of the mark column in SQL. Empty unless rows are marked.
     pub key_type: Vec<u8>,
 }
 
-/// Names of the objects that the statements make.
+/// Names of the objects that the statements create.
 pub struct Names {
     pub search_index: CString,
     pub fingerprint: CString,
@@ -38,13 +38,13 @@ pub struct Names {
     pub mark: CString,
     pub mark_index: CString,
     pub trigger: CString,
-    /// The trigger that renews marks.
+    /// Trigger that renews marks.
     pub marks_trigger: CString,
 }
 
 impl Names {
-    /// They depend on the names of the table and the column only: the statements that remove
-    /// objects name what the statements that add them have made.
+    /// Derives the names only from the names of the table and the column, so that the statements
+    /// that remove objects find the objects that were added.
     fn new(table: &CStr, text: &CStr) -> Self {
         let in_table = |label| catalog::derived_name(text, None, label);
         let in_schema = |label| catalog::derived_name(table, Some(text), label);
@@ -61,8 +61,8 @@ impl Names {
 }
 
 impl<'a> Subject<'a> {
-    /// Raises an error if the table or the column cannot have what the goal needs.
-    /// `function` is the extension's function being called.
+    /// Raises an error if the table or the column does not allow the goal. `function` is the
+    /// extension's function being called.
     pub fn new(
         table: Rel<'a>,
         function: pg_sys::Oid,
@@ -86,7 +86,8 @@ impl<'a> Subject<'a> {
             names: Names::new(&table.name(), text),
             key_type: key_column.map_or_else(Vec::new, |key| {
                 let key = table.attribute(key);
-                // A domain may refuse NULL, which the mark of an original is.
+                // The base type, because a domain may reject NULL, which is the mark of an
+                // original.
                 catalog::qualified_type(catalog::base_type(key.atttypid), key.atttypmod)
             }),
         }
@@ -127,7 +128,7 @@ pub fn check_kind(relation: pg_sys::Oid) {
     .raise()
 }
 
-/// The number of the column of texts.
+/// Returns the number of the text column.
 fn text_column(table: Rel, name: &CStr) -> i16 {
     let Some(column) = table.column_number(name) else {
         UserError::new(
@@ -162,7 +163,7 @@ fn text_column(table: Rel, name: &CStr) -> i16 {
     column
 }
 
-/// Hint that lists the columns of texts.
+/// Returns a hint that lists the text columns.
 fn text_columns(table: Rel) -> String {
     const MAX_LISTED: usize = 20;
     let listed: Vec<String> = (table.attributes())
@@ -179,7 +180,7 @@ fn text_columns(table: Rel) -> String {
     }
 }
 
-/// Raises an error for a table that gets no columns or triggers of its own.
+/// Raises an error if columns or triggers cannot be added to the table.
 fn check_columns_may_be_added(table: Rel) {
     local_rows::require(table.oid(), Reader::Trigger);
     if table.is_partition() {
@@ -193,7 +194,7 @@ fn check_columns_may_be_added(table: Rel) {
     }
 }
 
-/// The column that names rows in marks.
+/// Returns the column that identifies rows in marks.
 fn key(table: Rel) -> i16 {
     primary_key_column(table).unwrap_or_else(|| {
         UserError::new(

@@ -1,8 +1,8 @@
 //! Templates of the statements and their notes. Names in braces are filled in.
 //!
-//! The order is for tables in use. The index is built while its column has no values, which is
-//! fast. The trigger follows, because it fails without the index. The fingerprints of
-//! existing rows come last: the trigger computes those of rows that others write meanwhile.
+//! The order is for tables in use. The index is built while its column is empty, which is fast.
+//! The trigger follows, because it fails without the index. The fingerprints of existing rows are
+//! computed last, because the trigger already handles concurrent writes.
 
 /// Statement and note with names in braces.
 pub struct Template {

@@ -1,4 +1,4 @@
-//! Candidates: pairs of rows whose signatures may be near each other. Rows of the table decide.
+//! Candidates: pairs of rows with possibly near signatures. The rows in the table decide.
 use neardup_blocktree::bands::{BandPairPlan, Bands};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::Pair;
@@ -9,10 +9,10 @@ use crate::dedup::progress::Progress;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Bits below a row's address that hold a number of mismatches.
+/// Bits below a row's address that contain a number of mismatches.
 const MISMATCH_BITS: u32 = 16;
 
-/// Two rows, and what the index tells about them.
+/// Two rows, with the information from the index.
 struct Candidate {
     entries: [Tid; 2],
     /// Lower bound for the mismatches if the rows share no band.
@@ -24,18 +24,17 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns whether the sketches allow that the rows are near. All bands must have been
-    /// searched.
+    /// Returns whether the sketches permit nearness. All bands must have been searched.
     fn may_be_near(&self, plan: &BandPairPlan) -> bool {
         let shared = if plan.is_by_bands() { self.shared } else { 0 };
         self.least <= plan.mismatches() + shared
     }
 }
 
-/// Candidates of a search, sorted in temporary files beyond half of `work_mem`.
+/// Candidates of a search. Uses temporary files beyond half of `work_mem`.
 pub struct Candidates<'a> {
     plan: &'a BandPairPlan,
-    /// The lower entry, then the higher entry and the lower bound. Behind them the pass.
+    /// The lower entry, then the higher entry and the lower bound, with the pass as the value.
     found: ExternalSort<TempSpace, 2>,
 }
 
@@ -60,14 +59,14 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Number of candidates. A pair counts once for each band in which it was found.
+    /// Returns the number of candidates. A pair counts once for each band in which it was found.
     pub fn len(&self) -> u64 {
         self.found.len()
     }
 
     /// Passes the edges among the candidates to `give`, in the order of their entries. With
-    /// `other_batches`, other batches may have found the same pair in other bands: only the batch
-    /// with the first of these bands gives the edge.
+    /// `other_batches`, other batches may have found the same pair in other bands. Only the batch
+    /// with the first of these bands reports the edge.
     pub fn verify(
         self,
         rows: &mut SignatureRows,
@@ -95,7 +94,7 @@ impl<'a> Candidates<'a> {
             let [a, b] = entry.key;
             let entries = [Tid::from_packed(a), Tid::from_packed(b >> MISMATCH_BITS)];
             match &mut last {
-                // The first band comes first.
+                // Entries are sorted by band, so `first_band` is already set.
                 Some(known) if known.entries == entries => known.shared += 1,
                 _ => {
                     let next = Candidate {
@@ -115,20 +114,20 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Two rows near each other. Each may represent rows with an equal signature.
+/// Two near rows. Each may represent a run of rows with equal signatures.
 pub struct Edge {
-    /// The addresses in their index entries.
+    /// Addresses in the index entries.
     pub entries: [Tid; 2],
-    /// The addresses at which the snapshot sees the rows.
+    /// Addresses at which the snapshot sees the rows.
     pub rows: [Tid; 2],
     pub mismatches: u32,
 }
 
-/// Compares candidates by their rows in the table. Keeps the first row of a candidate for the next.
+/// Compares candidates by their rows in the table. Caches the first row for the next candidate.
 struct Verifier<'r, 'a> {
     rows: &'r mut SignatureRows<'a>,
     mismatches: usize,
-    /// The entry of the first row, and the row if the snapshot sees it.
+    /// Entry of the first row, and the row if the snapshot sees it.
     first: Option<(Tid, Option<(Tid, FoundRow)>)>,
 }
 

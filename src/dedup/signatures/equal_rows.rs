@@ -1,6 +1,6 @@
 //! Runs of rows with equal signatures. One row of a run represents all of them in a search.
 //!
-//! Long lists are in temporary files, sorted or read by page.
+//! Long lists use temporary files, sorted or read by page.
 use std::hash::{BuildHasher, RandomState};
 
 use neardup_blocktree::key::{Key, Tid};
@@ -16,7 +16,7 @@ use crate::dedup::row_filter::Wanted;
 use crate::dedup::tid_set::{self, TidSet};
 use neardup_pg::storage::temp::TempSpace;
 
-/// Flag of a packed [`Side`] that is a run. The address of a row has 48 bits.
+/// Flag of a packed [`Side`] that is a run. Row addresses have only 48 bits.
 const IS_RUN: u64 = 1 << 63;
 
 /// Side of a pair: a row, or the run that it represents.
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// Reads what [`Side::packed`] gave.
+    /// Reads the number that [`Side::packed`] returned.
     pub fn from_packed(packed: u64) -> Self {
         match packed & IS_RUN {
             0 => Side::Row(Tid::from_packed(packed)),
@@ -60,7 +60,7 @@ pub struct EqualRows {
     runs: ExternalSort<TempSpace, 2>,
     /// Addresses at which the snapshot sees the rows, run by run: the block, then the line.
     rows: Paged<TempSpace>,
-    /// Entries that another entry represents, or whose row is invisible.
+    /// Entries that are represented by another entry, or whose row is invisible.
     followers: TidSet,
     /// Entries whose rows take part.
     wanted: Wanted,
@@ -79,7 +79,8 @@ impl EqualRows {
         let mut maybe_equal = MaybeEqualRows::new();
         let tree = index.tree();
         let mut scan = KeyOrderScan::new(index.block_layout.clone());
-        // Equal signatures have equal keys. The current key, and its first entry while it is alone.
+        // Equal signatures have equal keys. Current key, and its first entry while it is the only
+        // one.
         let mut current: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();
         loop {
@@ -112,7 +113,7 @@ impl EqualRows {
             && !self.followers.contains(&mut self.files, entry)
     }
 
-    /// Returns the row of a side by its number, from 0 on.
+    /// Returns the row of a side with this number, from 0.
     pub fn row(&mut self, side: Side, number: u32) -> Option<Tid> {
         match side {
             Side::Row(row) => (number == 0).then_some(row),
@@ -159,7 +160,7 @@ impl RunsInOrder {
         Some((run.key[0], Side::from_packed(run.key[1])))
     }
 
-    /// Returns the run that an entry represents, or its row. Calls must be in the order of entries.
+    /// Returns the run that an entry represents, or its row. Calls must be in entry order.
     pub fn side_of(&mut self, entry: u64, row: Tid) -> Side {
         while self.peek().is_some_and(|first| first < entry) {
             self.next();
@@ -173,9 +174,9 @@ impl RunsInOrder {
 
 /// Rows whose signatures may be equal.
 struct MaybeEqualRows {
-    /// A hash of 128 bits of signature and scope, and the entry. Behind them the row, or
-    /// [`Tid::MIN`] for an invisible row. The keys of the hash are secret, so nobody can construct
-    /// signatures with the same hash.
+    /// 128-bit hash of signature and scope, and the entry. The value is the row, or [`Tid::MIN`]
+    /// for an invisible row. The keys of the hash are secret, so users cannot construct
+    /// collisions.
     found: ExternalSort<TempSpace, 3>,
     hashes: [RandomState; 2],
     /// The highest block and line of all entries.

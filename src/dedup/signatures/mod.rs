@@ -1,8 +1,8 @@
 //! Near-duplicates among all signatures of an index.
 //!
-//! The index reports rows that may be near each other, in one pass over the table of each band. The
-//! signatures in the table decide. Rows with equal signatures are neighbours in the index, and the
-//! search compares one of them for all.
+//! The index reports rows that may be near each other, in one pass over the permutation of each
+//! band. The signatures in the table decide. Rows with equal signatures are adjacent in the index,
+//! and the search compares only one of them.
 pub mod candidates;
 pub mod equal_rows;
 pub mod rows;
@@ -22,7 +22,7 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 use rows::SignatureRows;
 
-/// Positions of the signatures in an index.
+/// Returns the number of positions of the signatures in an index.
 pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
     index.metric.bands().map_or(1, |bands| bands.hashes())
 }
@@ -30,7 +30,7 @@ pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
 /// Number of pairs in one bucket beyond which a row is crowded there.
 const MAX_BUCKET_PAIRS: u32 = 8;
 
-/// Rows of crowded buckets. Any two rows of one bucket may be near each other.
+/// Rows of crowded buckets. Any two rows of a bucket may be near each other.
 pub struct CrowdedRows {
     pub files: TempSpace,
     /// The entry, then the bucket and the sketch.
@@ -38,8 +38,8 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Passes the pairs of near rows to `give`, each once, in the order of their entries. Skips pairs
-/// of two rows that are crowded in the same bucket, which it adds to `crowd`. A row represents all
+/// Passes each pair of near rows to `give` once, in the order of their entries. Adds rows that are
+/// crowded to `crowd`, and skips pairs of rows crowded in the same bucket. A row represents all
 /// rows with an equal signature.
 pub fn for_each_edge<const N: usize>(
     index: &Index<N>,
@@ -95,7 +95,7 @@ fn find_candidates<const N: usize>(
     crowd.buckets = search.crowded_buckets();
 }
 
-/// Bands, or comparisons of an exhaustive search, that are done.
+/// Returns the number of completed bands, or of comparisons in an exhaustive search.
 fn search_progress<const N: usize>(plan: &BandPairPlan, search: &Pairs<N>) -> u64 {
     match plan.is_by_bands() {
         true => search.passes_done() as u64,

@@ -12,24 +12,24 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::value::Value;
 
-/// Bytes that a scope of short values takes in memory, allocations included.
+/// Approximate memory of a scope with short values in bytes, including allocations.
 const SCOPE_BYTES: usize = 128;
 
-/// Signature and scope of a row, by which rows are equal or near.
+/// Signature and scope of a row.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct FoundRow {
-    /// The scope's hash, and its number among those with the same; zeroes without a scope.
+    /// Hash of the scope, and its number among the scopes with this hash. Zeroes without a scope.
     scope: (u64, u32),
-    /// The scheme and the seed.
+    /// Scheme and seed.
     made: (u8, u64),
-    /// Their hash.
+    /// Hash of scheme and seed.
     kind: u64,
     values: Vec<u32>,
 }
 
 impl FoundRow {
-    /// In how many positions two signatures differ; `None` if they are of different scopes, or were
-    /// made in different ways.
+    /// Returns the number of differing positions. Returns `None` if the scopes differ, or the
+    /// signatures were made in different ways.
     fn mismatches(&self, other: &FoundRow) -> Option<usize> {
         let of = |row: &FoundRow| (row.scope, row.made, row.values.len());
         (of(self) == of(other)).then(|| {
@@ -39,13 +39,13 @@ impl FoundRow {
 }
 
 impl FoundRow {
-    /// The first band whose hash two rows share that can be compared.
+    /// Returns the first band whose hash two comparable rows share.
     pub fn first_shared(&self, other: &FoundRow, bands: &Bands) -> Option<usize> {
         bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
 
-/// Looks up rows.
+/// Lookup of rows.
 pub struct SignatureRows<'a> {
     rows: HeapFetch<'a>,
     columns: IndexColumns<'a>,
@@ -56,7 +56,7 @@ pub struct SignatureRows<'a> {
 }
 
 impl<'a> SignatureRows<'a> {
-    /// Rows of an index on signatures.
+    /// Creates a lookup for an index on signatures.
     pub fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
         SignatureRows {
             rows: HeapFetch::new(relations.table()),
@@ -68,27 +68,27 @@ impl<'a> SignatureRows<'a> {
         }
     }
 
-    /// The row of an entry: its address as the snapshot sees it, and what it holds. `None` if the
-    /// snapshot sees none, or if it is in no scope. It compares with rows that were found before as
-    /// long as only rows of scopes with the same hash come in between.
+    /// Returns the row of an entry, with its address in the snapshot. Returns `None` for an
+    /// invisible row or a row in no scope. The result is comparable with earlier rows only while
+    /// all rows found in between have the same scope hash.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, FoundRow)> {
         self.find_within(entry, None)
     }
 
-    /// The row of an entry and its mismatches with one found before; `None` if the snapshot sees
-    /// none, or if nothing can be said of the two.
+    /// Returns the row of an entry and its mismatches with an earlier row. Returns `None` if the
+    /// row is invisible or the two are not comparable.
     pub fn compare(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize)> {
         let (row, differing, _) = self.find_beside(entry, other)?;
         Some((row, differing))
     }
 
-    /// As [`SignatureRows::compare`], with the row itself.
+    /// Like [`SignatureRows::compare`], but also returns the row.
     pub fn find_beside(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize, FoundRow)> {
         let (row, found) = self.find_within(entry, Some(other.scope.0))?;
         Some((row, found.mismatches(other)?, found))
     }
 
-    /// As [`SignatureRows::find`], of scopes with one hash only, if one is passed.
+    /// Like [`SignatureRows::find`]. With `only`, accepts only rows whose scope has this hash.
     fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow)> {
         let (row, mut found, values) = self.read(entry, only)?;
         if let Some((scope, values)) = self.scope.as_ref().zip(values) {
@@ -97,7 +97,7 @@ impl<'a> SignatureRows<'a> {
         Some((row, found))
     }
 
-    /// The row of an entry without its scope's number, and the values of its scope.
+    /// Returns the row of an entry without its scope's number, and the values of its scope.
     fn read(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow, Option<Values>)> {
         pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;
@@ -124,17 +124,17 @@ impl<'a> SignatureRows<'a> {
     }
 }
 
-/// Rows that are compared in any order, whatever their scopes.
+/// Rows that can be compared in any order, even across scopes.
 pub struct ComparedRows<'a> {
     rows: SignatureRows<'a>,
-    /// Values of a signature.
+    /// Number of values in a signature.
     hashes: usize,
-    /// The most mismatches of rows that are near each other.
+    /// Maximum number of mismatches of near rows.
     mismatches: usize,
 }
 
 impl<'a> ComparedRows<'a> {
-    /// Rows with `mismatches` or fewer are near each other.
+    /// Creates a comparison in which near rows have at most `mismatches` mismatches.
     pub fn new(rows: SignatureRows<'a>, hashes: usize, mismatches: usize) -> Self {
         ComparedRows {
             rows,
@@ -145,8 +145,8 @@ impl<'a> ComparedRows<'a> {
 }
 
 impl ComparedRows<'_> {
-    /// In how many positions two rows differ; `None` if they are of different scopes, or were made
-    /// in different ways.
+    /// Returns the number of positions in which two rows differ. Returns `None` if their scopes
+    /// differ, or their signatures were made in different ways.
     pub fn differing(
         &self,
         (a, a_scope): &ComparedRow,
@@ -160,14 +160,14 @@ impl ComparedRows<'_> {
         is_one_scope.then_some(differing)
     }
 
-    /// The row of an entry with its address as the snapshot sees it; `None` if it sees none.
+    /// Returns the row of an entry and its address in the snapshot, or `None` if it is invisible.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, ComparedRow)> {
         let (row, found, values) = self.rows.read(entry, None)?;
         Some((row, (found, values)))
     }
 }
 
-/// A row that can be compared with any other, with the values of its scope.
+/// Row with the values of its scope, comparable with any other row.
 pub type ComparedRow = (FoundRow, Option<Values>);
 
 impl RowSource for ComparedRows<'_> {

@@ -12,11 +12,11 @@ use crate::dedup::row_sample::{RowComparison, count_by_sample, for_each_leaf};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of lines from similarity 1 to 0, without the line of 1 itself.
+/// Number of lines from similarity 1 to 0, not counting the line of similarity 1.
 const STEPS: usize = 50;
 
-/// Returns the line of a number of mismatches: that of the greatest multiple of 1/[`STEPS`] that is
-/// not above the similarity.
+/// Returns the line of a number of mismatches, which has the largest multiple of 1/[`STEPS`] that
+/// is at most the similarity.
 pub fn line(mismatches: usize, hashes: usize) -> u32 {
     (mismatches * STEPS).div_ceil(hashes) as u32
 }
@@ -45,9 +45,9 @@ impl<const N: usize> RowComparison<N> for SignatureComparison<'_> {
     }
 }
 
-/// Compares a sample of an index's wanted rows with all of them, and adds the pairs with at most
-/// `mismatches` mismatches to the counts. With `is_distinct`, one row of each run of equal
-/// signatures takes part.
+/// Compares a sample of an index's wanted rows with all wanted rows, and counts the pairs with at
+/// most `mismatches` mismatches. With `is_distinct`, only one row of each run of equal signatures
+/// takes part.
 pub fn sample<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,
@@ -73,7 +73,7 @@ pub fn sample<const N: usize>(
         hashes,
         mismatches,
     };
-    // The keys of the scan are sketches, which differ in no more bits than there are mismatches.
+    // The keys of the scan are sketches, whose distance is at most the number of mismatches.
     let nearness = Nearness {
         radius: mismatches as u32,
         scope_words: index.block_layout.scope_words(),

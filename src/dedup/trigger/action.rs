@@ -1,4 +1,4 @@
-//! Actions on a row that repeats another.
+//! Actions on a row that repeats another row.
 use pgrx::PgSqlErrorCode;
 
 use super::columns::Columns;
@@ -15,7 +15,6 @@ use neardup_pg::rel::Rel;
 use neardup_pg::row_lock::{Locked, Mode};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// An action with what it needs.
 pub enum PreparedAction {
     Skip,
     Error,
@@ -24,7 +23,7 @@ pub enum PreparedAction {
 }
 
 impl PreparedAction {
-    /// Prepares the action of a trigger of this table, whose columns these are.
+    /// Prepares the action of a trigger on `table`.
     pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Self {
         match &arguments.action {
             Action::Skip => PreparedAction::Skip,
@@ -38,7 +37,7 @@ impl PreparedAction {
         }
     }
 
-    /// The marks that are kept; `None` for other actions.
+    /// Returns the marks of `action=mark`, and `None` for other actions.
     pub fn marks(&self) -> Option<&Marks> {
         match self {
             PreparedAction::Mark(marks) => Some(marks),
@@ -51,11 +50,11 @@ impl PreparedAction {
 pub enum Outcome {
     Write,
     Drop,
-    /// The row that was found has changed meanwhile: the new one is to be looked up again.
+    /// The existing row has changed, so the lookup must be repeated.
     Retry,
 }
 
-/// Does what the trigger's action asks for.
+/// Runs the trigger's action.
 pub fn run(
     action: &PreparedAction,
     table: Rel,
@@ -64,7 +63,7 @@ pub fn run(
     row: &mut NewRow,
 ) -> Outcome {
     match action {
-        // A constraint does not care either for what the transaction can see.
+        // Like a constraint, this action ignores what the transaction can see.
         PreparedAction::Error => refuse(table, columns, found),
         _ if found.unseen => lookup::refuse_unseen(),
         PreparedAction::Skip => Outcome::Drop,
@@ -76,7 +75,7 @@ pub fn run(
     }
 }
 
-/// Marks the row with the key of the one that it repeats. Until the transaction ends, other
+/// Marks the row with the key of the row that it repeats. Until the transaction ends, other
 /// sessions cannot delete that row or change the columns that make the mark true.
 fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut NewRow) -> Outcome {
     let (key, mark) =
@@ -103,8 +102,8 @@ pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
     may_select(table, key) && (!has_policies(table) || marks.is_visible(value))
 }
 
-/// Error 23P01, which tells the existing row's key only to someone who may read it, as the server's
-/// own constraints do.
+/// Raises error 23P01. As in the server's own constraints, the message contains the existing row's
+/// key only if the current user may read it.
 fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
@@ -115,7 +114,7 @@ fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
     .raise()
 }
 
-/// A notice that the row is left out, or that the row of this key stays as it was.
+/// Sends a notice that the row was skipped, or that the existing version is unchanged.
 pub fn notify(table: Rel, columns: &Columns, found: &Found, row: &NewRow, is_update: bool) {
     let left_out = match is_update {
         false => String::new(),
@@ -145,7 +144,7 @@ fn may_read(table: Rel, column: i16) -> bool {
     !has_policies(table) && may_select(table, column)
 }
 
-/// A sentence about the existing row, with its key if the user may read it.
+/// Describes the existing row in a sentence, with its key if the user may read it.
 fn in_the_way(table: Rel, columns: &Columns, found: &Found) -> String {
     let (unit, limit) = (columns.metric.unit(), columns.limit);
     let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(table, *key));
@@ -160,7 +159,7 @@ fn in_the_way(table: Rel, columns: &Columns, found: &Found) -> String {
     }
 }
 
-/// The name of a column, quoted if need be, for messages.
+/// Returns the name of a column for messages, quoted if necessary.
 fn column_name(table: Rel, column: i16) -> String {
     names::shown(&table.column_name(column))
 }

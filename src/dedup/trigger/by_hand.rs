@@ -1,8 +1,8 @@
-//! Rows whose marks are set by hand, by the trigger's condition: `manual=<condition>`.
+//! Rows whose marks statements set, selected by the trigger's condition: `manual=<condition>`.
 //!
-//! A row that meets the condition has the mark that statements give it, and without a mark it is an
-//! original, whatever it is near. The row that such a mark names stays an original as well. All
-//! other marks are the trigger's, as with `manual=false`. `neardup_remark` follows the same rules.
+//! A row that meets the condition has the mark that statements give it. Without a mark it is an
+//! original, even if it is near another row. The row that its mark names stays an original, too.
+//! The trigger sets all other marks, as with `manual=false`. `neardup_remark` does the same.
 use std::ffi::CString;
 
 use super::columns::Columns;
@@ -15,7 +15,7 @@ use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// The condition of a trigger's arguments, if they have one.
+/// Returns the condition in a trigger's arguments, if there is one.
 pub fn condition(arguments: &Arguments) -> Option<Condition> {
     match &arguments.manual {
         Manual::Where(text) => Some(Condition::parse("manual", text.to_bytes())),
@@ -28,13 +28,13 @@ pub struct ByHand {
     condition: Condition,
     statement: CString,
     fingerprint: i16,
-    /// The generated columns but for the fingerprint, which the trigger computes anyway.
+    /// Generated columns except the fingerprint, which the trigger computes anyway.
     generated: GeneratedColumns,
     fingerprint_is_generated: bool,
 }
 
 impl ByHand {
-    /// Prepares the condition of a trigger of a table.
+    /// Prepares the condition of a trigger on `table`.
     pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Option<Self> {
         let condition = condition(arguments)?;
         let fingerprint = columns.fingerprint;
@@ -60,14 +60,14 @@ impl ByHand {
         self.condition.holds(&self.statement, row.as_record())
     }
 
-    /// Returns whether the mark of a row that meets the condition names a key.
+    /// Returns whether a row that meets the condition is marked with a key.
     fn names(&self, table: Rel, marks: &Marks, key: Value) -> bool {
         let holds = |row: Value| self.condition.holds(&self.statement, row);
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row, whose fingerprint and scope stay or not. `None`: nothing
-    /// about the row is set by hand.
+    /// Decides about the mark of a row. `stays` is true if its fingerprint and scope are
+    /// unchanged. Returns `None` if the condition does not concern the row.
     pub fn decide(
         &self,
         marks: &Marks,
@@ -90,7 +90,7 @@ impl ByHand {
     }
 }
 
-/// Gives a row that meets the condition the mark that the statement sets.
+/// Applies the mark that the statement sets to a row that meets the condition.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);
@@ -98,7 +98,7 @@ fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDe
     let visible = |value: Value| action::may_know(marks, table, key, value);
     let before = incoming.old.and_then(|old| old.get(marks.mark));
     if incoming.recheck {
-        // The original of this mark has changed, has become marked itself, or is gone.
+        // The original of this mark was changed, marked or deleted.
         return match before.map(|before| marks.follow(table, before, own)) {
             Some(Ok(original)) => {
                 incoming.row.set(marks.mark, Some(original.get()));

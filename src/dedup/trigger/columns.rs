@@ -22,45 +22,44 @@ use neardup_pg::local_rows::{self, Reader};
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::unique_keys::primary_key_column;
 
-/// The extension's own types, by the schema that it is in.
+/// Types of the extension, found by the schema of the extension.
 #[derive(Clone, Copy)]
 pub struct Types {
     schema: pg_sys::Oid,
 }
 
 impl Types {
-    /// By one of the extension's functions.
+    /// Finds the types in the schema of one of the extension's functions.
     pub fn beside(function: pg_sys::Oid) -> Self {
         Types {
             schema: catalog::schema_of_function(function),
         }
     }
 
-    /// The schema.
     pub fn schema(self) -> pg_sys::Oid {
         self.schema
     }
 
-    /// The name of a type, or of the one that a domain is over, if it is one of them.
+    /// Returns the name of a type of the extension. A domain has the name of its base type.
     pub fn name(self, oid: pg_sys::Oid) -> Option<CString> {
         catalog::type_name_in(self.schema, catalog::base_type(oid))
     }
 }
 
-/// Columns that a trigger's arguments name, counted from 1.
+/// Columns that a trigger's arguments name. Column numbers start at 1.
 pub struct NamedColumns {
     pub fingerprint: i16,
     pub text: Option<i16>,
-    /// By which rows are named to users.
+    /// Column that identifies rows to users.
     pub key: Option<i16>,
-    /// Column for the key of the row that is repeated.
+    /// Column for the key of the repeated row.
     pub mark: Option<i16>,
-    /// The scope, in the order of the arguments.
+    /// Scope columns, in the order of the arguments.
     pub scope: Vec<i16>,
 }
 
 impl NamedColumns {
-    /// Finds all of them; raises an error if one is missing.
+    /// Finds the columns. Raises an error if one is missing.
     pub fn find(table: Rel, arguments: &Arguments) -> Self {
         local_rows::require(table.oid(), Reader::Trigger);
         let column = |name: &CString, argument| column(table, name, argument);
@@ -111,14 +110,14 @@ impl NamedColumns {
     }
 }
 
-/// Columns of the trigger's table, counted from 1, and the index.
+/// Columns of the trigger's table, and the index. Column numbers start at 1.
 pub struct Columns {
     named: NamedColumns,
-    /// Within whose equal values rows are compared, in the order of the index's columns.
+    /// Scope columns, in index order. Only rows with equal values in them are compared.
     pub scope: Vec<EqualColumn>,
     pub index: pg_sys::Oid,
     pub metric: IndexMetric,
-    /// The greatest distance of near-duplicates.
+    /// Maximum distance of near-duplicates.
     pub limit: u32,
 }
 
@@ -131,13 +130,13 @@ impl Deref for Columns {
 }
 
 impl Columns {
-    /// Finds all of them; raises an error if one is missing.
+    /// Finds the columns and the index. Raises an error if one is missing.
     pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
         let named = NamedColumns::find(table, arguments);
         let column_type = table.attribute(named.fingerprint).atttypid;
         require_fingerprints(table, types, named.fingerprint);
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
-        // Whatever index there is: an argument that makes no sense is told first.
+        // Invalid arguments are reported before a missing index.
         let any_width = match holds_signatures {
             true => Metric::Jaccard(1),
             false => Metric::Hamming { bits: 64 },
@@ -158,14 +157,14 @@ impl Columns {
     }
 }
 
-/// The number of a column by its name, which an argument of the trigger gives.
+/// Returns the number of a column that an argument of the trigger names.
 pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
     table
         .column_number(name)
         .unwrap_or_else(|| no_column(table, name, argument))
 }
 
-/// Raises error 42804 unless a column is of a type of fingerprints, signatures or `bigint`.
+/// Raises error 42804 unless a column has a type of fingerprints or signatures, or `bigint`.
 fn require_fingerprints(table: Rel, types: Types, column: i16) {
     let column_type = table.attribute(column).atttypid;
     let name = types.name(column_type);
@@ -202,7 +201,7 @@ fn require_fingerprints(table: Rel, types: Types, column: i16) {
     .raise()
 }
 
-/// Most columns that a hint lists.
+/// Maximum number of columns in a hint.
 const MOST_LISTED: usize = 20;
 
 fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
@@ -226,7 +225,7 @@ fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
     .raise()
 }
 
-/// Refuses a column to mark in that does not hold keys.
+/// Raises an error unless the mark column has the type of the key.
 fn check_types(table: Rel, mark: i16, key: i16) {
     let [mark, key] = [mark, key].map(|column| table.attribute(column).atttypid);
     if catalog::base_type(mark) != catalog::base_type(key) {
@@ -244,7 +243,7 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     }
 }
 
-/// Index with exactly the scope columns in front, in which rows may be looked up.
+/// Index that the lookup can use: its scope columns are exactly the trigger's.
 struct Suitable<'a> {
     index: Rel<'a>,
     scope: Vec<EqualColumn>,
@@ -253,7 +252,7 @@ struct Suitable<'a> {
 }
 
 impl<'a> Suitable<'a> {
-    /// An index of the trigger's table; `None` if rows may not be looked up in it.
+    /// Returns `None` if the lookup cannot use the index.
     fn new(
         table: Rel,
         index: Rel<'a>,
@@ -280,8 +279,8 @@ impl<'a> Suitable<'a> {
         })
     }
 
-    /// Orders indexes from the most to the least suitable: partial ones first, then by the cost of
-    /// a search, then by name. REINDEX CONCURRENTLY changes OIDs and keeps names.
+    /// Orders indexes by suitability: partial indexes first, then by search cost, then by name.
+    /// Names are used because REINDEX CONCURRENTLY changes OIDs and keeps names.
     fn compare(&self, other: &Self) -> Ordering {
         let partial_first = |it: &Self| !it.index.is_partial();
         let cost = |it: &Self| search_cost(it.index, it.limit);
@@ -292,15 +291,14 @@ impl<'a> Suitable<'a> {
     }
 }
 
-/// Finds the index that rows are looked up in: the most suitable of those with exactly the wanted
-/// columns in front. Returns its scope columns as well, its metric, and the greatest distance of
-/// near-duplicates.
+/// Finds the most suitable index for lookups whose scope columns are exactly the wanted ones. Also
+/// returns its scope columns, its metric, and the maximum distance of near-duplicates.
 fn find_index(
     table: Rel,
     named: &NamedColumns,
     arguments: &Arguments,
 ) -> Option<(pg_sys::Oid, Vec<EqualColumn>, IndexMetric, u32)> {
-    // All are opened, and stay locked, so that none is dropped meanwhile.
+    // Opens and locks all indexes, so that no session can drop one during the comparison.
     let indexes = table.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes
         .map(|oid| OpenRelation::index(oid, pg_sys::AccessShareLock))
@@ -323,8 +321,8 @@ fn find_index(
     Some((best.index.oid(), best.scope, best.metric, best.limit))
 }
 
-/// The greatest limit of a trigger that states no bound and compares the same rows as the trigger
-/// with these columns.
+/// Returns the largest limit of any trigger that states no bound and compares the same rows as the
+/// trigger with these columns.
 pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     let scope: Vec<i16> = columns.scope.iter().map(|scope| scope.column).collect();
     let limit = |oid| {
@@ -338,7 +336,7 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     table.indexes().into_iter().filter_map(limit).max()
 }
 
-/// The columns of a scope, by an index that has exactly these in front of the fingerprint's.
+/// Finds the scope columns in an index that has exactly these columns before the fingerprint.
 pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<Vec<EqualColumn>> {
     let wanted: Vec<i16> = (names.iter())
         .map(|name| table.column_number(name))
@@ -349,8 +347,8 @@ pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<
     })
 }
 
-/// The columns in front of the fingerprint's of a neardup index that can be used, if they are those
-/// that are wanted.
+/// Returns the columns before the fingerprint if the index is a usable neardup index and these are
+/// exactly the wanted columns.
 fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<EqualColumn>> {
     let form = index.index_form();
     if !index.is_neardup_index() || !form.is_valid || !form.is_ready {

@@ -1,5 +1,5 @@
-//! The new row's fingerprint: given with the row, computed from its text, or by the expression of
-//! a generated column, which the server itself evaluates only after the triggers.
+//! Fingerprint of the new row: passed with the row, computed from its text, or computed by the
+//! expression of a generated column. The server evaluates that expression only after the triggers.
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,15 +17,15 @@ use neardup_pg::value::{OwnedValue, Value};
 /// Source of fingerprints.
 pub enum Fingerprints {
     Given,
-    /// A statement with the text as its parameter, and the text's expression if that is a generated
-    /// column itself.
+    /// Statement with the text as its parameter. If the text column is generated, also its
+    /// expression.
     OfText(CString, Option<GeneratedColumns>),
-    /// The expression of the generated column.
+    /// Expression of the generated column.
     Generated(GeneratedColumns),
 }
 
 impl Fingerprints {
-    /// Prepares what computes the fingerprints of a table's rows.
+    /// Prepares the source of fingerprints for a table's rows.
     pub fn new(table: Rel, types: Types, arguments: &Arguments, columns: &Columns) -> Self {
         let generated = table.is_stored_generated(columns.fingerprint);
         match (columns.text, generated) {
@@ -64,8 +64,8 @@ impl Fingerprints {
         }
     }
 
-    /// The fingerprint of a row of the table that this was made for, which gets it if it was
-    /// computed; `None` for NULL.
+    /// Returns the fingerprint of a row of the table that `new` got, or `None` for NULL. Stores a
+    /// computed fingerprint in the row.
     pub fn of_row<'a>(
         &self,
         table: Rel,
@@ -86,7 +86,7 @@ impl Fingerprints {
                     columns.fingerprint,
                     fingerprint.as_ref().map(OwnedValue::get),
                 );
-                // As the column has it, whose type may be a domain.
+                // Reads it from the column, whose type may be a domain.
                 row.get(columns.fingerprint).map(Value::to_owned)
             }
             Fingerprints::Generated(column) => column.values(table, row).pop().flatten(),
@@ -94,15 +94,15 @@ impl Fingerprints {
     }
 }
 
-/// Returns whether a fingerprint can be computed from values of a type: of text and what is stored
-/// alike, and of `char(n)`, whose cast to text takes the blanks at its end away.
+/// Returns whether a fingerprint can be computed from values of a type. These are types stored
+/// like text, and `char(n)`, whose cast to text removes trailing blanks.
 pub fn is_text(column: pg_sys::Oid) -> bool {
     let base = catalog::base_type(column);
     base == pg_sys::BPCHAROID || catalog::is_text(base)
 }
 
-/// The functions that make fingerprints of a text, and their types; first for each type the one
-/// that makes its values by default.
+/// Functions that make fingerprints from text, and their result types. The first function for a
+/// type is the default.
 const FUNCTIONS: [(&CStr, &CStr); 5] = [
     (c"minhash64", c"fingerprint"),
     (c"minhash128", c"fingerprint128"),
@@ -111,15 +111,15 @@ const FUNCTIONS: [(&CStr, &CStr); 5] = [
     (c"simhash128", c"fingerprint128"),
 ];
 
-/// The hint of errors about what is computed.
+/// Hint of errors about the computed fingerprint.
 const OTHERWISE: &str = "A generated column computes whatever the trigger does not: \
     fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) STORED. Leave the \
     text's column out of the trigger's arguments then.";
 
-/// The statement that makes a value of this type from a text.
+/// Returns the statement that makes a value of a type from a text.
 fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
-    // It has all parameters of the function, and the set of common features.
+    // This variant has all parameters of the function, and the set of common features.
     let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
     let mut known = catalog::parameters_of_text_functions(types.schema(), &without);
     known.sort_by_key(|name| name.as_c_str() == c"without");
@@ -143,7 +143,7 @@ fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> C
     CString::new(text).expect("made of C strings")
 }
 
-/// The function that makes the values of a column of this type, and a cast of its result.
+/// Returns the function that makes the values of a column type, and a cast of its result.
 fn function(
     types: Types,
     column_type: pg_sys::Oid,
@@ -181,7 +181,7 @@ fn function(
     }
 }
 
-/// The names of the functions whose results are of certain types.
+/// Lists the functions whose result types satisfy `makes`.
 fn listed(makes: impl Fn(&CStr) -> bool) -> String {
     let names: Vec<_> = (FUNCTIONS.iter())
         .filter(|(_, result)| makes(result))
@@ -190,7 +190,7 @@ fn listed(makes: impl Fn(&CStr) -> bool) -> String {
     names.join(", ")
 }
 
-/// Error 42804: a column of a type that no function makes by default.
+/// Raises error 42804: no function makes values of the column's type by default.
 fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     let type_name = catalog::type_name(column_type);
     UserError::new(
@@ -213,8 +213,8 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     .raise()
 }
 
-/// Error 42804: a function that makes values of another type than a column has, for which there may
-/// be others.
+/// Raises error 42804: the function makes values of another type than the column's. The hint lists
+/// functions that fit.
 fn refuse_function(
     function: &CStr,
     makes: &CStr,

@@ -14,24 +14,24 @@ use neardup_pg::registry::{self, Near, Owner, Row};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
-/// The rows of one trigger in one statement.
+/// Published rows of one trigger in one statement.
 pub struct Flight {
     owner: Owner,
     column: i16,
-    /// The greatest distance of near rows, in bits or mismatches. All triggers of the table that
-    /// compare the same rows have the same: if one of them let a row pass that another one of them
-    /// waits for, two rows could wait for each other between the two triggers.
+    /// Maximum distance of near rows, in bits or mismatches. All triggers of the table that
+    /// compare the same rows use the same radius. Otherwise one trigger could let a row pass that
+    /// another waits for, and two rows could wait for each other between the two triggers.
     radius: u32,
-    /// The index that the server writes last of those on the column. Others may look rows up in any
-    /// of them: the one that this trigger uses may be replaced meanwhile.
+    /// Index on the column that the server writes last. Other sessions may look rows up in any
+    /// index on the column, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scopes of triggers that do not fire for INSERT, and of those that do not for UPDATE.
+    /// Scopes of triggers that do not fire for INSERT, or for UPDATE.
     others_at_insert: Vec<Vec<EqualColumn>>,
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 
 impl Flight {
-    /// The rows of a trigger of this table, with its arguments and columns, in a statement.
+    /// Prepares publishing for a trigger on `table` in one statement.
     pub fn new(
         table: Rel,
         statement: usize,
@@ -54,22 +54,22 @@ impl Flight {
         }
     }
 
-    /// Withdraws what was published for the statement's last row.
+    /// Withdraws the row that the statement published last.
     pub fn withdraw_previous(&self) {
         registry::withdraw_previous(self.owner);
     }
 
-    /// Publishes the row that is compared, or returns a near one of another backend.
+    /// Publishes the row to compare, or returns a near row of another backend.
     pub fn publish(&self, row: &Row) -> Result<(), Near> {
         registry::publish(self.owner, row, self.radius, self.last_index)
     }
 
-    /// Withdraws what was published for the row at hand.
+    /// Withdraws the current row.
     pub fn withdraw(&self) {
         registry::withdraw(self.owner);
     }
 
-    /// Returns the values of a new row, or of a new version, with which others compare their rows.
+    /// Returns the values with which other sessions compare a new row or a new version.
     pub fn row(
         &self,
         columns: &Columns,
@@ -90,7 +90,7 @@ impl Flight {
             let values: Option<Vec<Value>> = (columns.iter())
                 .map(|column| row.get(column.column))
                 .collect();
-            // Without a value in one of them it is compared with none.
+            // A row with NULL in a scope column is not compared in that scope.
             Some(self.group(kind, columns, &values?))
         });
         Row {
@@ -104,16 +104,16 @@ impl Flight {
 }
 
 impl Flight {
-    /// The columns of the trigger's scope, and of those of others for which rows are published.
+    /// Returns the scope columns of this trigger, and of the triggers that it publishes rows for.
     pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
         let others = self.others_at_insert.iter().chain(&self.others_at_update);
         let scopes = core::iter::once(&columns.scope).chain(others);
         scopes.flatten().map(|scope| scope.column).collect()
     }
 
-    /// The group of rows with these values in the columns of a scope.
+    /// Hashes a scope. Rows with equal values in the scope's columns have equal hashes.
     fn group(&self, kind: u64, columns: &[EqualColumn], values: &[Value]) -> u64 {
-        // In one order, whichever index's columns these are.
+        // Sorted, because indexes may have the same columns in different orders.
         let mut scope: Vec<(i16, u64)> = (columns.iter().zip(values))
             .map(|(column, &value)| (column.column, scope_value_hash(column, value)))
             .collect();
@@ -130,23 +130,23 @@ impl Flight {
 }
 
 impl Drop for Flight {
-    /// At the end of a statement.
+    /// Runs at the end of a statement.
     fn drop(&mut self) {
         self.withdraw();
         registry::end_statement(self.owner.statement);
     }
 }
 
-/// The columns of a trigger's scope, in one order.
+/// Returns the columns of a trigger's scope in a fixed order.
 fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
     let mut scope = arguments.scope.clone();
     scope.sort();
     scope
 }
 
-/// The scopes of the table's triggers with this trigger's function and column that do not fire for
-/// an event. One that does publishes the row itself: were it published for that trigger before, two
-/// rows could wait for each other between the two triggers.
+/// Returns the scopes of the table's triggers with this trigger's function and column that do not
+/// fire for an event. A trigger that does fire publishes the row itself. If this trigger published
+/// the row for it earlier, two rows could wait for each other between the two triggers.
 fn other_scopes(
     table: Rel,
     event: u32,
@@ -164,7 +164,7 @@ fn other_scopes(
     known.extend(at_event.iter().map(|(_, other)| sorted_scope(other)));
     for (_, other) in elsewhere {
         let scope = sorted_scope(&other);
-        // Without an index that trigger raises an error when it is called.
+        // A trigger without an index raises an error when it is called.
         if !known.contains(&scope)
             && let Some(found) = scope_columns(table, columns.fingerprint, &scope)
         {
@@ -175,13 +175,13 @@ fn other_scopes(
     others
 }
 
-/// The greatest radius of the table's triggers with this function that compare the same rows.
+/// Returns the largest radius of triggers with this function that compare the same rows.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
     let metric = columns.metric.with_hashes();
     (table.triggers().iter())
         .filter(|other| other.function == function)
-        // What makes no sense is an error when that trigger is called.
+        // Invalid arguments are reported when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
         .filter_map(|other| match other.near.limit(metric) {
@@ -191,9 +191,9 @@ fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Co
         .fold(columns.limit, u32::max)
 }
 
-/// The index of the access method that the server writes last of those that have a column as their
-/// fingerprint: it writes them in the order of this list. One in which others may look rows up is
-/// ready in every transaction that writes.
+/// Returns the neardup index with the column as its fingerprint that the server writes last. The
+/// server writes indexes in the order of this list. An index that other sessions look rows up in
+/// is ready in every transaction that writes.
 fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
     let mut last = pg_sys::InvalidOid;
     for oid in table.indexes() {
@@ -211,7 +211,7 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
     last
 }
 
-/// FNV-1a, and a last step that spreads it over all bits. A collision costs some waiting.
+/// FNV-1a with a final step that mixes all bits. A collision only causes unnecessary waiting.
 fn hash(parts: impl Iterator<Item = u64>) -> u64 {
     let hash = parts.fold(0xcbf2_9ce4_8422_2325_u64, |hash, part| {
         (hash ^ part).wrapping_mul(0x0100_0000_01b3).rotate_left(29)

@@ -2,8 +2,8 @@
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
-//! therefore take time quadratic in the number of copies. So the trigger first compares a copy with
-//! the originals of the copies before it, and searches the index only if none of them is near.
+//! therefore take time quadratic in the number of copies. So the trigger first compares a copy
+//! with the originals of the copies before it, and searches the index only if no original is near.
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ use neardup_pg::rel::Rel;
 use neardup_pg::server;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Largest number of originals that are kept. The oldest is dropped for a new one.
+/// Maximum number of stored originals. A new original replaces the oldest.
 const MAX_ORIGINALS: usize = 1000;
 
-/// Trigger, index and transaction for which originals are kept.
+/// Trigger, index and transaction that stored originals belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     trigger: pg_sys::Oid,
@@ -45,14 +45,14 @@ struct Original {
     compared: Compared,
 }
 
-/// Kept originals, with the trigger and index that they belong to.
+/// Stored originals, with the trigger and index that they belong to.
 type Kept = (Place, VecDeque<Original>);
 
 thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
-/// Keeps an original that a row, compared again, has joined or become.
+/// Stores an original that a row joined or became when it was compared again.
 pub fn keep(place: Place, key: Value, compared: Compared) {
     let original = Original {
         key: key.to_owned(),
@@ -69,7 +69,7 @@ pub fn keep(place: Place, key: Value, compared: Compared) {
     });
 }
 
-/// Returns the nearest of the kept originals that is near a row and still an original.
+/// Returns the nearest stored original that is near a row and still an original.
 pub fn find(
     place: Place,
     table: Rel,
@@ -86,14 +86,14 @@ pub fn find(
             Some(Found::new(table, columns, &version.slot, distance))
         });
         match found {
-            // The search decides about a row that is not in the transaction's snapshot.
+            // A row outside the transaction's snapshot needs a search.
             Some(found) if !found.unseen => return Some(found),
             _ => forget(place, at, marks, &key),
         }
     }
 }
 
-/// The position and the key of the nearest of the kept originals that is near a row.
+/// Returns the position and the key of the nearest stored original that is near a row.
 fn nearest(place: Place, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
     KEPT.with_borrow(|kept| {
         let (_, originals) = kept.as_ref().filter(|(known, _)| *known == place)?;

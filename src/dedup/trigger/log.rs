@@ -1,4 +1,4 @@
-//! The table of `action=log`: a record of the rows that are left out.
+//! The table of `action=log`: a record of the skipped rows.
 use std::ffi::CString;
 
 use pgrx::pg_sys;
@@ -14,10 +14,10 @@ use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
 
-/// The optional column of the log that gets the row's fingerprint or signature.
+/// Optional column of the log for the row's fingerprint or signature.
 const FINGERPRINT: &core::ffi::CStr = c"fingerprint";
 
-/// The statement that writes to the log, and what it needs of a row.
+/// Statement that writes to the log, and the row's columns that it needs.
 pub struct LogTable {
     insert: CString,
     /// True if the log has a column for the row's fingerprint or signature.
@@ -70,7 +70,7 @@ impl LogTable {
         }
     }
 
-    /// Writes a row of the table to the log, as the user whose statement it is.
+    /// Writes a row of the table to the log as the user who runs the statement.
     pub fn write(&self, table: Rel, columns: &Columns, found: &Found, row: &NewRow) {
         let Some(existing) = &found.key else {
             UserError::null_not_allowed("the row that is repeated has no key to log")
@@ -90,9 +90,8 @@ impl LogTable {
     }
 }
 
-/// Returns whether unique indexes of a log say which of its lines are the same, so that one that is
-/// there already is not written again. ON CONFLICT goes neither with constraints that are checked
-/// later nor with rules.
+/// Returns whether unique indexes of a log detect repeated lines, so that repeated lines are not
+/// written again. ON CONFLICT does not support deferrable constraints or rules.
 fn keeps_each_once(log: Rel) -> bool {
     let indexes = log.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes

@@ -1,4 +1,4 @@
-//! Lookup of the nearest existing row, or of one that may exist once another transaction commits.
+//! Lookup of the nearest existing row, including rows that uncommitted transactions write.
 use core::ops::ControlFlow;
 use std::collections::HashSet;
 
@@ -25,14 +25,14 @@ pub struct Query<'a> {
     pub own_row: OwnRow<'a>,
 }
 
-/// The nearest of the rows that will stay.
+/// Nearest of the rows that are certain to stay.
 pub struct Found {
     /// In bits, or mismatches.
     pub distance: u32,
-    /// Its key, if rows have one; `None` for NULL as well.
+    /// Key of the row. `None` if rows have no key, or if it is NULL.
     pub key: Option<OwnedValue>,
-    /// True if it was committed after the transaction's snapshot was taken, in a transaction that
-    /// sees only what was there then.
+    /// True if the row was committed after the transaction's snapshot was taken, and the
+    /// transaction reads only by that snapshot.
     pub unseen: bool,
     pub fingerprint: OwnedValue,
     pub row: SeenRow,
@@ -56,17 +56,17 @@ impl Found {
 
 /// Result of one lookup.
 enum LookupResult {
-    /// No other row; with near rows that are the new one itself by a unique key.
+    /// No other row. Has the near rows that are the new row itself by a unique key.
     Nothing(Vec<SeenRow>),
     Found(Found),
-    /// A near row that this transaction writes or deletes and has not ended yet; with the token of
-    /// a speculative insertion, or 0.
+    /// Near row that a running transaction writes or deletes: that transaction, and the token of a
+    /// speculative insertion, or 0.
     Undecided(pg_sys::TransactionId, u32),
 }
 
-/// Returns the nearest row within the distance, once every transaction that could change the answer
-/// has ended. When it returns `None`, the row is published as one in flight, so that the answer
-/// stays true; the caller withdraws it if it is not to be written after all.
+/// Returns the nearest row within the limit, once every transaction that could change the answer
+/// has ended. If it returns `None`, the row stays published as one in flight, so that the answer
+/// remains true. The caller withdraws the row if it is not written after all.
 pub fn find_existing(
     table: Rel,
     columns: &Columns,
@@ -78,10 +78,10 @@ pub fn find_existing(
     loop {
         let ahead = flight.publish(&row).err();
         match (settled_lookup(table, columns, query), ahead) {
-            // Also if a row in flight may come to be nearer still: this one is near enough.
+            // A row in flight may turn out to be nearer, but this row is near enough.
             (LookupResult::Found(found), _) => return Some(found),
             (LookupResult::Undecided(transaction, token), _) => {
-                // It may have to wait for this row before it can end.
+                // That transaction may have to wait for this row before it can end.
                 flight.withdraw();
                 wait_for(transaction, token, table);
             }
@@ -93,7 +93,7 @@ pub fn find_existing(
                     pgrx::check_for_interrupts!();
                 }
                 Err(Some(busy)) => {
-                    // Who holds it may have to wait for this row before it can end.
+                    // The holder of the lock may have to wait for this row before it can end.
                     flight.withdraw();
                     busy.lock(table, Mode::NoKeyUpdate, true);
                 }
@@ -102,7 +102,7 @@ pub fn find_existing(
     }
 }
 
-/// Publishes a row that is written without a lookup, once no near row of another backend is ahead.
+/// Publishes a row that is written without a lookup. Waits for near rows of other backends.
 pub fn publish(columns: &Columns, incoming: &Incoming, compared: &Compared, flight: &Flight) {
     let is_update = incoming.old.is_some();
     let row = flight.row(columns, incoming.completed(), compared, is_update);
@@ -111,8 +111,8 @@ pub fn publish(columns: &Columns, incoming: &Incoming, compared: &Compared, flig
     }
 }
 
-/// Locks the rows that are the new one by a unique key, so that they keep that key until the new
-/// row's is written, or the conflict with it found. An error is a row to wait for, or `None` if one
+/// Locks the rows that are the new row by a unique key. They keep the key until the new row is
+/// written or the server finds the conflict. The error is a row to wait for, or `None` if a row
 /// has changed since the lookup.
 fn keep_same(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     for row in same {
@@ -125,15 +125,15 @@ fn keep_same(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     Ok(())
 }
 
-/// Repeats the lookup until no near row can have moved to where it had passed already.
+/// Repeats the lookup until no near row can have moved to a position that the lookup had passed.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {
         let known = core::mem::take(&mut vanished);
         let result = lookup(table, columns, query, &mut vanished);
-        // A version that has been replaced since the last lookup may have a successor, which stands
-        // in the index where this one had passed already. It need not be published: an update that
-        // leaves the fingerprint as it is is not compared.
+        // A version that was replaced since the last lookup may have a successor, at an index
+        // position that this lookup had passed. The successor may be unpublished, because an
+        // UPDATE that keeps the fingerprint is not compared.
         if !matches!(result, LookupResult::Nothing(_)) || vanished.is_subset(&known) {
             return result;
         }
@@ -141,8 +141,8 @@ fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult 
     }
 }
 
-/// One lookup. `vanished` gets the addresses of versions that nobody will see any more who comes
-/// later, but that somebody who is there now may still see.
+/// Runs one lookup. Adds to `vanished` the addresses of versions that no later snapshot sees, but
+/// that existing snapshots may still see.
 fn lookup(
     table: Rel,
     columns: &Columns,
@@ -151,14 +151,14 @@ fn lookup(
 ) -> LookupResult {
     let mut same = Vec::new();
     let mut nearest: Option<Found> = None;
-    // The nearest of the rows that may come or go, its distance first.
+    // Nearest row of a running transaction, with its distance.
     let mut undecided: Option<(u32, LookupResult)> = None;
     let each = |row: DirtyRow| {
         let Some(distance) = distance(row.slot, columns, query) else {
             return ControlFlow::Continue(());
         };
-        // A row that another transaction is inserting has to be waited for even so: that
-        // transaction may give it another key.
+        // A row that another transaction is inserting is not skipped, because that transaction may
+        // still change its key.
         if row.inserter.is_none() && query.own_row.has_key_of(row.slot) {
             same.push(SeenRow::new(table, row.slot));
             return ControlFlow::Continue(());
@@ -189,8 +189,8 @@ fn lookup(
         vanished,
         each,
     );
-    // A row that stays decides the matter, also if one that may not is nearer: what need not be
-    // waited for cannot be part of a deadlock.
+    // A row that is certain to stay decides, even if an undecided row is nearer: a lookup that
+    // does not wait cannot take part in a deadlock.
     match (nearest, undecided) {
         (Some(found), _) => LookupResult::Found(found),
         (None, Some((_, undecided))) => undecided,
@@ -208,8 +208,8 @@ pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     query.compared.distance_to_row(row, columns)
 }
 
-/// 40001, as the server's own ON CONFLICT DO NOTHING has it: the answer would be a row that the
-/// transaction cannot see.
+/// Raises error 40001, like the server's ON CONFLICT DO NOTHING: the transaction cannot see the
+/// row that repeats.
 pub fn refuse_unseen() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,

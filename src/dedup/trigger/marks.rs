@@ -1,18 +1,19 @@
-//! The life of marks, for `action=mark`. A mark names a row that exists and is an original, its own
-//! mark being NULL; there are no chains of marks.
+//! Marks of `action=mark`. A mark names an existing row that is an original, which means that its
+//! own mark is NULL. There are no chains of marks.
 //!
 //! - The BEFORE trigger locks the original FOR KEY SHARE before it marks a row with its key. A
 //!   session that deletes the original waits for that transaction, as with a foreign key. So does
 //!   an UPDATE of the original's fingerprint, scope, key or mark, because the triggers then lock
 //!   the original FOR UPDATE. Other UPDATEs do not wait.
-//! - The AFTER trigger sees an original go, change, or become marked itself. It sets the marks
-//!   that name it to NULL, one by one in the order of keys, and the BEFORE trigger compares each of
-//!   these rows again: the first becomes an original or joins another, and the next ones find it.
-//! - A mark that is set by hand is resolved to an original, which is locked in the same way. One
-//!   that is taken away by hand stays away, unless it names no original any more: then it is a
-//!   foreign key's ON DELETE SET NULL that takes it away, and the row is compared again. With
-//!   `manual=false` the row keeps the mark that it had instead, as long as that names an original.
-//!   With a condition in place of `false` that holds for all but the rows that meet it (`by_hand`).
+//! - The AFTER trigger handles originals that are deleted, changed or marked. It sets the marks
+//!   that name the original to NULL, one by one in key order, and the BEFORE trigger compares each
+//!   of these rows again. The first row becomes an original or joins another, and the next rows
+//!   find it.
+//! - A mark that a statement sets is resolved to an original, which is locked in the same way. A
+//!   mark that a statement removes stays removed, unless it does not name an original any more.
+//!   Then a foreign key's ON DELETE SET NULL has removed it, and the row is compared again. With
+//!   `manual=false` the row keeps its previous mark while that mark names an original. With
+//!   `manual=<condition>` this rule applies to rows that do not meet the condition (`by_hand`).
 use core::cell::Cell;
 use std::ffi::CString;
 
@@ -32,45 +33,45 @@ use neardup_pg::spi::{self, Sees};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Most rows that are looked up, from mark to mark, to find the original that a mark set by hand
-/// leads to. Chains of marks exist only if marks were set while the trigger was disabled.
+/// Maximum number of rows read to follow marks from a key to an original. Chains of marks exist
+/// only if marks were set while the trigger was disabled.
 pub const LONGEST_CHAIN: usize = 16;
 
-/// Reason why a mark leads to no original.
+/// Reason why a mark does not lead to an original.
 pub enum NoOriginal {
-    /// It leads to the row that is to be marked.
+    /// The mark leads to the row that would get it.
     Itself,
     /// No row has this key.
     Missing(OwnedValue),
-    /// Rows are marked with each other's keys.
+    /// Marks form a circle.
     Circle,
 }
 
-/// The marks of a table: columns, and the statements that read them.
+/// Mark and key columns of a table, and the statements that read them.
 pub struct Marks {
     key: i16,
     pub mark: i16,
-    /// Of keys, whose type marks have as well.
+    /// Equality of the key type, which is also the type of marks.
     equality: TypeEquality,
-    /// Its operator, for statements.
+    /// Equality operator of that type, for statements.
     pub equals: Vec<u8>,
-    /// The address and the mark of the row with a key, which gets locked.
+    /// Reads the address and the mark of the row with a key, and locks the row.
     lock: CString,
-    /// The address of the row with a key.
+    /// Reads the address of the row with a key.
     address: CString,
-    /// True if the row with a key is an original.
+    /// Reads whether the row with a key is an original.
     is_original: CString,
-    /// True if there is a row with a key, for a user.
+    /// Reads whether the current user sees a row with a key.
     is_visible: CString,
-    /// The rows that are marked with a key.
+    /// Finds the rows that are marked with a key.
     dependents: CString,
-    /// The row at an address, as one value.
+    /// Reads the row at an address as one composite value.
     whole_row: CString,
-    /// Takes the mark of a row away if it is still this one.
+    /// Removes the mark of a row if the mark still names the given key.
     unmark: CString,
 }
 
-/// Raises the error that a key has no equality.
+/// Raises an error because the key type has no equality.
 fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
@@ -82,7 +83,7 @@ fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
 }
 
 impl Marks {
-    /// The marks of a table that one column names by the keys in another.
+    /// Prepares the statements for a table with these columns for keys and marks.
     pub fn new(table: Rel, key: i16, mark: i16) -> Self {
         let attribute = table.attribute(key);
         let key_type = attribute.atttypid;
@@ -142,24 +143,24 @@ impl Marks {
         }
     }
 
-    /// The marks that named columns are about, if the action is `mark`.
+    /// Returns the marks for named columns, if the action is `mark`.
     pub fn of(table: Rel, columns: &NamedColumns) -> Option<Self> {
         Some(Self::new(table, columns.key?, columns.mark?))
     }
 
-    /// A key, or a mark, as one of the key's type, which may differ from the mark's by a domain.
+    /// Converts a key or a mark to the key's type. The types may differ by a domain.
     pub fn keyed<'v>(&self, value: Value<'v>) -> Value<'v> {
         value.relabelled(self.equality.type_oid())
     }
 
-    /// Returns whether two keys are equal, as the statements have it.
+    /// Returns whether two keys are equal by the operator that the statements use.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let [a, b] = [a, b].map(|value| value.map(|value| self.keyed(value)));
         self.equality.equal(a, b)
     }
 
-    /// Decides about the mark of a row of this key whose fingerprint and scope stay as they were.
-    /// True: the row is to be compared with others.
+    /// Decides about the mark of a row whose fingerprint and scope are unchanged. `own` is the
+    /// row's key. Returns true if the row must be compared with others.
     pub fn settle(
         &self,
         table: Rel,
@@ -182,9 +183,9 @@ impl Marks {
         }
     }
 
-    /// Gives a row the mark that it had, unless that names no original any more. Returns whether it
-    /// has done so. The original needs no lock: a session that changes it finds this row by the
-    /// mark that it has already, and waits for the row.
+    /// Restores the previous mark of a row, unless it does not name an original any more. Returns
+    /// whether it has done so. The original needs no lock: a session that changes it finds this
+    /// row by the mark that is already stored, and waits for the row.
     pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
         let before = old.get(self.mark);
         if before.is_some_and(|before| !self.names_original(table, before)) {
@@ -194,8 +195,8 @@ impl Marks {
         true
     }
 
-    /// Returns whether a key is that of an original. Does not read by the statement's snapshot: the
-    /// statement may have waited for a transaction that renewed the mark.
+    /// Returns whether a key is that of an original. Reads the latest data, not by the statement's
+    /// snapshot, because the statement may have waited for a transaction that renewed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::of(table);
         let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);
@@ -204,7 +205,7 @@ impl Marks {
             .is_some_and(|original| original.get().as_bool())
     }
 
-    /// Locks the row with a key against deletion and against changes of what marks depend on, and
+    /// Locks the row with a key against deletion and against changes that affect marks, and
     /// returns its mark. Returns `None` if there is no such row.
     fn lock(&self, table: Rel, key: Value) -> Option<Option<OwnedValue>> {
         loop {
@@ -212,8 +213,8 @@ impl Marks {
             let [address, mark] = spi::row(&self.lock, &[key], Sees::Latest)?;
             drop(owner);
             let address = address.expect("each row has an address").as_tid();
-            // The version may have been replaced while the lock waited. In REPEATABLE READ and
-            // SERIALIZABLE the next attempt raises error 40001.
+            // The version may have been replaced while this session waited for the lock. In
+            // REPEATABLE READ and SERIALIZABLE the next attempt raises error 40001.
             if row_lock::is_current(table, item_pointer(address)) {
                 return Some(mark);
             }
@@ -221,7 +222,7 @@ impl Marks {
         }
     }
 
-    /// The current version of the row with a key.
+    /// Returns the current version of the row with a key.
     pub fn row_with<'a>(&self, table: Rel<'a>, key: Value) -> Option<Version<'a>> {
         let owner = AsConstraint::of(table);
         let address = spi::first(&self.address, &[self.keyed(key)], Sees::Latest);
@@ -229,7 +230,7 @@ impl Marks {
         Version::fetch(table, item_pointer(address.flatten()?.as_tid()))
     }
 
-    /// The key of the original that a mark set by hand leads to. That row is locked.
+    /// Resolves a mark that a statement sets to the key of an original, and locks that row.
     fn resolve(&self, table: Rel, wanted: Value, own: Option<Value>) -> OwnedValue {
         match self.follow(table, wanted, own) {
             Ok(original) => original,
@@ -283,8 +284,8 @@ impl Marks {
         Err(NoOriginal::Circle)
     }
 
-    /// Marks a row with the original that a mark set by hand leads to. `visible` returns whether
-    /// the writer may know a key.
+    /// Marks a row with the original that a mark set by a statement leads to. `visible` returns
+    /// whether the writer may know a key.
     pub fn set(
         &self,
         table: Rel,
@@ -295,7 +296,7 @@ impl Marks {
     ) {
         let original = self.resolve(table, wanted, own);
         if !self.equal(Some(original.get()), Some(wanted)) {
-            // The writer has not named this row, and may not know of it.
+            // The statement has not named this row, so the writer may not know of it.
             if !visible(original.get()) {
                 hidden(table);
             }
@@ -303,8 +304,8 @@ impl Marks {
         }
     }
 
-    /// Returns whether `test` is true for one of the rows that are marked with a key. It gets the
-    /// whole row and runs as the current user.
+    /// Returns whether `test` is true for a row that is marked with a key. Passes the whole row to
+    /// `test`, which runs as the current user.
     pub fn any_dependent(&self, table: Rel, key: Value, test: impl Fn(Value) -> bool) -> bool {
         let owner = AsConstraint::of(table);
         let mut rows = Vec::new();
@@ -320,20 +321,19 @@ impl Marks {
         })
     }
 
-    /// Returns whether row security lets the current user, who may read the column, see the row
-    /// with a key.
+    /// Returns whether row security lets the current user see the row with a key. The caller
+    /// checks the privilege on the column.
     pub fn is_visible(&self, key: Value) -> bool {
-        // The row may be younger than the statement.
+        // The row may be newer than the statement's snapshot.
         spi::first(&self.is_visible, &[self.keyed(key)], Sees::Latest).is_some()
     }
 
-    /// Takes the marks away that name a key, one by one, each by a call of `unmark` with the
-    /// address of its row.
+    /// Calls `unmark` with the address of each row that is marked with a key, one by one.
     pub fn for_each_dependent(&self, key: Value, unmark: impl FnMut(&spi::Connection, Tid)) {
         spi::for_each_address(&self.dependents, &[self.keyed(key)], unmark);
     }
 
-    /// Takes the mark of the row at an address away, if it still names this key. Returns false if
+    /// Removes the mark of the row at an address if the mark still names `key`. Returns false if
     /// there is no such row.
     pub fn unmark(
         &self,
@@ -346,7 +346,7 @@ impl Marks {
     }
 }
 
-/// Error 23P01 in place of a mark that would tell the key of a row which its writer may not see.
+/// Raises error 23P01, because the mark would reveal the key of a row that the writer may not see.
 pub fn hidden(table: Rel) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
@@ -357,13 +357,13 @@ pub fn hidden(table: Rel) -> ! {
     .raise()
 }
 
-/// A row that the AFTER trigger has unmarked for the BEFORE trigger to compare again.
+/// Row whose mark the AFTER trigger has removed, so that the BEFORE trigger compares it again.
 #[derive(Clone, Copy)]
 pub struct Recheck {
     table: pg_sys::Oid,
-    /// The column of its mark: a table may have triggers with several.
+    /// Mark column. A table may have triggers with different mark columns.
     mark: i16,
-    /// True if the BEFORE trigger has come to it.
+    /// True if the BEFORE trigger has received the row.
     pub taken: bool,
 }
 
@@ -372,10 +372,10 @@ thread_local! {
 }
 
 impl Recheck {
-    /// Announces a row of a table while `write` runs, which writes it. Returns whether the BEFORE
-    /// trigger came to it.
+    /// Announces a row of a table while `write` writes the row. Returns whether the BEFORE trigger
+    /// received it.
     pub fn announce(table: pg_sys::Oid, mark: i16, write: impl FnOnce()) -> bool {
-        /// Puts back what was announced outside, also when an error unwinds.
+        /// Restores the outer announcement, also when an error unwinds.
         struct Restore(Option<Recheck>);
         impl Drop for Restore {
             fn drop(&mut self) {
@@ -393,8 +393,8 @@ impl Recheck {
         taken
     }
 
-    /// Returns whether the row of a table that is being written is the announced one, which it is
-    /// at most once.
+    /// Returns whether the row that is being written is the announced row. Returns true at most
+    /// once for each announcement.
     pub fn take(table: pg_sys::Oid, mark: i16) -> bool {
         match RECHECK.get() {
             Some(recheck) if recheck.table == table && recheck.mark == mark && !recheck.taken => {
@@ -409,7 +409,7 @@ impl Recheck {
     }
 }
 
-/// An operator with its schema, between blanks.
+/// Returns an operator with its schema, between blanks.
 fn operator(oid: pg_sys::Oid) -> Vec<u8> {
     match catalog::operator_text(oid) {
         Some(text) => [b" ", text.as_slice(), b" "].concat(),

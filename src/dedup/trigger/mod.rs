@@ -1,9 +1,8 @@
-//! `neardup_dedup`: a row trigger that keeps near-duplicates out, marks them, or records them.
+//! `neardup_dedup`: a row trigger that rejects, skips, marks or records near-duplicates.
 //!
-//! Transactions may insert near-duplicates of each other at the same time. So a row is published
-//! among those in flight ([`flight`]) from before the lookup of a near-duplicate until it stands in
-//! the index. The lookup sees rows that other transactions have not committed yet, and waits for
-//! them.
+//! Transactions may insert near-duplicates of each other at the same time. A row is therefore
+//! published in [`flight`] from before its lookup until the index contains it. The lookup sees
+//! uncommitted rows of other transactions, and waits for them.
 mod action;
 mod by_hand;
 pub(super) mod columns;
@@ -46,7 +45,7 @@ use own_row::{Keys, NewKey, OwnRow};
 use trigger_arguments::{Arguments, Manual};
 use usage::misused;
 
-/// State of one trigger, kept as long as one statement lasts.
+/// State of one trigger, for the duration of one statement.
 struct State {
     trigger: pg_sys::Oid,
     action: PreparedAction,
@@ -56,11 +55,11 @@ struct State {
     flight: Flight,
     /// True if a generated column is part of the key or of a scope.
     needs_generated: bool,
-    /// True if the client gets a notice of each row that is left out.
+    /// True if the client gets a notice of each skipped row.
     notice: bool,
-    /// True if all marks that statements set are obeyed.
+    /// True if the trigger obeys all marks that statements set.
     manual: bool,
-    /// Which of them are obeyed otherwise.
+    /// Condition on rows whose marks the trigger obeys, if it does not obey all.
     by_hand: Option<ByHand>,
 }
 
@@ -125,8 +124,8 @@ impl State {
         }
     }
 
-    /// Decides about a new row of this table, or about a new version of a row. Returns the row to
-    /// write, or `None` to write none.
+    /// Decides about a new row or a new version of a row. Returns the row to write, or `None` to
+    /// write none.
     fn row<'a>(
         &mut self,
         table: Rel<'a>,
@@ -144,7 +143,7 @@ impl State {
         self.hold_off_markers(&incoming, stays);
         let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
-            // A row without a value is near nothing, as for a constraint.
+            // A row without a value is not near any row, as in a constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
                 incoming.row.clear(self.columns.mark);
             }
@@ -194,7 +193,7 @@ impl State {
         };
         let (by_hand, released) = match &self.by_hand {
             None => (false, false),
-            // The AFTER trigger has changed the mark and nothing else.
+            // The AFTER trigger has changed only the mark.
             Some(by_hand) if recheck => (stored(by_hand), false),
             Some(by_hand) => match by_hand.holds(table, &row, value) {
                 true => (true, false),
@@ -227,15 +226,15 @@ impl State {
             })
     }
 
-    /// Second phase: locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope, key
-    /// or mark. Waits for sessions that mark rows with its key before the new version is written,
-    /// so that they can insert further copies meanwhile.
+    /// Second phase: locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope,
+    /// key or mark. Waits for sessions that mark rows with its key before the new version is
+    /// written, so that those sessions can still insert copies.
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
         let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {
             return;
         };
         let key = self.columns.key.expect("a column is found for this action");
-        // A mark set by hand may name a row without a fingerprint.
+        // A mark that a statement sets may name a row without a fingerprint.
         let can_be_named = self.by_hand.is_some() || old.get(self.columns.fingerprint).is_some();
         let is_original = old.get(marks.mark).is_none() && can_be_named && old.get(key).is_some();
         let new = incoming.completed();
@@ -247,14 +246,14 @@ impl State {
         }
     }
 
-    /// Decides about a mark that is set by hand, if the arguments say which these are.
+    /// Decides about a mark that a statement sets, if `manual` is a condition.
     fn decide_by_hand(&self, incoming: &mut Incoming, stays: bool) -> Option<MarkDecision> {
         let (by_hand, marks) = (self.by_hand.as_ref()?, self.action.marks()?);
         by_hand.decide(marks, self.columns.key?, incoming, stays)
     }
 
-    /// Third phase: decides about the mark of a new version whose fingerprint and scope stay. Such
-    /// a version is compared only if its mark does not name an original any more.
+    /// Third phase: decides about the mark of a new version with the same fingerprint and scope.
+    /// Such a version is compared only if its mark does not name an original any more.
     fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
         let is_settled = stays && !incoming.recheck && !incoming.released;
         let Some(old) = incoming.old.filter(|_| is_settled) else {
@@ -281,7 +280,7 @@ impl State {
         }
     }
 
-    /// Last phase: looks for the row that the new row repeats, and runs the action.
+    /// Last phase: looks for a row that the new row repeats, and runs the action.
     fn compare<'a>(
         &self,
         incoming: Incoming<'a, '_>,
@@ -308,7 +307,7 @@ impl State {
             let Some(found) = self.find(table, &query, again) else {
                 return Some(row);
             };
-            // The row does not count as an original, whatever the action does.
+            // The row is not an original, regardless of the action.
             self.flight.withdraw();
             match action::run(&self.action, table, columns, &found, &mut row) {
                 Outcome::Write => return Some(row),
@@ -325,8 +324,8 @@ impl State {
         }
     }
 
-    /// Returns the row that a new row or version repeats. A copy that is compared `again` joins an
-    /// original that a copy before it has joined or become, if that is near.
+    /// Returns the row that a new row or version repeats. With `again`, the row first tries to
+    /// join a near original that an earlier copy joined or became.
     fn find(&self, table: Rel, query: &Query, again: bool) -> Option<Found> {
         let columns = &self.columns;
         let Some(marks) = self.action.marks().filter(|_| again) else {
@@ -352,7 +351,7 @@ impl State {
     }
 }
 
-/// Row that a statement writes, on its way through the phases of the trigger.
+/// Row that a statement writes, passed through the phases of the trigger.
 struct Incoming<'a, 'o> {
     table: Rel<'a>,
     row: NewRow<'a>,
@@ -382,7 +381,7 @@ enum MarkDecision {
     Write,
     /// The row is written as an original without a comparison. Near rows in flight wait for it.
     Publish,
-    /// The row is compared with others, and `again` if its mark named an original before.
+    /// The row is compared with others. `again` is true if its mark named an original before.
     Compare { again: bool },
 }
 

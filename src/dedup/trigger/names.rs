@@ -1,19 +1,19 @@
-//! Column names in a trigger's arguments: as they are, or quoted as in SQL.
+//! Column names in a trigger's arguments, unquoted or quoted as in SQL.
 //!
-//! An unquoted name is taken as it is written, without folding to lower case, and ends at a comma
-//! in a list. A name that holds a comma, an equals sign, a quote, or blanks at its ends is quoted:
-//! `"a,b"`, with quotes inside of it doubled.
+//! An unquoted name is not folded to lower case, and ends at a comma in a list. A name with a
+//! comma, an equals sign, a quote, or leading or trailing blanks must be quoted: `"a,b"`. Quotes
+//! inside the name are doubled.
 use std::ffi::{CStr, CString};
 
 use neardup_pg::catalog;
 
-/// Returns whether an argument begins as a quoted name, which is no option even if it holds an
-/// equals sign.
+/// Returns whether an argument begins with a quoted name. Such an argument is not an option, even
+/// if it contains an equals sign.
 pub fn is_quoted(argument: &[u8]) -> bool {
     argument.trim_ascii().starts_with(b"\"")
 }
 
-/// Reads an argument that is one name.
+/// Reads an argument that consists of one name.
 pub fn single(text: &[u8]) -> Result<CString, String> {
     if !is_quoted(text) {
         return not_empty(text.trim_ascii());
@@ -56,7 +56,7 @@ pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     }
 }
 
-/// Writes a name as an argument, which [`single`] reads: quoted if it would be read otherwise.
+/// Formats a name as an argument that [`single`] reads. Adds quotes if necessary.
 pub fn argument(name: &CStr) -> Vec<u8> {
     let name = name.to_bytes();
     let is_plain = name.trim_ascii() == name && !name.iter().any(|byte| b",=\"".contains(byte));
@@ -70,7 +70,7 @@ pub fn argument(name: &CStr) -> Vec<u8> {
     [b"\"".to_vec(), doubled.collect(), b"\"".to_vec()].concat()
 }
 
-/// Splits a text that begins with a quoted name into the name and what follows.
+/// Splits a text that begins with a quoted name into the name and the rest.
 fn quoted(text: &[u8]) -> Result<(CString, &[u8]), String> {
     let mut name = Vec::new();
     let mut at = 1;
@@ -97,12 +97,12 @@ fn not_empty(name: &[u8]) -> Result<CString, String> {
     }
 }
 
-/// A name as SQL text needs it, quoted if need be, for messages.
+/// Returns a name as SQL text for messages, quoted if necessary.
 pub fn shown(name: &CStr) -> String {
     String::from_utf8_lossy(&catalog::quoted(name)).into_owned()
 }
 
-/// A C string of part of another.
+/// Copies a part of a C string.
 pub fn cstring(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("a part of a C string has no byte 0")
 }

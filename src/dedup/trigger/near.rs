@@ -8,19 +8,19 @@ use neardup_sketch::minhash_fingerprint;
 use crate::dedup::bound::Bound;
 use crate::types::signature;
 
-/// Limit of near-duplicates, as it was written. Its meaning depends on the column.
+/// Limit of near-duplicates, as written. Its meaning depends on the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Near {
-    /// No limit was written: the bound of the index.
+    /// No limit was written, so the bound of the index applies.
     OfIndex,
     Radius(CString),
     Similarity(CString),
 }
 
 impl Near {
-    /// The greatest distance of near-duplicates: in bits for fingerprints, in mismatches for
-    /// signatures. Returns `None` if no limit was written. An error is a sentence that says why the
-    /// limit makes no sense.
+    /// Returns the maximum distance of near-duplicates: bits for fingerprints, mismatches for
+    /// signatures. Returns `None` if no limit was written. The error is a sentence that explains
+    /// why the limit is invalid.
     pub fn limit(&self, metric: Metric<usize>) -> Result<Option<u32>, String> {
         let bound = match self {
             Near::OfIndex => return Ok(None),
@@ -49,7 +49,7 @@ impl Near {
         Ok(Some(limit(bound, metric)))
     }
 
-    /// The least similarity of signatures, for messages, if it makes sense.
+    /// Returns the minimum similarity of signatures for messages.
     pub fn similarity(&self) -> f64 {
         let share = match self {
             Near::Similarity(text) => number(text),
@@ -59,7 +59,7 @@ impl Near {
     }
 }
 
-/// The greatest distance within a bound: in bits for fingerprints, in mismatches for signatures.
+/// Converts a bound to a maximum distance: bits for fingerprints, mismatches for signatures.
 pub fn limit(bound: Bound, metric: Metric<usize>) -> u32 {
     match (bound, metric) {
         (Bound::Radius(radius), _) => radius,

@@ -1,5 +1,5 @@
-//! The AFTER trigger of `action=mark`: when an original goes or changes, its duplicates are
-//! compared again.
+//! AFTER trigger of `action=mark`: compares the duplicates of an original again when the original
+//! is deleted or changed.
 use std::collections::HashSet;
 
 use neardup_blocktree::key::Tid;
@@ -19,7 +19,7 @@ use neardup_pg::tid::{item_pointer, tid_of};
 use neardup_pg::trigger::TriggerCall;
 use neardup_pg::value::Value;
 
-/// State of the trigger, kept as long as one statement lasts.
+/// State of the trigger, for the duration of one statement.
 struct State {
     marks: Marks,
     columns: NamedColumns,
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-/// An UPDATE or DELETE of a row, after it.
+/// Handles an UPDATE or DELETE of a row, after it.
 pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (table, old) = (call.table(), call.row());
     let new = updated.then(|| call.new_version());
@@ -46,11 +46,11 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (Some(mark), Some(key)) = (columns.mark, columns.key) else {
         return;
     };
-    // It writes the marks of all rows itself.
+    // `neardup_remark` sets the marks of all rows itself.
     if updated && remark::writes(table, mark, tid_of(old.address())) {
         return;
     }
-    // What was marked itself has no duplicates, nor has what had no key.
+    // A row that was marked or had no key has no duplicates.
     let Some(key_was) = old.get(key).filter(|_| old.get(mark).is_none()) else {
         return;
     };
@@ -64,15 +64,15 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
         if new.get(mark).is_none() && compared.all(same) {
             return;
         }
-        // Sessions that mark a row with this key have to commit before the search for copies. The
-        // BEFORE trigger has this lock already, unless the UPDATE did not fire it or another
+        // Sessions that mark a row with this key must commit before the search for copies. The
+        // BEFORE trigger already has this lock, unless the UPDATE did not fire it or another
         // trigger changed the row after it.
         hold_off_sharers(table, tid_of(new.address()));
     }
     compare_again(table, marks, key_was);
 }
 
-/// Takes the marks away that name a key, one by one, and has the BEFORE trigger compare these rows.
+/// Removes the marks that name a key, one by one, and makes the BEFORE trigger compare these rows.
 fn compare_again(table: Rel, marks: &Marks, key: Value) {
     let _owner = AsConstraint::of(table);
     let mut missed = HashSet::new();
@@ -81,8 +81,8 @@ fn compare_again(table: Rel, marks: &Marks, key: Value) {
         if missed_now.is_empty() {
             return;
         }
-        // A row that others change meanwhile is found at another address, or not at all, by a
-        // snapshot that sees what they did.
+        // If another session changed a row, a newer snapshot finds it at another address, or not
+        // at all.
         if missed_now.iter().any(|row| missed.contains(row)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -96,8 +96,8 @@ fn compare_again(table: Rel, marks: &Marks, key: Value) {
     }
 }
 
-/// One pass over the rows that are marked with a key. Returns the addresses of those that were not
-/// at their place any more when they were to be written.
+/// Runs one pass over the rows that are marked with a key. Returns the addresses of rows that
+/// could not be written because they had moved or changed.
 fn pass(table: Rel, marks: &Marks, key: Value) -> HashSet<Tid> {
     let mut missed = HashSet::new();
     marks.for_each_dependent(key, |connection, row| {
@@ -108,7 +108,7 @@ fn pass(table: Rel, marks: &Marks, key: Value) -> HashSet<Tid> {
     missed
 }
 
-/// Takes the mark of one row away. Returns false if the row was not there with this mark.
+/// Removes the mark of one row. Returns false if there is no row at the address with this mark.
 fn unmark(connection: &spi::Connection, table: Rel, marks: &Marks, row: Tid, key: Value) -> bool {
     let mut written = false;
     let compared = Recheck::announce(table.oid(), marks.mark, || {

@@ -1,4 +1,4 @@
-//! Existing rows that are versions of the row that a trigger was called for.
+//! Existing rows that are versions of the row that the trigger was called for.
 use core::cell::OnceCell;
 
 use neardup_blocktree::key::Tid;
@@ -10,18 +10,18 @@ use neardup_pg::slot::Slot;
 use neardup_pg::tid::tid_of;
 use neardup_pg::unique_keys::UniqueKeys;
 
-/// The generated columns of a table, prepared when the first row needs them.
+/// Generated columns of a table, prepared when the first row needs them.
 #[derive(Default)]
 pub struct Generated(OnceCell<GeneratedColumns>);
 
 impl Generated {
-    /// Those of a table, which is always the same.
+    /// Returns the generated columns of a table. Every call must pass the same table.
     pub fn get(&self, table: Rel) -> &GeneratedColumns {
         self.0.get_or_init(|| GeneratedColumns::all(table))
     }
 }
 
-/// Identity of new rows of a table, prepared when the first near row has been found.
+/// Identity of new rows of a table, prepared when the first near row is found.
 #[derive(Default)]
 pub struct Keys {
     unique: OnceCell<UniqueKeys>,
@@ -29,8 +29,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// A row of a table, which is always the same, with its generated columns; `None` if it has
-    /// none.
+    /// Returns a row with its generated columns, or `None` if the table has none. Every call must
+    /// pass the same table.
     pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {
         self.generated.get(table).complete(table, row)
     }
@@ -38,24 +38,24 @@ impl Keys {
 
 /// Identifies existing tuples that are versions of the row being written.
 pub enum OwnRow<'a> {
-    /// The version that is being replaced.
+    /// The version that the UPDATE replaces.
     Version(Tid),
-    /// Every row with a unique key of this new row. It is for ON CONFLICT to say what becomes of
-    /// it, and an error otherwise.
+    /// Every row with a unique key of this new row. ON CONFLICT or a unique violation handles such
+    /// a row.
     Key(NewKey<'a>),
 }
 
-/// The keys of a new row.
+/// Keys of a new row.
 pub struct NewKey<'a> {
     table: Rel<'a>,
     row: &'a NewRow<'a>,
     keys: &'a Keys,
-    /// The row with its generated columns, which may be parts of keys; `None` if it has none.
+    /// Row with its generated columns, which may be part of keys. `None` if the table has none.
     complete: OnceCell<Option<NewRow<'a>>>,
 }
 
 impl<'a> NewKey<'a> {
-    /// The keys of a row of this table.
+    /// Prepares the keys of a row of a table.
     pub fn new(table: Rel<'a>, row: &'a NewRow<'a>, keys: &'a Keys) -> Self {
         NewKey {
             table,
@@ -79,12 +79,12 @@ impl<'a> NewKey<'a> {
 }
 
 impl OwnRow<'_> {
-    /// Returns whether an existing row is the version that is being replaced.
+    /// Returns whether an existing row is the version that the UPDATE replaces.
     pub fn is_version(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Version(tid) if *tid == tid_of(existing.address()))
     }
 
-    /// Returns whether a unique key says that an existing row is the one that is to be inserted.
+    /// Returns whether an existing row has a unique key of the row to insert.
     pub fn has_key_of(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Key(key) if key.is_key_of(existing))
     }

@@ -1,5 +1,5 @@
-//! Requirements of triggers: they see every change of a row that concerns them. `action=mark` takes
-//! an AFTER trigger with the same arguments as well.
+//! Requirements of triggers: they must see every change of a row that concerns them. `action=mark`
+//! also needs an AFTER trigger with the same arguments.
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -15,10 +15,9 @@ use neardup_pg::rel::{Rel, Trigger};
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// Raises error 55000 if `trigger`, one of the table's, marks rows, but does not see all changes
-/// that may concern a mark, or if the AFTER trigger that it needs is missing. Of a trigger that
-/// does not mark rows, it warns of changes that go unseen. `arguments` and `columns` are those of
-/// `trigger`.
+/// Raises error 55000 if a trigger that marks rows does not see all changes that may concern a
+/// mark, or if its AFTER trigger is missing. Warns if a trigger that does not mark rows misses
+/// changes. `arguments` and `columns` belong to `trigger`.
 pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) {
     let unseen = unseen_columns(table, trigger, arguments, columns);
     if columns.mark.is_none() {
@@ -61,7 +60,7 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
     }
 }
 
-/// Raises the error that no trigger renews the marks of an original that changes.
+/// Raises an error because no trigger renews the marks when an original changes.
 fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     let name = [trigger.name.to_bytes(), b"_marks"].concat();
     let name = CString::new(name).expect("made of a C string");
@@ -87,7 +86,7 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     .raise()
 }
 
-/// The columns whose change concerns a trigger, and whose UPDATE does not fire it.
+/// Returns the columns whose change concerns a trigger, but whose UPDATE does not fire it.
 fn unseen_columns(
     table: Rel,
     trigger: &Trigger,
@@ -97,7 +96,7 @@ fn unseen_columns(
     if trigger.columns.is_empty() {
         return Vec::new();
     }
-    // A fingerprint that another trigger computes changes without being named.
+    // A fingerprint that another trigger computes changes even if the UPDATE does not name it.
     let texts = (table.triggers().into_iter())
         .filter(|other| columns.text.is_none() && other.function == trigger.function)
         .filter_map(|other| Arguments::read(&other).ok())
@@ -114,9 +113,9 @@ fn unseen_columns(
     unseen
 }
 
-/// The columns from which a column gets its value, and whose UPDATE does not fire a trigger: the
-/// column itself, or those that it is generated from. A trigger for a generated column fires for
-/// these, too.
+/// Returns the source columns of a column whose UPDATE does not fire a trigger. Sources are the
+/// column itself, or the columns that it is generated from. A trigger for a generated column also
+/// fires for its sources.
 fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
     let listed = &trigger.columns;
     if listed.contains(&column) {
@@ -126,19 +125,19 @@ fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
         true => table.columns_of_generated(column),
         false => vec![column],
     };
-    // A whole row is of all columns.
+    // Skips references to the whole row (0), because a trigger can list only columns.
     sources.retain(|source| !listed.contains(source) && *source > 0);
     sources
 }
 
 thread_local! {
-    /// The warnings that this session has got.
+    /// Warnings that this session has sent.
     static WARNED: RefCell<HashSet<(pg_sys::Oid, Vec<i16>)>> = RefCell::default();
 }
 
-/// Warns, once a session, of columns whose UPDATE does not fire a trigger, unless it fires another
-/// one that compares the same rows. It is no error: the rule is kept as far as the trigger goes,
-/// and rows that other sessions write must not be lost to a list of columns.
+/// Warns once per session of columns whose UPDATE does not fire a trigger, unless another trigger
+/// that compares the same rows fires. This is not an error: the trigger still works for the listed
+/// columns, and other sessions must not lose rows because of a column list.
 fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec<i16>) {
     if unseen.is_empty() {
         return;
@@ -174,8 +173,8 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
     .warn();
 }
 
-/// Returns whether another trigger that fires whenever this one does, but perhaps for other
-/// columns, compares the same rows.
+/// Returns whether another trigger compares the same rows and fires whenever this trigger fires,
+/// except perhaps for other columns.
 fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_UPDATE;
@@ -187,8 +186,8 @@ fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> 
         && Arguments::read(other).is_ok_and(|other| other.compares_alike(arguments))
 }
 
-/// Returns whether a table has an AFTER trigger for the same marks, which fires whenever this one
-/// does.
+/// Returns whether a table has an AFTER trigger for the same marks that fires whenever this
+/// trigger fires.
 fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_UPDATE | pg_sys::TRIGGER_TYPE_DELETE;
@@ -204,8 +203,8 @@ fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> boo
     })
 }
 
-/// A statement that makes a trigger with the arguments of an existing one, on the table that the
-/// existing one was made for.
+/// Returns a statement that creates a trigger with the arguments of an existing trigger, on the
+/// table that the existing trigger was created for.
 fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[u8]) -> String {
     let literals: Vec<Vec<u8>> = (trigger.arguments.iter())
         .map(|text| catalog::literal(text))
@@ -226,7 +225,8 @@ fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[
     String::from_utf8_lossy(&statement).into_owned()
 }
 
-/// The name of the table that a trigger was made for: of a partition's, the partitioned table.
+/// Returns the name of the table that a trigger was created for. For a trigger of a partition,
+/// this is the partitioned table.
 fn made_for(trigger: &Trigger) -> Option<Vec<u8>> {
     const ORIGIN: &CStr = c"WITH RECURSIVE up AS (
         SELECT tgparentid, tgrelid FROM pg_catalog.pg_trigger

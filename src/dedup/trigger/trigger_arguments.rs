@@ -1,4 +1,4 @@
-//! The trigger's arguments: columns, then `name=value`.
+//! Arguments of the trigger: columns, then `name=value`.
 use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
@@ -10,60 +10,60 @@ use neardup_pg::rel::Trigger;
 /// Action on a near-duplicate of an existing row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The row is left out.
+    /// Skips the row.
     Skip,
-    /// The statement ends with error 23P01.
+    /// Raises error 23P01.
     Error,
-    /// The row is written, with the key of the row that it repeats in this column.
+    /// Writes the row, with the key of the repeated row in this column.
     Mark(CString),
-    /// The row is left out, and recorded in a table.
+    /// Skips the row and records it in a table.
     Log(Log),
 }
 
-/// Record of the rows that are left out.
+/// Record of the skipped rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// The table, as it was written.
+    /// Name of the table, as written.
     pub table: CString,
-    /// Columns of the row that are not recorded.
+    /// Columns that are not recorded.
     pub omit: Vec<CString>,
 }
 
-/// Marks set by statements that are obeyed.
+/// Marks set by statements that the trigger obeys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manual {
     All,
     None,
-    /// Those of rows that meet a condition.
+    /// Marks of rows that meet a condition.
     Where(CString),
 }
 
-/// The arguments of one trigger. Names are in the encoding of the database.
+/// Arguments of one trigger. Names are in the encoding of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// The trigger's name, for messages.
+    /// Name of the trigger, for messages.
     name: String,
-    /// The column of the fingerprint, or of the signature.
+    /// Column of the fingerprint or signature.
     pub fingerprint: CString,
-    /// The column of the text that it is computed from; `None`: the row comes with its fingerprint.
+    /// Column of the source text. `None` if the row has its fingerprint already.
     pub text: Option<CString>,
     pub near: Near,
     pub action: Action,
-    /// The column by which rows are named to users; `None`: the primary key.
+    /// Column that identifies rows to users. `None` for the primary key.
     pub key: Option<CString>,
-    /// Columns within whose equal values rows are compared.
+    /// Columns whose values must be equal in compared rows.
     pub scope: Vec<CString>,
-    /// True if the client gets a notice of each row that is left out.
+    /// True if the client gets a notice of each skipped row.
     pub notice: bool,
-    /// Which of the marks that statements set are obeyed.
+    /// Marks set by statements that the trigger obeys.
     pub manual: Manual,
-    /// The function that makes fingerprints; `None`: the one that the column's type suggests.
+    /// Function that makes fingerprints. `None` for the default of the column's type.
     pub function: Option<CString>,
-    /// Its parameters, by name.
+    /// Parameters of that function, by name.
     pub parameters: Vec<(CString, CString)>,
 }
 
-/// The options that are the trigger's own; all others are the fingerprint function's.
+/// Options of the trigger. All other options belong to the fingerprint function.
 pub const OPTIONS: [&str; 11] = [
     "radius",
     "similarity",
@@ -78,7 +78,7 @@ pub const OPTIONS: [&str; 11] = [
     "function",
 ];
 
-/// Arguments by what they are.
+/// Arguments by kind.
 struct Sorted {
     columns: Vec<CString>,
     /// The trigger's own options.
@@ -144,13 +144,13 @@ impl Sorted {
         Ok(())
     }
 
-    /// The value of one of the trigger's own options.
+    /// Returns the value of an option of the trigger.
     fn get(&self, name: &str) -> Option<&CStr> {
         let found = self.own.iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| value.as_c_str())
     }
 
-    /// The same, if it is a column.
+    /// Returns the value of an option that is a column.
     fn column_option(&self, name: &str) -> Result<Option<CString>, String> {
         (self
             .get(name)
@@ -159,7 +159,7 @@ impl Sorted {
         .map_err(|why| format!("The option \"{name}\" is a column. {why}"))
     }
 
-    /// The same, if it is a list of columns.
+    /// Returns the value of an option that is a list of columns.
     fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
         let list = self.get(name).map(|value| names::list(value.to_bytes()));
         let list = list.transpose().map_err(|why| {
@@ -168,7 +168,7 @@ impl Sorted {
         Ok(list.unwrap_or_default())
     }
 
-    /// The same, if it is true or false.
+    /// Returns the value of an option that is true or false.
     fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
         match self.get(name).map(CStr::to_bytes) {
             None => Ok(default),
@@ -233,7 +233,7 @@ impl Sorted {
     }
 }
 
-/// Options that only some actions have.
+/// Options that are valid only with some actions.
 const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
     ("log", &["log"]),
     ("mark", &["mark"]),
@@ -243,7 +243,7 @@ const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
 ];
 
 impl Arguments {
-    /// Reads a trigger's arguments; raises an error if they make no sense.
+    /// Reads a trigger's arguments. Raises an error if they are invalid.
     pub fn of(trigger: &Trigger) -> Self {
         Self::read(trigger).unwrap_or_else(|why| senseless(&trigger.name.to_string_lossy(), why))
     }
@@ -251,7 +251,7 @@ impl Arguments {
     /// Reads a trigger's arguments.
     ///
     /// # Errors
-    /// A sentence that says what makes no sense about them.
+    /// A sentence that explains why the arguments are invalid.
     pub fn read(trigger: &Trigger) -> Result<Self, String> {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
@@ -266,13 +266,13 @@ impl Arguments {
         self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
     }
 
-    /// Returns whether two triggers are about the same columns, and keep the same column of marks.
+    /// Returns whether two triggers have the same columns and the same mark column.
     pub fn marks_alike(&self, other: &Self) -> bool {
         self.compares_alike(other) && self.action == other.action && self.key == other.key
     }
 
-    /// Raises an error for a trigger that marks rows and states no bound. `bounds` are those of the
-    /// indexes that it can use.
+    /// Raises an error for a trigger that marks rows and states no bound. `bounds` are the bounds
+    /// of its usable indexes.
     pub fn require_bound_of_marks(&self, bounds: &IndexBounds) {
         if !matches!((&self.near, &self.action), (Near::OfIndex, Action::Mark(_))) {
             return;
@@ -290,12 +290,12 @@ impl Arguments {
         .raise()
     }
 
-    /// Returns the meaning of an argument, or raises the error that it has none.
+    /// Returns the value, or raises an error that the argument is invalid.
     pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 
-    /// An error, as a sentence, if a similarity is asked of fingerprints that tell none.
+    /// Returns an error if a similarity is required of fingerprints that cannot estimate one.
     pub fn check_similarity(&self) -> Result<(), String> {
         let function = self.function.as_deref().unwrap_or_default().to_bytes();
         match self.near {

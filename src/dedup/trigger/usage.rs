@@ -1,9 +1,9 @@
-//! Errors of a trigger that was created for events or in a way that it is not made for.
+//! Errors of a trigger that was created in an unsupported way.
 use pgrx::PgSqlErrorCode;
 
 use neardup_pg::errors::UserError;
 
-/// Error 39P01: the trigger is not one that the function can serve.
+/// Raises error 39P01: the function does not support a trigger of this kind.
 pub fn misused(why: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

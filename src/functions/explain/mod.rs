@@ -1,4 +1,4 @@
-//! `neardup_explain`: two texts compared, feature by feature.
+//! `neardup_explain`: feature-by-feature comparison of two texts.
 mod report;
 
 use std::io;
@@ -25,7 +25,7 @@ enum Explained {
     Simhash128,
     Minhash64,
     Minhash128,
-    /// A signature.
+    /// Signature.
     Minhash,
 }
 
@@ -42,10 +42,10 @@ impl NamedOption for Explained {
 
 /// Position of `weight` among the arguments of `neardup_explain`.
 const WEIGHT: usize = 4;
-/// Positions of `shingle` and `weight`: NULL is the default of the function.
+/// Positions of `shingle` and `weight`. NULL means the default of the function.
 const OPTIONAL: [usize; 2] = [3, WEIGHT];
 
-/// `neardup_explain(a, b, options, top, function)`: a comparison as jsonb.
+/// `neardup_explain(a, b, options, top, function)`: comparison as jsonb.
 fn explain(call: &mut Call) -> Datum {
     if (0..call.arg_count()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
         return call.return_null();
@@ -78,7 +78,7 @@ fn explain(call: &mut Call) -> Datum {
 }
 
 impl Explained {
-    /// Defaults of the function. Raises an error if there is a weight and the function has none.
+    /// Returns the defaults of the function. Raises an error for a weight that it does not have.
     fn defaults(self, call: &Call) -> TextOptions {
         match self {
             Self::Simhash | Self::Simhash128 => TextOptions::SIMHASH,
@@ -94,7 +94,7 @@ impl Explained {
         }
     }
 
-    /// The function as one of bits; a signature has none.
+    /// Returns the function as one of bits, or `None` for a signature.
     fn bits(self) -> Option<BitsOf> {
         match self {
             Self::Simhash => Some(BitsOf::Simhash64),
@@ -133,13 +133,13 @@ impl Explained {
 }
 
 impl Compared {
-    /// Compares fingerprints of `bits` bits, which are of minima or of sums.
+    /// Compares fingerprints of `bits` bits, made from minima (`minima`) or from sums.
     fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
         let distance = match each {
             [Some(a), Some(b)] => Some((a ^ b).count_ones()),
             _ => None,
         };
-        // Of all bits, half of those differ whose minimum does.
+        // If a minimum differs, its bit differs with probability one half.
         let estimate = |distance: u32| 1.0 - 2.0 * f64::from(distance) / f64::from(bits);
         let digits = bits as usize / 4;
         Self {
@@ -171,7 +171,7 @@ impl Compared {
 /// Bytes of JSON between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Memory for JSON that grows by error 53200 instead of an abort, and checks for interrupts.
+/// JSON buffer. Raises error 53200 instead of aborting, and checks for interrupts.
 #[derive(Default)]
 struct JsonBuffer {
     bytes: Vec<u8>,

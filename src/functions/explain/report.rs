@@ -9,20 +9,20 @@ use serde::{Serialize, Serializer};
 use crate::functions::feature_rows::weight;
 use neardup_pg::server_text::{ServerPart, ServerText};
 
-/// Results of a function for two texts, compared.
+/// Comparison of a function's results for two texts.
 pub struct Compared {
     pub is_signature: bool,
-    /// The function is of weighted features, and tells no similarity.
+    /// True if the function has weighted features, whose distance does not estimate a similarity.
     pub has_weights: bool,
-    /// Hexadecimal digits of each fingerprint; a signature is not shown.
+    /// Hexadecimal digits of each fingerprint. Signatures are not shown.
     pub fingerprints: [Option<String>; 2],
-    /// Bits that differ, or the share of values of a signature.
+    /// Number of differing bits, or share of differing values of a signature.
     pub distance: Option<Number>,
-    /// Jaccard similarity that follows from the distance, if any does.
+    /// Jaccard similarity that the distance estimates, if any.
     pub estimate: Option<f64>,
 }
 
-/// The result of `neardup_explain`.
+/// Result of `neardup_explain`.
 #[derive(Serialize)]
 pub struct Report<'a> {
     function: &'static str,
@@ -31,7 +31,7 @@ pub struct Report<'a> {
     distance: Option<Number>,
     /// Exact Jaccard similarity of the sets of features.
     jaccard: Option<Number>,
-    /// Jaccard similarity that the distance tells; absent for a simhash.
+    /// Jaccard similarity that the distance estimates. Absent for a simhash.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<Option<Number>>,
     a: TextSummary,
@@ -39,16 +39,16 @@ pub struct Report<'a> {
     shared: List<SharedFeature<'a>>,
     only_a: List<OneFeature<'a>>,
     only_b: List<OneFeature<'a>>,
-    /// Neighbouring features of one text only as passages, for reading.
+    /// Passages of neighbouring features that only one text has.
     changes: Changes<'a>,
 }
 
 #[derive(Serialize)]
 struct OptionNames {
-    /// With the number of keywords if given, as in `jieba_tfidf:50`.
+    /// Includes the number of keywords if there is one, as in `jieba_tfidf:50`.
     tokens: String,
     shingle: usize,
-    /// Absent where the function has none.
+    /// Absent if the function has no weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<&'static str>,
     html: bool,
@@ -56,36 +56,35 @@ struct OptionNames {
     digits: &'static str,
 }
 
-/// One of the two texts.
 #[derive(Serialize)]
 struct TextSummary {
-    /// Hexadecimal digits; absent for a signature.
+    /// Hexadecimal digits. Absent for a signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Option<String>>,
     /// Number of distinct features.
     features: usize,
 }
 
-/// Number of features, and the heaviest of them.
+/// Number of features, and the heaviest features.
 #[derive(Serialize)]
 struct List<T> {
     features: usize,
     heaviest: Vec<T>,
 }
 
-/// Number of changes, and the largest of them.
+/// Number of changes, and the largest changes.
 #[derive(Serialize)]
 struct Changes<'a> {
     count: usize,
     largest: Vec<Change<'a>>,
 }
 
-/// The passages of both texts at one place; null where a text has nothing of its own.
+/// Differing passages of both texts at one position. Null if a text has no passage there.
 #[derive(Serialize)]
 struct Change<'a> {
     a: Option<ShownPassage<'a>>,
     b: Option<ShownPassage<'a>>,
-    /// Bits of the distance that it costs; absent for a signature.
+    /// Bits of the distance that the change causes. Absent for a signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     bits: Option<u32>,
 }
@@ -103,7 +102,7 @@ struct SharedFeature<'a> {
     feature: &'a str,
     weight_a: Number,
     weight_b: Number,
-    /// Place of the first occurrence, in characters, as the arguments of `substr`.
+    /// First occurrence in characters, as arguments of `substr`.
     start_a: Option<i32>,
     length_a: Option<i32>,
     start_b: Option<i32>,
@@ -118,17 +117,17 @@ struct OneFeature<'a> {
     length: Option<i32>,
 }
 
-/// Part of a text at a position.
+/// Returns the part of a text at a position.
 fn part(place: Option<Place>, text: &ServerText) -> Option<ServerPart> {
     Some(text.part_of_code_points(place?.code_points()))
 }
 
-/// Start and length of a part, as the arguments of `substr`.
+/// Returns start and length of a part as arguments of `substr`.
 fn substr(part: Option<&ServerPart>) -> [Option<i32>; 2] {
     [part.map(ServerPart::start), part.map(ServerPart::length)]
 }
 
-/// A number, without a fraction if it is whole.
+/// Number, without a fraction if it is an integer.
 pub enum Number {
     Single(f32),
     Double(f64),
@@ -207,7 +206,7 @@ impl<'a> ShownPassage<'a> {
         let is_whole = |place: Place| passage.text.chars().count() == place.length;
         ShownPassage {
             text: match &part {
-                // Widened to whole characters of the server.
+                // Extended to whole characters of the server encoding.
                 Some(part) if passage.place.is_some_and(is_whole) => text.utf8_part(part),
                 _ => &passage.text,
             },
@@ -268,7 +267,7 @@ impl<T> List<T> {
     }
 }
 
-/// Collects rows; memory that runs out is an error and no abort.
+/// Collects rows. Raises an error instead of aborting if memory runs out.
 fn grown<T>(rows: impl Iterator<Item = T>) -> Vec<T> {
     let mut all = Vec::new();
     all.grow_all(rows);

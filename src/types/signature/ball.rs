@@ -1,8 +1,8 @@
 //! Balls around signatures: all signatures that differ from a centre in few positions.
 //!
-//! The bound of a distance or similarity is turned into whole mismatches here, by the very
-//! arithmetic that `<%>` and `minhash_similarity` follow, so that `a <%> b <= r` and
-//! `a <@ ball(b, r)` are the same for each r, whatever its last bits.
+//! This module converts a bound of a distance or similarity to whole mismatches. It uses the
+//! arithmetic of `<%>` and `minhash_similarity`, so `a <%> b <= r` and `a <@ ball(b, r)` are equal
+//! for every `r`.
 use neardup_blocktree::metric::near_duplicate_mismatches;
 use pgrx::pg_sys;
 
@@ -15,7 +15,7 @@ const TYPE: &str = "minhash_ball";
 const FORM: &str =
     "A ball is written as <signature,mismatches> or <signature,mismatches,approximate>.";
 const APPROXIMATE: &str = "approximate";
-/// Bytes of a ball before its centre: mismatches and flags.
+/// Size of a ball's fields before the centre: mismatches and flags.
 const FRONT: usize = 8;
 
 /// Kind of a bound, with its number in SQL functions.
@@ -32,7 +32,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The kind of a number.
+    /// Returns the kind with this number.
     pub fn from_code(code: i32) -> Option<Self> {
         [
             Bound::Distance,
@@ -44,8 +44,8 @@ impl Bound {
         .find(|bound| *bound as i32 == code)
     }
 
-    /// Returns true if a signature with this number of mismatches is within the bound. NaN is above
-    /// all other numbers, as in the server's order of float8.
+    /// Returns whether this number of mismatches is within the bound. NaN is above all other
+    /// numbers, as in the server's order of float8.
     fn admits(self, mismatches: usize, hashes: usize, bound: f64) -> bool {
         match self {
             Bound::Distance => bound.is_nan() || distance(mismatches, hashes) <= bound,
@@ -55,13 +55,13 @@ impl Bound {
         }
     }
 
-    /// The most mismatches within the bound; -1 if none will do.
+    /// Returns the maximum number of mismatches within the bound, or -1 if there is none.
     pub fn mismatches(self, hashes: usize, bound: f64) -> i32 {
         let share = match self {
             Bound::Distance | Bound::DistanceBelow => bound,
             Bound::Similarity | Bound::SimilarityAbove => 1.0 - bound,
         };
-        // Rounding is off by less than one; of NaN nothing is known here.
+        // Rounding is off by less than one. For NaN the search starts at the maximum.
         let most = match share.is_nan() {
             true => hashes,
             false => ((share * hashes as f64) as usize)
@@ -75,22 +75,22 @@ impl Bound {
     }
 }
 
-/// A ball, borrowed from the server's memory.
+/// Ball, borrowed from the server's memory.
 #[derive(Clone, Copy)]
 pub struct SignatureBall<'a> {
-    /// The centre.
+    /// Centre.
     pub center: Signature<'a>,
-    /// The most positions in which signatures within differ from it, or -1 for the empty ball.
+    /// Maximum number of positions that differ from the centre, or -1 for the empty ball.
     pub mismatches: i32,
-    /// True if an index may answer approximately where its bands do not allow an exact answer.
+    /// True if an index may return approximate results beyond the guarantee of its bands.
     pub approximate: bool,
 }
 
 impl<'a> SignatureBall<'a> {
     /// Reads the payload of a ball, which is aligned to four bytes.
     pub fn from_body(body: &'a [u8]) -> Self {
-        // The front is a multiple of four bytes long. A ball is never stored by itself, so that one
-        // that is too short is a bug.
+        // The front is a multiple of four bytes long. A ball is never stored by itself, so a short
+        // one is a bug.
         let (front, center) = body.split_at(FRONT);
         let number = |at: usize| {
             i32::from_ne_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
@@ -102,20 +102,20 @@ impl<'a> SignatureBall<'a> {
         }
     }
 
-    /// The value in the form that the server takes, in the current memory context.
+    /// Allocates the value in the current memory context for the server.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.to_bytes()])
     }
 
-    /// The value as it is stored, without the varlena's length.
+    /// Returns the stored form without the varlena header.
     pub fn to_bytes(self) -> Vec<u8> {
         let mismatches = self.mismatches.clamp(-1, self.center.values.len() as i32);
         let front = [mismatches, self.approximate.into()].map(i32::to_ne_bytes);
         [front.as_flattened(), &self.center.to_bytes()].concat()
     }
 
-    /// Returns true if a signature lies in the ball; `None` if it is not comparable with the
-    /// centre.
+    /// Returns whether the ball contains a signature. Returns `None` if it is not comparable with
+    /// the centre.
     fn contains(&self, signature: &Signature) -> Option<bool> {
         (self.center.mismatches(signature)).map(|mismatches| mismatches as i32 <= self.mismatches)
     }
@@ -188,7 +188,7 @@ fn send(call: &mut Call) -> pg_sys::Datum {
     ])
 }
 
-/// Argument `n`. Raises an error unless it is a ball.
+/// Reads argument `n`. Raises an error unless it is a ball.
 fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
     SignatureBall::from_body(call.aligned_bytes(n))
 }
@@ -239,8 +239,8 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `_neardup_within(a, b, bound, kind)`: the planned form of a comparison of a distance if both
-/// signatures come from tables. NULL for an unknown kind, since it is leakproof.
+/// `_neardup_within(a, b, bound, kind)`: planned form of a distance comparison if both signatures
+/// come from tables. NULL for an unknown kind, because the function is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let bound = call.float8(2);
@@ -250,20 +250,20 @@ fn within(call: &mut Call) -> pg_sys::Datum {
     call.return_value(within.map(pg_sys::Datum::from))
 }
 
-/// The operator `signature <@ ball`.
+/// Operator `signature <@ ball`.
 fn contained(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 1).contains(&Signature::argument(call, 0));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// The operator `ball @> signature`.
+/// Operator `ball @> signature`.
 fn contains(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 0).contains(&Signature::argument(call, 1));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// The operator `~=`. False of signatures that were made differently, as exclusion constraints take
-/// no NULL.
+/// Operator `~=`. False for signatures that were made differently, because exclusion constraints
+/// do not accept NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let limit = near_duplicate_mismatches(a.values.len());

@@ -12,15 +12,15 @@ fn two(call: &Call) -> [Signature<'_>; 2] {
     [0, 1].map(|n| Signature::argument(call, n))
 }
 
-/// An estimate from the mismatches of two signatures and their length; NULL if they are not
-/// comparable.
+/// Computes an estimate from the mismatches of two signatures and their length. NULL if they are
+/// not comparable.
 fn estimate(call: &mut Call, from: fn(usize, usize) -> f64) -> Datum {
     let [a, b] = two(call);
     let estimate = (a.mismatches(&b)).map(|mismatches| from(mismatches, a.values.len()));
     call.return_value(estimate.map(|value| Datum::from(value.to_bits())))
 }
 
-/// The operator `<%>`.
+/// Operator `<%>`.
 fn jaccard_distance(call: &mut Call) -> Datum {
     estimate(call, distance)
 }
@@ -35,7 +35,7 @@ fn order(call: &Call) -> Ordering {
     a.order(&b)
 }
 
-/// Hash of all bytes but the varlena's length.
+/// Hashes all bytes except the varlena header.
 fn hash(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     hash_of_bytes(call, &signature.to_bytes())

@@ -1,15 +1,15 @@
-//! MinHash signatures: the SQL type `minhash_signature`, and functions of two of them.
+//! MinHash signatures: the SQL type `minhash_signature`, and functions of two signatures.
 //!
-//! A value includes its scheme and seed. Signatures of different schemes, seeds or lengths cannot
-//! be compared: estimates of them are NULL, and so is every condition on these, with an index as
-//! without one. It is not an error, so that the operators are leakproof.
+//! A value includes its scheme and seed. Signatures with different schemes, seeds or lengths
+//! cannot be compared. Estimates and conditions on them are NULL, with or without an index. They
+//! do not raise an error, so the operators are leakproof.
 //!
 //! Stored as a varlena, aligned to 4 bytes:
 //!
 //! ```text
 //! | length 4 | scheme 1 | bits 1 | hashes 2 | seed 8 | least values, 4 bytes each |
 //! ```
-//! `bits`, the number of bits stored of each value, is 32; other numbers are reserved.
+//! `bits` is the number of stored bits of each value. It is 32; other numbers are reserved.
 mod ball;
 mod compare;
 mod text;
@@ -27,19 +27,19 @@ use neardup_pg::varlena;
 pub use ball::{Bound, SignatureBall};
 pub use text::HASHES;
 
-/// Bits that are stored of each value.
+/// Number of stored bits of each value.
 const BITS: u8 = 32;
-/// Bytes of a signature before its values, without the varlena's length.
+/// Size of a signature before its values, without the varlena header.
 const HEAD: usize = 12;
 
-/// A signature, borrowed from the server's memory.
+/// Signature, borrowed from the server's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
-    /// Its scheme.
+    /// Hash scheme.
     pub scheme: Scheme,
-    /// The seed of its functions.
+    /// Seed of the hash functions.
     pub seed: u64,
-    /// The least value of each function.
+    /// Minimum of each hash function.
     pub values: &'a [u32],
 }
 
@@ -49,8 +49,8 @@ impl<'a> Signature<'a> {
         Self::from_body(call.aligned_bytes(n))
     }
 
-    /// Changes the values of argument 0, a signature: in place if it is the state of an aggregate,
-    /// else in a copy. Returns the changed signature.
+    /// Changes the values of the signature in argument 0: in place if it is the state of an
+    /// aggregate, otherwise in a copy. Returns the changed signature.
     pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
         call.edit_state(0, |body| {
             let positions = Signature::from_body(body).values.len();
@@ -61,7 +61,7 @@ impl<'a> Signature<'a> {
     }
 
     /// Reads the payload of a signature, or of a ball after its own fields. Raises an error unless
-    /// it is one, aligned to four bytes.
+    /// it is a signature that is aligned to four bytes.
     pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
@@ -77,13 +77,13 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Bytes of a signature with this number of positions, without the varlena's length.
+    /// Returns the size of a signature with this number of positions, without the varlena header.
     pub const fn size(positions: usize) -> usize {
         HEAD + 4 * positions
     }
 
-    /// Reads the first positions of a signature of which only these bytes were fetched; `None` if
-    /// they are not a signature, or not aligned to four bytes.
+    /// Reads the first positions of a signature that was fetched only in part. Returns `None` if
+    /// the bytes are not a signature, or not aligned to four bytes.
     pub fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
         let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
@@ -96,12 +96,12 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// The value as it is stored, without the varlena's length.
+    /// Returns the stored form without the varlena header.
     pub fn to_bytes(self) -> Vec<u8> {
         [&self.head(), bytemuck::cast_slice(self.values)].concat()
     }
 
-    /// The value in the form that the server takes, in the current memory context.
+    /// Allocates the value in the current memory context for the server.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.head(), bytemuck::cast_slice(self.values)])
     }
@@ -115,13 +115,13 @@ impl<'a> Signature<'a> {
         head
     }
 
-    /// The number of positions in which the two differ; `None` if they are not comparable.
+    /// Returns the number of positions that differ, or `None` if the two are not comparable.
     pub fn mismatches(&self, other: &Signature) -> Option<usize> {
         (self.comparable(other))
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
     }
 
-    /// A signature of the first positions of this one.
+    /// Returns a signature with only the first positions.
     pub fn first(self, positions: usize) -> Signature<'a> {
         let values = &self.values[..positions];
         Signature { values, ..self }
@@ -134,12 +134,12 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The number of its scheme.
+    /// Returns the number of the scheme.
     pub fn scheme_code(&self) -> u8 {
         self.scheme.code()
     }
 
-    /// Returns true if the two have the same scheme, seed and length.
+    /// Returns whether the two have the same scheme, seed and length.
     pub fn comparable(&self, other: &Signature) -> bool {
         let of = |s: &Signature| (s.scheme, s.seed, s.values.len());
         of(self) == of(other)
@@ -152,7 +152,7 @@ impl<'a> Signature<'a> {
             .then_with(|| self.values.cmp(other.values))
     }
 
-    /// The kind of signature, for messages.
+    /// Describes the kind of signature for messages.
     pub fn kind(&self) -> String {
         format!(
             "{} hashes of scheme {} with seed {}",
@@ -163,13 +163,13 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The estimated Jaccard distance of signatures of a length.
+/// Returns the estimated Jaccard distance of signatures with `hashes` values.
 pub fn distance(mismatches: usize, hashes: usize) -> f64 {
     mismatches as f64 / hashes as f64
 }
 
-/// The estimated Jaccard similarity of signatures of a length. Not computed as 1 minus the
-/// distance, which would round twice.
+/// Returns the estimated Jaccard similarity of signatures with `hashes` values. It is not computed
+/// as 1 minus the distance, which would round twice.
 pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }

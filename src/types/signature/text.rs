@@ -1,7 +1,7 @@
 //! Signatures as text and as binary messages.
 //!
-//! `neardup1/128/0/` and eight hexadecimal digits for each value; the message is the scheme's
-//! number, the bits of a value, the number of values, the seed, and the values, each most
+//! The text is `neardup1/128/0/` and eight hexadecimal digits for each value. The message has the
+//! scheme's number, the bits of a value, the number of values, the seed, and the values, each most
 //! significant byte first.
 use core::fmt::Write;
 use core::ops::RangeInclusive;
@@ -18,10 +18,10 @@ use neardup_pg::varlena;
 const TYPE: &str = "minhash_signature";
 const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 \
                     hexadecimal digits each: neardup1/16/0/ and 128 digits.";
-/// Valid numbers of values of a signature.
+/// Valid numbers of values in a signature.
 pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
 
-/// Parses a signature, with its values in `values`; `None` if the text is invalid.
+/// Parses a signature. Writes its values to `values`. Returns `None` if the text is invalid.
 pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
     let mut parts = text.splitn(4, |byte| *byte == b'/');
     let scheme = Scheme::from_name(parts.next()?).ok()?;
@@ -46,19 +46,19 @@ pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>>
     })
 }
 
-/// A decimal number without plus sign and leading zeros.
+/// Parses a decimal number without plus sign and leading zeros.
 fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T> {
     let text = str::from_utf8(digits).ok()?;
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-/// Returns true if the scheme has this seed.
+/// Returns whether the seed is valid for the scheme.
 fn is_valid_seed(scheme: Scheme, seed: u64) -> bool {
     scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
 }
 
-/// Appends the text of a signature.
+/// Appends the text form of a signature.
 pub fn write(signature: &Signature, text: &mut String) {
     let (name, hashes) = (signature.scheme.name(), signature.values.len());
     let seed = signature.seed as i64;
@@ -85,7 +85,7 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Reads a signature from a message; 22P03 if it is invalid.
+/// Reads a signature from a message. Raises error 22P03 if it is invalid.
 pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
     let head = call.message(12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
@@ -112,7 +112,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
     }
 }
 
-/// The message of a signature.
+/// Returns the message of a signature.
 pub fn message(signature: &Signature) -> Vec<u8> {
     let mut bytes = vec![signature.scheme.code(), BITS];
     bytes.extend((signature.values.len() as u16).to_be_bytes());

@@ -1,8 +1,8 @@
-//! Rows whose marks were set by hand, by the caller's condition: `neardup_remark(manual => ...)`.
+//! Rows whose marks were set by a user, selected by a condition: `neardup_remark(manual => ...)`.
 //!
-//! Such a row keeps its mark, and one without a mark stays an original. The row that a kept mark
-//! names is an original, whatever it is near. So no mark names a marked row: one that names a row
-//! whose own mark is kept becomes the mark of that.
+//! Such a row keeps its mark, and a row without a mark stays an original. The row that a kept mark
+//! names is an original, even if it is near another row. No mark may name a marked row, so a mark
+//! that names a row with a kept mark is replaced by that kept mark.
 use std::ffi::CString;
 
 use crate::dedup::trigger::marks::{LONGEST_CHAIN, Marks};
@@ -10,12 +10,12 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::spi::{self, Sees};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Statements about rows with marks set by hand.
+/// Statements about rows whose marks a user set.
 pub struct Manual {
-    /// Two columns of a query on the table: true if the row's mark is kept, and if a kept mark
-    /// names the row.
+    /// Two columns of a query on the table: whether the row's mark is kept, and whether a kept
+    /// mark names the row.
     pub columns: Vec<u8>,
-    /// The kept mark of the row with a key, or NULL.
+    /// Reads the kept mark of the row with a key, or NULL.
     next: CString,
 }
 
@@ -30,7 +30,7 @@ pub enum Kept {
 }
 
 impl Manual {
-    /// The rows of a table for which a condition is true; none without one. The names are quoted.
+    /// Selects the rows that meet a condition, or no rows without one. The names are quoted.
     pub fn new(
         condition: Option<&Condition>,
         marks: &Marks,
@@ -75,7 +75,7 @@ impl Manual {
         }
     }
 
-    /// Decides about the mark of a row of this key by the two columns.
+    /// Decides about the mark of a row by the two columns. `own` is the row's key.
     pub fn decide(
         &self,
         [is_kept, is_named]: [bool; 2],
@@ -95,7 +95,7 @@ impl Manual {
         }
     }
 
-    /// The original that a kept mark leads to; `None` if there is none, or it is the row itself.
+    /// Returns the original that a kept mark leads to. `None` if it is missing or the row itself.
     fn resolve(&self, marks: &Marks, own: Value, mark: Value) -> Option<OwnedValue> {
         let mut found = None;
         let mut key = marks.keyed(mark).to_owned();

@@ -1,10 +1,10 @@
-//! `neardup_remark`: sets all marks of a table as the trigger would have set them, had the rows
-//! come in the order of their keys.
+//! `neardup_remark`: sets all marks of a table as the trigger would have set them if the rows had
+//! been inserted in the order of their keys.
 //!
-//! Rows are taken in that order. All originals before a row are known by then, and stand in the
-//! index without a mark, so that one search finds the nearest of them; a row without one becomes an
-//! original. Only rows whose mark is another are written. The table is locked against writers, so
-//! neither trigger has anything to decide about these rows: each announced one passes.
+//! Reads the rows in that order. All originals before a row are then known, and the index contains
+//! them without a mark, so one search finds the nearest. A row without a near original becomes an
+//! original. Only rows with a new mark are written. The table is locked against writers, and the
+//! triggers let each announced row pass.
 mod manual;
 mod recent;
 mod rule;
@@ -43,10 +43,10 @@ export! {
     guarded "neardup_remark" => neardup_remark;
 }
 
-/// Keeps out writers and other calls, and lets readers go on.
+/// Blocks writers and other calls, but not readers.
 const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 
-/// `neardup_remark(relation, trigger_name, manual)`: the number of rows whose mark has changed.
+/// `neardup_remark(relation, trigger_name, manual)`: returns the number of rows with a new mark.
 fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) {
         UserError::null_not_allowed("relation must not be NULL")
@@ -70,14 +70,14 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
         acl::check_session_of_owner(oid);
         local_rows::require(oid, Reader::Marks);
         let table = OpenRelation::table(oid, LOCK);
-        // The table may have got another owner before it was locked.
+        // The table may have changed its owner before it was locked.
         acl::check_session_of_owner(oid);
         table
     };
     let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
         false => remark(root.rel(), types, name, manual),
-        // Marks stay within a partition.
+        // A mark never names a row of another partition.
         true => (leaves(relation).into_iter())
             .map(|leaf| remark(open(leaf).rel(), types, name, manual))
             .sum(),
@@ -85,8 +85,7 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(changed as i64)
 }
 
-/// The partitions of a partitioned table that hold rows, in the order in which LOCK TABLE takes
-/// them.
+/// Returns the leaf partitions of a table, in the order in which LOCK TABLE locks them.
 fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     const LEAVES: &CStr = c"SELECT t.relid::pg_catalog.oid
         FROM pg_catalog.pg_partition_tree($1::pg_catalog.regclass) t WHERE t.isleaf ORDER BY 1";
@@ -97,8 +96,8 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     leaves
 }
 
-/// Sets the marks of a table that is locked, but for those that a condition calls set by hand.
-/// Returns how many rows it has written.
+/// Sets the marks of a locked table, except the marks that a condition excludes. Returns the
+/// number of rows written.
 fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
     let trigger = rule::find(table, types, name);
     let arguments = Arguments::of(&trigger);
@@ -116,7 +115,7 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
         changed += pass.written;
         match pass {
             Pass { missed: 0, .. } => return changed,
-            // A trigger of the user's has written rows that the pass had read already.
+            // A user's trigger has written rows that the pass had already read.
             Pass { written: 1.., .. } => {
                 pgrx::check_for_interrupts!();
             }
@@ -134,11 +133,11 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
 /// Result of one pass over all rows.
 struct Pass {
     written: u64,
-    /// Rows that were not written although their mark is to be another.
+    /// Rows that could not be written although their mark changes.
     missed: u64,
 }
 
-/// The marks of one table.
+/// Recomputation of the marks of one table.
 struct Job<'a> {
     table: Rel<'a>,
     columns: &'a Columns,
@@ -147,8 +146,8 @@ struct Job<'a> {
     marks: Marks,
     manual: Manual,
     order: TypeOrder,
-    /// Address, the columns of [`Manual`], key, mark, fingerprint and scope of each row, in the
-    /// order of keys.
+    /// Reads address, the columns of [`Manual`], key, mark, fingerprint and scope of each row, in
+    /// key order.
     read: CString,
     set: CString,
     clear: CString,
@@ -207,7 +206,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// One pass over all rows.
+    /// Runs one pass over all rows.
     fn pass(&self) -> Pass {
         let mut pass = Pass {
             written: 0,
@@ -236,7 +235,7 @@ impl<'a> Job<'a> {
             let value = compared.map(|(fingerprint, scope)| Compared { fingerprint, scope });
             let flags = [is_true(kept), is_true(named)];
             let original = key.as_ref().and_then(|key| {
-                // What one comparison allocates is freed after it.
+                // Frees the memory of each comparison.
                 let context = OwnContext::new(c"neardup remark");
                 context.run(|| self.wanted(&mut recent, key.get(), mark, flags, value))
             });
@@ -252,8 +251,8 @@ impl<'a> Job<'a> {
         pass
     }
 
-    /// The mark that a row is to have; `None` if it is to be an original. What has no value to be
-    /// compared is near nothing. `flags` are the columns of [`Manual`].
+    /// Returns the new mark of a row, or `None` for an original. A row without a fingerprint or
+    /// scope is not near any row. `flags` are the columns of [`Manual`].
     fn wanted(
         &self,
         recent: &mut Recent,
@@ -272,8 +271,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The key of the nearest original before a row; `None` if it is to be one itself. Of equally
-    /// near ones it is the first.
+    /// Returns the key of the nearest original before a row, or `None` if the row becomes an
+    /// original. Prefers the first of equally near originals.
     fn original(&self, recent: &mut Recent, own: Value, value: Compared) -> Option<OwnedValue> {
         if let Some(original) = recent.get(&value, self.columns) {
             return Some(original.key);
@@ -286,7 +285,7 @@ impl<'a> Job<'a> {
         Some(original.key)
     }
 
-    /// Finds that original in the index.
+    /// Finds the nearest original in the index.
     fn look_up(&self, own: Value, value: &Compared) -> Option<Original> {
         let (columns, metric) = (self.columns, &self.columns.metric);
         let scope = value.scope_values();
@@ -303,7 +302,7 @@ impl<'a> Job<'a> {
                 distance < best.distance
                     || distance == best.distance && self.order.is_before(key, best.key.get())
             });
-            // Those after the row have not been decided about yet.
+            // Rows after this row have no decision yet.
             if is_better && self.order.is_before(key, own) {
                 let key = key.to_owned();
                 best = Some(Original { distance, key });
@@ -325,8 +324,8 @@ impl<'a> Job<'a> {
         Some((value.distance_to_row(row, self.columns)?, key))
     }
 
-    /// Writes the mark of the row at an address. Returns false if there is no such row, or
-    /// something keeps it from being written.
+    /// Writes the mark of the row at an address. Returns false if there is no such row, or the row
+    /// could not be written.
     fn write(&self, connection: &spi::Connection, row: Tid, mark: Option<Value>) -> bool {
         let address = item_pointer(row);
         let _announced = Announced::row(self.table, self.mark, row);
@@ -340,12 +339,12 @@ impl<'a> Job<'a> {
 }
 
 thread_local! {
-    /// The row that is being written: its table, the column of its mark, and its old address.
+    /// Row that is being written: table, mark column and old address.
     static WRITTEN: Cell<Option<(pg_sys::Oid, i16, Tid)>> = const { Cell::new(None) };
 }
 
-/// Announces a row to the triggers until dropped, also by an error that unwinds. Then the row that
-/// was announced before is again, since a trigger may call the function for another table.
+/// Announces a row to the triggers until dropped, also if an error unwinds. Drop restores the
+/// previous announcement, because a trigger may call `neardup_remark` for another table.
 struct Announced(Option<(pg_sys::Oid, i16, Tid)>);
 
 impl Announced {
@@ -360,8 +359,8 @@ impl Drop for Announced {
     }
 }
 
-/// Returns whether the version of a row at an address is being replaced by `neardup_remark`, which
-/// decides about this mark itself.
+/// Returns whether `neardup_remark` is replacing the row version at an address. If so, it decides
+/// about the mark itself.
 pub fn writes(table: Rel, mark: i16, row: Tid) -> bool {
     WRITTEN.get() == Some((table.oid(), mark, row))
 }

@@ -1,27 +1,27 @@
-//! The originals of the values that came last: of many equal rows only the first is looked up, so
-//! that they take no quadratic work.
+//! Nearest originals of recent values. Only the first of many equal rows is looked up, which
+//! avoids quadratic work.
 use std::collections::VecDeque;
 
 use crate::dedup::trigger::columns::Columns;
 use crate::dedup::trigger::compared::Compared;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Values that are remembered.
+/// Maximum number of stored values.
 const LONGEST: usize = 64;
 
-/// An original, as it was found for a value.
+/// Original that was found for a value.
 #[derive(Clone)]
 pub struct Original {
     pub distance: u32,
     pub key: OwnedValue,
 }
 
-/// The originals that are the nearest to the values that came last, the last one first.
+/// Recent values and their nearest originals, the most recent first.
 #[derive(Default)]
 pub struct Recent(VecDeque<(Compared, Original)>);
 
 impl Recent {
-    /// The original that is the nearest to a value.
+    /// Returns the nearest original of a value, if an equal value is stored.
     pub fn get(&mut self, value: &Compared, columns: &Columns) -> Option<Original> {
         let equal = |known: &Compared| known.distance(value, columns) == Some(0);
         let at = self.0.iter().position(|(known, _)| equal(known))?;
@@ -31,13 +31,13 @@ impl Recent {
         Some(original)
     }
 
-    /// Remembers the original that was found for a value.
+    /// Stores the original that was found for a value.
     pub fn put(&mut self, value: Compared, original: Original) {
         self.0.truncate(LONGEST - 1);
         self.0.push_front((value, original));
     }
 
-    /// Takes in a new original, which comes after all others.
+    /// Stores a new original, whose key follows all earlier keys.
     pub fn add(&mut self, value: Compared, key: Value, columns: &Columns) {
         for (known, original) in &mut self.0 {
             let distance = known.distance(&value, columns);

@@ -1,4 +1,4 @@
-//! The trigger by whose arguments `neardup_remark` marks the rows of a table.
+//! The trigger whose arguments `neardup_remark` applies to the rows of a table.
 use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -9,7 +9,7 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{Rel, Trigger};
 
-/// The BEFORE trigger that marks rows of a table, also if it is disabled.
+/// Finds the BEFORE trigger that marks rows of a table, even if it is disabled.
 pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
     let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
     let mut found: Vec<Trigger> = (table.triggers().into_iter())
@@ -46,7 +46,7 @@ pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
     })
 }
 
-/// Raises an error that names several triggers, and in its hint those that can be chosen.
+/// Raises an error that lists several triggers. The hint lists the triggers to choose from.
 fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     let names = |has_condition: &[bool]| {
         let named = found
@@ -81,7 +81,7 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     .raise()
 }
 
-/// Raises an error about triggers that are for some of the rows.
+/// Raises an error about triggers that fire for only some rows.
 fn refuse_condition(message: String) -> ! {
     UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
         .detail(
