@@ -9,8 +9,8 @@ CLASSES = {
     "minhash_signature": MinHashSignature,
 }
 
-# The types that belong to the extension, wherever it was created: OIDs differ from one database to
-# the next, and its schema need not be on search_path.
+# Types that belong to the extension. They are found through the extension, because OIDs differ
+# between databases and its schema need not be on search_path.
 QUERY = """
 SELECT t.typname::text, n.nspname::text, t.oid, t.typarray,
     pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(t.typname)

@@ -68,12 +68,12 @@ class _ValueField(models.Field):
     def db_type(self, connection: Any) -> str:
         return self.sql_type
 
-    # A parameter says its type, so that functions of several types are found: ball(%s, 3). Until
-    # Django 6.0:
+    # Parameters have a type, so that calls of overloaded functions resolve: ball(%s, 3). For
+    # Django before 6.1:
     def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
         return f"%s::{self.sql_type}"
 
-    # From Django 6.1 on.
+    # For Django 6.1 and later.
     def get_placeholder_sql(self, value: Any, compiler: Any, connection: Any) -> Any:
         if hasattr(value, "as_sql"):
             sql, params = compiler.compile(value)
@@ -177,7 +177,7 @@ class JaccardDistance(_OfTwo):
     """Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>`."""
 
     template = "(%(expressions)s)"
-    # Drivers read a single % as the beginning of a parameter.
+    # Drivers read a single % as the start of a parameter.
     arg_joiner = " <%%> "
     output_field = models.FloatField()
 
@@ -214,7 +214,7 @@ class _OfText(Func):
                 f"{self.function} has no option {', '.join(sorted(unknown))}; it has "
                 f"{', '.join(sorted(self.options))}"
             )
-        # They are part of the statement, since an index or a generated column has no parameters.
+        # The options are literals, because an index or a generated column cannot have parameters.
         literals = "".join(f", {name} => {_literal(options[name])}" for name in sorted(options))
         super().__init__(body, template=f"%(function)s(%(expressions)s{literals})")
 
@@ -317,7 +317,7 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
 
     def __init__(self, **given: Any) -> None:
         self._take_options(given)
-        # The class refuses all methods but GiST and SP-GiST.
+        # The class rejects all methods except GiST and SP-GiST.
         given.pop("index_type", None)
         super().__init__(**given)
         self.index_type = "neardup"
@@ -358,11 +358,11 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
             rows = rows.filter(self.condition)
         if not instance._state.adding and instance.pk is not None:
             rows = rows.exclude(pk=instance.pk)
-        # The index serves the condition on the fingerprint. An order would make the server sort.
+        # The index serves the condition on the fingerprint. ORDER BY would make the server sort.
         existing = next(iter(rows[:1]), None)
         if existing is not None:
             shown = {"name": self.name, "existing": existing, "pk": existing.pk}
-            # Django 4.2 has no codes.
+            # Django 4.2 does not have codes.
             code = getattr(self, "violation_error_code", None) or "near_duplicate"
             raise ValidationError(self.violation_error_message, code=code, params=shown)
 
@@ -374,7 +374,7 @@ class NeardupConstraint(_IndexOptions, ExclusionConstraint):
     def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
         statement = super().constraint_sql(model, schema_editor)
         if self.index_options:
-            # In PostgreSQL's grammar these stand behind INCLUDE.
+            # PostgreSQL's grammar has the parameters after INCLUDE.
             statement.parts["include"] += f" WITH ({', '.join(self.get_with_params())})"
         return statement
 
@@ -393,7 +393,7 @@ def _for_validation(expression: Any) -> Any:
 
 def _values(model: Any, instance: Any, exclude: set[str]) -> Any:
     """The values of an instance by field, as expressions."""
-    # Until Django 5.0 it has the other name.
+    # Django 5.0 and earlier use the other name.
     for name in ("_get_field_expression_map", "_get_field_value_map"):
         if hasattr(instance, name):
             return getattr(instance, name)(meta=model._meta, exclude=exclude)

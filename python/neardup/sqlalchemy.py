@@ -57,7 +57,7 @@ def _array_as_text(name: str, driver: str) -> TypeError:
 class _Type(UserDefinedType[Any]):
     """A type of the extension. `schema` is that of the extension if it is not on search_path."""
 
-    # A parameter says its type, so that functions of several types are found: ball(%s, 3).
+    # Parameters have a type, so that calls of overloaded functions resolve: ball(%s, 3).
     render_bind_cast = True
     name = ""
 
@@ -65,7 +65,7 @@ class _Type(UserDefinedType[Any]):
         self.schema = schema
 
     def __init_subclass__(cls, **options: Any) -> None:
-        # SQLAlchemy does not take this from a class above.
+        # SQLAlchemy does not inherit this attribute.
         cls.cache_ok = True
         super().__init_subclass__(**options)
 
@@ -88,7 +88,7 @@ class _Values(_Type):
         value_class: Any = CLASSES[self.name]
 
         def process(value: Any) -> Any:
-            # An array that the driver leaves as text comes here character by character.
+            # An array that the driver returns as text arrives here one character at a time.
             if value == "{":
                 raise _array_as_text(self.name, dialect.driver)
             return None if value is None else value_class(value)
@@ -210,7 +210,7 @@ for _known in (
     ischema_names[_known.name] = _known
 
 
-# func.minhash64(...) and so on have these types.
+# Result types of func.minhash64(...) and similar calls.
 for _name, _result in (
     ("simhash", Fingerprint),
     ("simhash128", Fingerprint128),

@@ -1,4 +1,4 @@
-//! Functions of two values: distances and similarities, and the radius of a similarity.
+//! Functions of two values: distances and similarities, and the radius for a similarity.
 use neardup_sketch::minhash_fingerprint;
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +10,7 @@ use crate::fingerprints::{Fingerprint, Fingerprint128, Fingerprint256, distance}
 use crate::options;
 use crate::signature::MinHashSignature;
 
-/// The 64 bits of a number, signed or unsigned.
+/// Returns the 64 bits of a signed or unsigned number.
 pub fn bits64(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let signed = value.extract::<i64>().map(|value| value as u64);
     signed.or_else(|_| value.extract::<u64>()).map_err(|_| {
@@ -20,8 +20,8 @@ pub fn bits64(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
-/// Bits in which two fingerprints of one width or two numbers differ, and the width in bits.
-/// `None` if one of them is None.
+/// Returns the number of differing bits of two fingerprints of one width or two numbers, and the
+/// width. Returns `None` if one of them is None.
 fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
     fn of<'a, T: PyClass<Frozen = True> + Sync, const N: usize>(
         a: &'a Bound<'_, PyAny>,
@@ -31,7 +31,7 @@ fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32
         let (a, b) = (a.cast::<T>().ok()?, b.cast::<T>().ok()?);
         Some((distance(bytes(a.get()), bytes(b.get())), 8 * N as u32))
     }
-    // A None is compared as the other value would be with itself, so that wrong types are found.
+    // A None is replaced by the other value, so that wrong types are still detected.
     let is_null = a.is_none() || b.is_none();
     let (a, b) = match (a.is_none(), b.is_none()) {
         (true, true) => return Ok(None),
@@ -56,16 +56,16 @@ fn bits(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32
     }
 }
 
-/// Number of bits in which two fingerprints of one width differ, or two numbers of 64 bits, signed
-/// or unsigned; the operator `<~>` of SQL. None if one of them is None.
+/// Number of bits in which two fingerprints of one width, or two signed or unsigned 64-bit
+/// numbers, differ; the operator `<~>` of SQL. None if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 pub fn hamming_distance(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     Ok(bits(a, b)?.map(|(distance, _)| distance))
 }
 
-/// Jaccard similarity, 0 to 1, that two fingerprints by minhash64 or minhash128 estimate, or two
-/// signatures. It says nothing about other fingerprints. None if one of them is None.
+/// Jaccard similarity, 0 to 1, that two fingerprints by minhash64 or minhash128, or two
+/// signatures, estimate. Other fingerprints have no such estimate. None if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 pub fn fingerprint_similarity(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
@@ -80,8 +80,8 @@ pub fn fingerprint_similarity(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyR
     Ok(found.map(|(distance, width)| minhash_fingerprint::similarity(distance, width)))
 }
 
-/// Estimated Jaccard similarity of two signatures, 0 to 1: the share of equal values. None if they
-/// were made with other numbers of values, seeds or schemes, or if one of them is None.
+/// Estimated Jaccard similarity of two signatures, 0 to 1: the share of equal values. None if
+/// their numbers of values, seeds or schemes differ, or if one of them is None.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 pub fn minhash_similarity(
@@ -91,16 +91,16 @@ pub fn minhash_similarity(
     a?.similarity(b)
 }
 
-/// Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>` of SQL. None as for
-/// minhash_similarity.
+/// Estimated Jaccard distance of two signatures, 0 to 1: the operator `<%>` of SQL. None in the
+/// same cases as minhash_similarity.
 #[pyfunction]
 #[pyo3(signature = (a, b, /))]
 pub fn minhash_distance(a: Option<&MinHashSignature>, b: Option<&MinHashSignature>) -> Option<f64> {
     a?.distance(b)
 }
 
-/// Greatest distance of two fingerprints made by `function`, 'minhash64' or 'minhash128', whose
-/// fingerprint_similarity is `similarity` or more.
+/// Maximum distance at which two fingerprints made by `function`, 'minhash64' or 'minhash128',
+/// have a fingerprint_similarity of at least `similarity`.
 #[pyfunction]
 pub fn neardup_radius(
     function: &str,

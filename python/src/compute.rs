@@ -1,4 +1,4 @@
-//! Runs computations: without the interpreter's lock, interruptible, and with memory that is kept
+//! Runs computations without the interpreter's lock. They can be interrupted, and reuse memory
 //! from one text to the next.
 use std::any::Any;
 use std::cell::RefCell;
@@ -14,10 +14,10 @@ use pyo3::pybacked::PyBackedStr;
 
 use crate::options::{Family, items};
 
-/// Bytes of input from which on the lock is released. To release and to take it again costs less
-/// than to hash a text of this length, even when threads compete for it.
+/// Minimum input in bytes for releasing the lock. Releasing and taking it costs less than hashing
+/// a text of this length, even when threads compete for it.
 const RELEASE_FROM: usize = 2048;
-/// Texts that a thread takes at a time.
+/// Number of texts that a thread processes in one batch.
 const BATCH_TEXTS: usize = 64;
 /// Time between two checks for signals, such as Ctrl-C.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub fn run<R: Send>(
     result.map_err(reason)
 }
 
-/// Texts of a call, `None` where the caller has None.
+/// Texts of a call. `None` if the caller passed None.
 pub type Texts = Vec<Option<PyBackedStr>>;
 
 /// Reads the parameter `texts`.
@@ -62,12 +62,12 @@ pub fn texts(value: &Bound<'_, PyAny>) -> PyResult<Texts> {
     texts.ok_or_else(|| PyTypeError::new_err("texts must be an iterable of str, not None"))
 }
 
-/// Computes a result for each text, without the interpreter's lock and in several threads; `None`
-/// for None.
+/// Computes a result for each text, without the interpreter's lock and in several threads. The
+/// result for None is `None`.
 ///
 /// # Errors
 ///
-/// As for [`run`].
+/// Like [`run`].
 pub fn run_many<R: Send>(
     py: Python<'_>,
     texts: &[Option<PyBackedStr>],
@@ -96,7 +96,7 @@ pub fn run_many<R: Send>(
         is_stopped.fetch_or(result.is_err(), Ordering::Relaxed);
         result
     };
-    // The other threads cannot see signals, and stop when this one does.
+    // Other threads cannot see signals. They stop when this thread stops.
     let check_stopped = || {
         if is_stopped.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
@@ -120,10 +120,10 @@ pub fn run_many<R: Send>(
     in_order(results)
 }
 
-/// Results of one thread: of each batch the index of its first text, and a result for each text.
+/// Results of one thread: for each batch the index of its first text, and a result for each text.
 type ThreadResults<R> = std::thread::Result<Vec<(usize, Vec<Option<R>>)>>;
 
-/// Joins the results of all threads in the order of the texts.
+/// Joins the results of all threads in text order.
 fn in_order<R>(results: Vec<ThreadResults<R>>) -> PyResult<Vec<Option<R>>> {
     let mut batches = Vec::new();
     let mut errors = Vec::new();
@@ -144,15 +144,15 @@ fn in_order<R>(results: Vec<ThreadResults<R>>) -> PyResult<Vec<Option<R>>> {
         .collect())
 }
 
-/// Payload that unwinds a thread because another one has failed.
+/// Payload that unwinds a thread because another thread has failed.
 struct Stopped;
 
-/// Ends a computation with an exception: without the panic hook, which would print a message.
+/// Ends a computation with an exception. Avoids the panic hook, which would print a message.
 fn unwind(error: PyErr) -> ! {
     resume_unwind(Box::new(error))
 }
 
-/// The exception for a computation that was unwound. A panic goes on.
+/// Returns the exception for a computation that was unwound. Resumes a panic.
 fn reason(payload: Box<dyn Any + Send>) -> PyErr {
     if payload.is::<OutOfMemory>() {
         return PyMemoryError::new_err("not enough memory for this text");
@@ -163,7 +163,7 @@ fn reason(payload: Box<dyn Any + Send>) -> PyErr {
     }
 }
 
-/// Runs `compute` with a hash family of the thread, which keeps those used last.
+/// Runs `compute` with a hash family from the thread's cache of recent families.
 pub fn with_family<R>(wanted: Family, compute: impl FnOnce(&HashFamily) -> R) -> R {
     let Family {
         scheme,

@@ -1,4 +1,4 @@
-//! Fingerprints and signatures of ready-made features.
+//! Fingerprints and signatures of features that the caller passes.
 use neardup_sketch::foreign_schemes::SimhashScheme;
 use neardup_sketch::hash::feature_hash;
 use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
@@ -13,21 +13,21 @@ use crate::fingerprints::{Fingerprint, Fingerprint128};
 use crate::options::{self, Family, items, named, or_out_of_range};
 use crate::signature::MinHashSignature;
 
-/// Features of a caller: the strings of any iterable.
+/// Features of a caller: strings from any iterable.
 pub struct Features {
     values: Vec<PyBackedStr>,
-    /// False for a set, whose order has no meaning.
+    /// False for a set, whose order is not meaningful.
     is_ordered: bool,
 }
 
 impl Features {
-    /// Bytes of all features.
+    /// Returns the total size of the features in bytes.
     fn bytes(&self) -> usize {
         self.values.iter().map(|feature| feature.len()).sum()
     }
 }
 
-/// Reads the parameter `features`; `None` for None.
+/// Reads the parameter `features`. Returns `None` for None.
 pub fn features(value: &Bound<'_, PyAny>) -> PyResult<Option<Features>> {
     let values = items(value, "features", "str")?;
     Ok(values.map(|values| Features {
@@ -40,7 +40,7 @@ fn is_set(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>()
 }
 
-/// Reads the parameter `hashes` of features, and whether they are in an order; `None` for None.
+/// Reads the parameter `hashes`, and whether it is ordered. Returns `None` for None.
 fn feature_hashes(value: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<u64>, bool)>> {
     let hashes: Option<Vec<Bound<'_, PyAny>>> = items(value, "hashes", "int")?;
     let Some(hashes) = hashes else {
@@ -50,7 +50,7 @@ fn feature_hashes(value: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<u64>, bool)>
     Ok(Some((hashes.collect::<PyResult<_>>()?, !is_set(value))))
 }
 
-/// Reads the parameter `weights`; `None` for None.
+/// Reads the parameter `weights`. Returns `None` for None.
 fn weight_list(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     let weights: Option<Vec<Bound<'_, PyAny>>> = items(value, "weights", "float")?;
     let Some(weights) = weights else {
@@ -71,7 +71,7 @@ fn weight_list(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     weights.collect::<PyResult<_>>().map(Some)
 }
 
-/// Checks that there is a weight for each of `values` features; each weighs 1 if none are given.
+/// Checks that there is a weight for each of `values` features. Without weights each weighs 1.
 fn checked_weights(
     values: usize,
     is_ordered: bool,
@@ -102,9 +102,9 @@ fn bad_weight(error: WeightError) -> PyErr {
     ))
 }
 
-/// The fingerprint of ready-made features, each with a weight (1 by default), as neardup or another
-/// program makes it: `scheme` is 'neardup', 'python_simhash', 'simhash_py', 'yanyiwu_simhash' or
-/// 'md5_middle'. None if there are none, or for None.
+/// Fingerprint of features, each with a weight (1 by default), as made by neardup or another
+/// program: `scheme` is 'neardup', 'python_simhash', 'simhash_py', 'yanyiwu_simhash' or
+/// 'md5_middle'. None if there are no features, or for None.
 #[pyfunction]
 #[pyo3(
     name = "simhash_features",
@@ -129,8 +129,8 @@ pub fn simhash_features(
     Ok(found.map_err(bad_weight)?.map(Fingerprint::from))
 }
 
-/// The fingerprint of the hashes of features, signed or unsigned numbers of 64 bits. Otherwise as
-/// simhash_features.
+/// Fingerprint of the hashes of features, which are signed or unsigned 64-bit numbers. Otherwise
+/// like simhash_features.
 #[pyfunction]
 #[pyo3(signature = (hashes, weights = None, scheme = "neardup"))]
 pub fn simhash_hashes(
@@ -150,8 +150,8 @@ pub fn simhash_hashes(
     Ok(found.map_err(bad_weight)?.map(Fingerprint::from))
 }
 
-/// The 128-bit fingerprint of ready-made features, each with a weight (1 by default); None if there
-/// are none, or for None.
+/// 128-bit fingerprint of features, each with a weight (1 by default). None if there are no
+/// features, or for None.
 #[pyfunction]
 #[pyo3(signature = (features, weights = None))]
 pub fn simhash128_features(
@@ -170,8 +170,7 @@ pub fn simhash128_features(
     Ok(found.map_err(bad_weight)?.map(Fingerprint128::from))
 }
 
-/// The fingerprint of a set of ready-made features by minhash64; None if there are none, or for
-/// None.
+/// Fingerprint of a set of features by minhash64. None if there are no features, or for None.
 #[pyfunction]
 pub fn minhash64_features(
     py: Python<'_>,
@@ -181,8 +180,7 @@ pub fn minhash64_features(
     Ok(found.map(|[word]| Fingerprint::from(word)))
 }
 
-/// The fingerprint of a set of ready-made features by minhash128; None if there are none, or for
-/// None.
+/// Fingerprint of a set of features by minhash128. None if there are no features, or for None.
 #[pyfunction]
 pub fn minhash128_features(
     py: Python<'_>,
@@ -209,8 +207,8 @@ fn of_set<const W: usize>(
     })
 }
 
-/// The MinHash signature of a set of ready-made features; None if there are none, or for None.
-/// `hashes`, `seed` and `scheme` are those of minhash.
+/// MinHash signature of a set of features. None if there are no features, or for None. For
+/// `hashes`, `seed` and `scheme` see minhash.
 #[pyfunction]
 #[pyo3(signature = (features, hashes = 128, seed = 0, scheme = "neardup1"))]
 pub fn minhash_features(

@@ -1,4 +1,4 @@
-//! The classes `Fingerprint`, `Fingerprint128` and `Fingerprint256`.
+//! Classes `Fingerprint`, `Fingerprint128` and `Fingerprint256`.
 use neardup_sketch::minhash_fingerprint;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -6,17 +6,17 @@ use pyo3::types::{PyByteArray, PyBytes, PyInt, PyString};
 
 use crate::options;
 
-/// Number of bits in which two values differ.
+/// Returns the number of bits in which two values differ.
 pub fn distance(a: &[u8], b: &[u8]) -> u32 {
     (a.iter().zip(b)).map(|(a, b)| (a ^ b).count_ones()).sum()
 }
 
-/// The digits of bytes.
+/// Formats bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of exactly `2 * N` hexadecimal digits.
+/// Parses exactly `2 * N` hexadecimal digits.
 fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -28,7 +28,7 @@ fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// The bytes of a value that is given as digits, bytes or a number.
+/// Reads the bytes of a value that is given as digits, bytes or a number.
 fn parse<const N: usize>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8; N]> {
     if let Ok(text) = value.cast::<PyString>() {
         let text = text.to_cow()?;
@@ -75,16 +75,16 @@ macro_rules! fingerprint_class {
     ($(#[doc = $doc:literal])* $class:ident, $bytes:literal, { $($more:tt)* }) => {
         $(#[doc = $doc])*
         ///
-        /// It is made from hexadecimal digits, bytes (most significant first) or a number, ordered
-        /// as an unsigned number, hashable, and can be pickled. `str`, `bytes` and `int` are its
-        /// other forms.
+        /// Made from hexadecimal digits, bytes (most significant first) or a number. Values are
+        /// ordered like unsigned numbers, hashable, and can be pickled. `str`, `bytes` and `int`
+        /// convert them.
         #[pyclass(frozen, eq, ord, hash, module = "neardup", from_py_object)]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $class(pub [u8; $bytes]);
 
         #[pymethods]
         impl $class {
-            /// Width in bits, which is also the greatest distance.
+            /// Width in bits, which is also the maximum distance.
             #[classattr]
             const BITS: u32 = 8 * $bytes;
 
@@ -104,14 +104,14 @@ macro_rules! fingerprint_class {
             }
 
             /// Jaccard similarity, 0 to 1, that the distance of two fingerprints by minhash64 or
-            /// minhash128 estimates; `fingerprint_similarity` of SQL. It says nothing about others.
+            /// minhash128 estimates; `fingerprint_similarity` of SQL. Meaningless for others.
             #[pyo3(signature = (other, /))]
             fn similarity(&self, other: Option<&Self>) -> Option<f64> {
                 let distance = distance(&self.0, &other?.0);
                 Some(minhash_fingerprint::similarity(distance, Self::BITS))
             }
 
-            /// Number of bits that are 1.
+            /// Number of 1 bits.
             fn bit_count(&self) -> u32 {
                 self.0.iter().map(|byte| byte.count_ones()).sum()
             }
@@ -145,16 +145,16 @@ macro_rules! fingerprint_class {
 }
 
 fingerprint_class!(
-    /// A value of the SQL type `fingerprint`: 64 bits.
+    /// Value of the SQL type `fingerprint`: 64 bits.
     Fingerprint, 8, {
-        /// The fingerprint with the bits of a signed number, as in a column of type bigint.
+        /// Fingerprint with the bits of a signed number, as in a column of type bigint.
         #[staticmethod]
         #[pyo3(signature = (value, /))]
         fn from_bigint(#[pyo3(from_py_with = options::bigint)] value: i64) -> Self {
             Self(value.to_be_bytes())
         }
 
-        /// The bits as a signed number, as a cast to bigint gives it.
+        /// Bits as a signed number, like a cast to bigint.
         #[pyo3(name = "to_bigint")]
         fn bigint(&self) -> i64 {
             i64::from_be_bytes(self.0)
@@ -162,11 +162,11 @@ fingerprint_class!(
     }
 );
 fingerprint_class!(
-    /// A value of the SQL type `fingerprint128`: 128 bits.
+    /// Value of the SQL type `fingerprint128`: 128 bits.
     Fingerprint128, 16, {}
 );
 fingerprint_class!(
-    /// A value of the SQL type `fingerprint256`: 256 bits.
+    /// Value of the SQL type `fingerprint256`: 256 bits.
     Fingerprint256, 32, {}
 );
 

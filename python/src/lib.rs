@@ -1,7 +1,7 @@
-//! The extension module `neardup._neardup`, of which `neardup/__init__.py` makes the package.
+//! Extension module `neardup._neardup` of the package `neardup`.
 //!
-//! The functions have the names, parameters and results of those in SQL; a NULL there is a `None`
-//! here. All of them are those of `neardup_sketch`, as in the server.
+//! The functions have the names, parameters and results of the SQL functions, with `None` for
+//! NULL. Like the server, they call `neardup_sketch`.
 mod compare;
 mod compute;
 mod features;

@@ -1,4 +1,4 @@
-//! The options that functions of a text have as named parameters, and their errors.
+//! Options that functions of a text have as named parameters, and their errors.
 use neardup_sketch::TextOptions;
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
 use neardup_sketch::options::{
@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyString};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Options as they are given.
+/// Options as passed by the caller.
 pub struct Given<'a> {
     /// Name of the tokens.
     pub tokens: &'a str,
     /// Tokens in a feature, by [`shingle`].
     pub shingle: usize,
-    /// Name of the weight, `None` for a set.
+    /// Name of the weight. `None` for a set.
     pub weight: Option<&'a str>,
     /// True for an HTML page.
     pub html: bool,
@@ -28,7 +28,7 @@ pub struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The options.
+    /// Parses the options.
     ///
     /// # Errors
     ///
@@ -49,11 +49,11 @@ impl Given<'_> {
     }
 }
 
-/// The option of a name.
+/// Returns the option with this name.
 ///
 /// # Errors
 ///
-/// If there is none.
+/// If no option has this name.
 pub fn named<T: NamedOption>(name: &str) -> PyResult<T> {
     T::from_name(name.as_bytes()).map_err(|error| unknown(&error, name))
 }
@@ -66,7 +66,7 @@ fn unknown(error: &UnknownName, name: &str) -> PyErr {
     ))
 }
 
-/// Reads the name of tokens; the number of keywords is 0 if none is given.
+/// Reads the name of tokens, and the number of keywords, which is 0 by default.
 fn tokens_of(name: &str) -> PyResult<(Tokens, usize)> {
     Tokens::parse(name.as_bytes()).map_err(|error| match error {
         TokensError::UnknownName(error) => unknown(&error, name),
@@ -74,7 +74,7 @@ fn tokens_of(name: &str) -> PyResult<(Tokens, usize)> {
     })
 }
 
-/// Parameters of a hash family, checked.
+/// Checked parameters of a hash family.
 #[derive(Clone, Copy)]
 pub struct Family {
     /// Scheme of the functions.
@@ -86,11 +86,11 @@ pub struct Family {
 }
 
 impl Family {
-    /// The family of the parameters `hashes`, `seed` and `scheme`.
+    /// Reads a family from the parameters `hashes`, `seed` and `scheme`.
     ///
     /// # Errors
     ///
-    /// For an unknown name, or a seed that the scheme does not have.
+    /// If a name is unknown, or the scheme does not allow the seed.
     pub fn parse(hashes: usize, seed: i64, scheme: &str) -> PyResult<Self> {
         let scheme: Scheme = named(scheme)?;
         if scheme != Scheme::Neardup1 && u32::try_from(seed).is_err() {
@@ -148,7 +148,7 @@ pub fn threads(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     )
 }
 
-/// Greatest number of threads of one call.
+/// Maximum number of threads of one call.
 const MAX_THREADS: usize = 1024;
 
 /// Reads the parameter `similarity`, whose range the caller checks.
@@ -167,7 +167,7 @@ pub fn bigint(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// Reads an integer. A number outside of the range is a ValueError, however large it is.
+/// Reads an integer. Any number outside the range is a ValueError.
 pub fn number(
     parameter: &str,
     value: &Bound<'_, PyAny>,
@@ -183,7 +183,7 @@ pub fn number(
     number.ok_or_else(|| out_of_range(parameter, &given, &bounds))
 }
 
-/// Error for a number that is out of range, in place of an OverflowError. Other errors stay.
+/// Replaces an OverflowError by an error for a number out of range. Keeps other errors.
 pub fn or_out_of_range(
     error: PyErr,
     parameter: &str,
@@ -193,7 +193,7 @@ pub fn or_out_of_range(
     if !error.is_instance_of::<PyOverflowError>(value.py()) {
         return error;
     }
-    // Python does not print integers of more than some thousand digits.
+    // Python does not print integers with more than a few thousand digits.
     match value.str() {
         Ok(shown) if shown.len().is_ok_and(|digits| digits <= 70) => {
             out_of_range(parameter, &shown, bounds)
@@ -206,7 +206,7 @@ fn out_of_range(parameter: &str, value: &dyn Display, bounds: &str) -> PyErr {
     PyValueError::new_err(format!("{parameter} {value} is out of range: {bounds}"))
 }
 
-/// Reads the items of any iterable but a text; `None` for None.
+/// Reads the items of any iterable except a text. Returns `None` for None.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(
     value: &Bound<'py, PyAny>,
     parameter: &str,

@@ -1,4 +1,4 @@
-//! The class `MinHashSignature`.
+//! Class `MinHashSignature`.
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme, matches, merge};
 use neardup_sketch::options::NamedOption;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -7,16 +7,16 @@ use pyo3::types::{PyBytes, PyString, PyType};
 
 use crate::options::{self, Family, number};
 
-/// Bits of a value in the binary form.
+/// Number of bits of a value in the binary form.
 const BITS: u8 = 32;
-/// Bytes of the binary form before the values.
+/// Size of the binary form before the values.
 const HEAD: usize = 12;
 
-/// A value of the SQL type `minhash_signature`: the least values of many hash functions over a set
-/// of features, with their scheme and seed.
+/// Value of the SQL type `minhash_signature`: the minima of many hash functions over a set of
+/// features, with their scheme and seed.
 ///
-/// It is made from its values, or from its text or binary form, in which the seed and scheme are.
-/// `len` is the number of values; `str` and `bytes` are the forms that the server knows.
+/// Made from its values, or from its text or binary form, which contain the seed and scheme. `len`
+/// is the number of values. `str` and `bytes` return the forms that the server reads.
 #[pyclass(frozen, eq, hash, module = "neardup")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct MinHashSignature {
@@ -26,7 +26,7 @@ pub struct MinHashSignature {
 }
 
 impl MinHashSignature {
-    /// The signature of values that a hash family has made.
+    /// Creates a signature from the values of a hash family.
     pub fn of_family(family: Family, values: Vec<u32>) -> Self {
         Self {
             scheme: family.scheme,
@@ -35,7 +35,7 @@ impl MinHashSignature {
         }
     }
 
-    /// Number of equal values; `None` unless both were made in the same way.
+    /// Returns the number of equal values, or `None` unless both were made in the same way.
     fn matches(&self, other: &Self) -> Option<usize> {
         let comparable = self.scheme == other.scheme
             && self.seed == other.seed
@@ -89,8 +89,8 @@ impl MinHashSignature {
     }
 }
 
-/// A signature of values made elsewhere; an error for a seed or a number of values that its scheme
-/// does not have.
+/// Creates a signature from values made elsewhere. Returns an error if the scheme does not allow
+/// the seed or the number of values.
 fn checked(values: Vec<u32>, seed: i64, scheme: &str) -> PyResult<MinHashSignature> {
     if !(MIN_HASHES..=MAX_HASHES).contains(&values.len()) {
         return Err(PyValueError::new_err(format!(
@@ -135,7 +135,7 @@ impl MinHashSignature {
         checked(values.map(value).collect::<PyResult<_>>()?, seed, scheme)
     }
 
-    /// The values; `minhash_values` of SQL.
+    /// Values of the signature; `minhash_values` of SQL.
     #[getter]
     fn values(&self) -> Vec<u32> {
         self.values.clone()
@@ -154,7 +154,7 @@ impl MinHashSignature {
     }
 
     /// Share of equal values, 0 to 1, which estimates the Jaccard similarity: `minhash_similarity`
-    /// of SQL. None if the two were made with other numbers of values, seeds or schemes.
+    /// of SQL. None if the numbers of values, the seeds or the schemes differ.
     #[pyo3(signature = (other, /))]
     pub fn similarity(&self, other: Option<&Self>) -> Option<f64> {
         (self.matches(other?)).map(|matches| matches as f64 / self.values.len() as f64)
@@ -167,7 +167,7 @@ impl MinHashSignature {
         (self.matches(other?)).map(|matches| (hashes - matches) as f64 / hashes as f64)
     }
 
-    /// The signature of the union of two sets; `minhash_union` of SQL.
+    /// Signature of the union of two sets; `minhash_union` of SQL.
     #[pyo3(signature = (other, /))]
     fn union(&self, other: Option<&Self>) -> PyResult<Option<Self>> {
         let Some(other) = other else {

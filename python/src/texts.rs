@@ -102,10 +102,10 @@ macro_rules! simhashes {
 }
 
 simhashes! {
-    /// The fingerprint of a text: similar texts have fingerprints that differ in few bits. None if
-    /// the text has no feature, or for None.
+    /// Fingerprint of a text. Similar texts have fingerprints that differ in few bits. None if the
+    /// text has no feature, or for None.
     simhash, simhash_many => simhash64 -> Fingerprint;
-    /// The 128-bit fingerprint of a text: as simhash, with less chance in the distances.
+    /// 128-bit fingerprint of a text: like simhash, but distances are less affected by chance.
     simhash128, simhash128_many => simhash128 -> Fingerprint128;
 }
 
@@ -113,7 +113,7 @@ macro_rules! minhashes {
     ($($(#[doc = $doc:literal])* $name:ident, $many:ident -> $class:ident;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// The parameters are those of simhash, without a weight.
+        /// Has the parameters of simhash except the weight.
         #[pyfunction]
         #[pyo3(signature = (
             body, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep"
@@ -161,19 +161,18 @@ macro_rules! minhashes {
 }
 
 minhashes! {
-    /// The fingerprint of a text's set of features, whose distance estimates the Jaccard
-    /// similarity J: 32 * (1 - J) bits are expected to differ. None if the text has no feature, or
-    /// for None.
+    /// Fingerprint of a text's set of features, whose distance estimates the Jaccard similarity J:
+    /// 32 * (1 - J) bits are expected to differ. None if the text has no feature, or for None.
     minhash64, minhash64_many -> Fingerprint;
-    /// The 128-bit fingerprint of a text's set of features: 64 * (1 - J) bits are expected to
-    /// differ. None if the text has no feature, or for None.
+    /// 128-bit fingerprint of a text's set of features: 64 * (1 - J) bits are expected to differ.
+    /// None if the text has no feature, or for None.
     minhash128, minhash128_many -> Fingerprint128;
 }
 
-/// The MinHash signature of a text's set of features; None if it has none, or for None.
+/// MinHash signature of a text's set of features. None if it has none, or for None.
 ///
-/// The parameters are those of simhash, without a weight; `hashes`, the number of values, 16 to
-/// 1024; `seed`; `scheme`, 'neardup1', 'datasketch1' or 'datasketch2'.
+/// Has the parameters of simhash except the weight; `hashes`, the number of values, 16 to 1024;
+/// `seed`; `scheme`, 'neardup1', 'datasketch1' or 'datasketch2'.
 #[pyfunction]
 #[pyo3(signature = (
     body, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep",
@@ -213,8 +212,8 @@ pub fn minhash(
 
 /// A list with the result of minhash for each of several texts, of any iterable.
 ///
-/// The interpreter's lock is released, and `threads` threads compute. The other parameters are
-/// those of minhash.
+/// The interpreter's lock is released, and `threads` threads compute. For the other parameters see
+/// minhash.
 #[pyfunction]
 #[pyo3(signature = (
     texts, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep",
@@ -254,7 +253,7 @@ macro_rules! similarities {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// The parameters are those of simhash, without a weight.
+        /// Has the parameters of simhash except the weight.
         #[pyfunction]
         #[pyo3(signature = (
             a, b, tokens = "word", shingle = 3, html = false, accents = "keep", digits = "keep"
@@ -286,8 +285,8 @@ similarities! {
     containment;
 }
 
-/// The text of an HTML page as a reader sees it: without scripts, styles, markup and what is
-/// hidden. None for None.
+/// Text of an HTML page as a reader sees it: without scripts, styles, markup and hidden parts.
+/// None for None.
 #[pyfunction]
 pub fn html_text(py: Python<'_>, html: Option<PyBackedStr>) -> PyResult<Option<String>> {
     let Some(html) = html else {
@@ -296,8 +295,8 @@ pub fn html_text(py: Python<'_>, html: Option<PyBackedStr>) -> PyResult<Option<S
     run(py, html.len(), |check| html::html_text(&html, check)).map(Some)
 }
 
-/// Hash of the `n` longest sentences of a text, as a bigint: equal for copies that differ in what
-/// frames them only. None if the text has no word, or for None.
+/// Hash of the `n` longest sentences of a text, as a bigint. It is equal for copies that differ
+/// only in their surroundings. None if the text has no word, or for None.
 #[pyfunction]
 #[pyo3(signature = (body, n = 3))]
 pub fn longest_sentences_hash(
@@ -314,8 +313,8 @@ pub fn longest_sentences_hash(
     Ok(hash.map(|hash| hash as i64))
 }
 
-/// Number of characters of a text in the form that is compared; `neardup_text_length` of SQL. None
-/// for None.
+/// Number of characters of a text in its compared form; `neardup_text_length` of SQL. None for
+/// None.
 #[pyfunction]
 #[pyo3(signature = (body, html = false, accents = "keep"))]
 pub fn text_length(
@@ -334,10 +333,11 @@ pub fn text_length(
     Ok(Some(length))
 }
 
-/// Sets the Chinese words that jieba knows besides its dictionary, for this process: a list as in
-/// the server's setting `neardup.jieba_user_words`, '云计算 7, 创新办'.
+/// Sets the Chinese words that jieba knows in addition to its dictionary, for this process. The
+/// list has the form of the server's setting `neardup.jieba_user_words`, '云计算 7, 创新办'.
 ///
-/// Returns their hash, which `neardup_jieba_words_hash()` gives in SQL if the words are the same.
+/// Returns their hash, which is also the result of `neardup_jieba_words_hash()` in SQL for the
+/// same words.
 #[pyfunction]
 #[pyo3(signature = (words, /))]
 pub fn set_jieba_user_words(py: Python<'_>, words: PyBackedStr) -> PyResult<String> {

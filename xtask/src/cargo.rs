@@ -1,12 +1,12 @@
-//! Calls of cargo, and where this workspace lies.
+//! Calls of cargo, and the folder of this workspace.
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Folder of the workspace, by the package that cargo runs. A program in a copied checkout may have
-/// been compiled in the original folder.
+/// Returns the folder of the workspace of the package that cargo runs. The program may have been
+/// compiled in another folder, from which the checkout was copied.
 pub fn workspace() -> &'static Path {
     static WORKSPACE: OnceLock<PathBuf> = OnceLock::new();
     WORKSPACE.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn workspace() -> &'static Path {
     })
 }
 
-/// A call of the same cargo that runs this program.
+/// Returns a call of the cargo that runs this program.
 pub fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -40,7 +40,7 @@ pub fn metadata(arguments: &[&str]) -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")
 }
 
-/// The target folder, wherever the user's settings put it.
+/// Returns the target folder, which the user's settings may change.
 pub fn target_dir() -> Result<PathBuf> {
     let metadata = metadata(&["--no-deps", "--offline"])?;
     let dir = metadata["target_directory"].as_str();
@@ -53,7 +53,7 @@ pub fn target_dir() -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// crates.io takes neither paths nor a package without these fields.
+    /// crates.io rejects path dependencies and packages without these fields.
     #[test]
     fn sketch_can_be_published() -> Result<()> {
         let metadata = metadata(&["--no-deps", "--offline"])?;

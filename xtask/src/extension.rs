@@ -1,4 +1,4 @@
-//! Building the extension, and the files that it consists of.
+//! Build of the extension, and its files.
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::{sql, ui};
 use anyhow::{Context, Result, ensure};
@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-/// The extension's name, as in CREATE EXTENSION.
+/// Name of the extension, as in CREATE EXTENSION.
 pub const NAME: &str = "neardup";
 
 /// Builds the extension in release mode for this PostgreSQL.
@@ -15,12 +15,12 @@ pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     build_for(pg, &target_dir()?, None, &[] as &[(&str, OsString)])
 }
 
-/// Builds it in the folder `target`, with this environment for cargo.
+/// Builds the extension in the folder `target`, with this environment for cargo.
 pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
     build_for(pg, target, None, variables)
 }
 
-/// Builds it for another machine, if Rust's name of one is given.
+/// Builds the extension, for another machine if `machine` is its Rust name.
 pub fn build_for(
     pg: &PgConfig,
     target: &Path,
@@ -81,7 +81,7 @@ fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {
     })
 }
 
-/// The value of `default_version` in a control file.
+/// Returns the value of `default_version` in a control file.
 fn default_version(control: &str) -> Option<&str> {
     control.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;

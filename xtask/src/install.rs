@@ -1,4 +1,4 @@
-//! `cargo xtask install`: the extension into a real server.
+//! `cargo xtask install`: installs the extension into an existing server.
 use crate::setup::PgChoice;
 use crate::{extension, setup, ui};
 use anyhow::{Result, bail};
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Builds for the server of this choice, and puts the files into its folders.
+/// Builds for the chosen server and copies the files into its folders.
 pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     let pg = setup::run_for_installed(choice)?.pg;
     let artifacts = extension::build(&pg)?;
@@ -48,7 +48,7 @@ fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)>
     files
 }
 
-/// Writes beside the target and renames: backends that have the old library mapped must keep it.
+/// Writes a new file and renames it, because backends have the old library mapped.
 fn place(source: &Path, target: &Path) -> std::io::Result<()> {
     let mut staged = target.as_os_str().to_owned();
     staged.push(".new");
@@ -61,7 +61,7 @@ fn place(source: &Path, target: &Path) -> std::io::Result<()> {
     placed
 }
 
-/// Modes as `make install` sets them: executable for the library, plain for the rest.
+/// Returns the mode that `make install` sets: executable for the library, plain for other files.
 fn mode(target: &Path) -> u32 {
     let is_library = target
         .extension()

@@ -1,4 +1,4 @@
-//! The development commands of neardup, and their parts that the package of the benchmarks shares.
+//! Development commands of neardup, and the parts that the benchmark package shares.
 pub mod book;
 pub mod cargo;
 pub mod check;
@@ -23,12 +23,12 @@ pub mod ui;
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Prints the error of a command, if it has one, and returns the code with which to end.
+/// Prints the error of a command, if there is one, and returns the exit code.
 pub fn exit_code(result: Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            // What fails after Ctrl-C fails because of it; the signals' thread ends the program.
+            // After Ctrl-C, errors follow from the signal, whose thread ends the program.
             signals::wait_if_interrupted();
             ui::error(&error);
             let code = if error.is::<setup::Missing>() { 2 } else { 1 };

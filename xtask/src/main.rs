@@ -50,34 +50,33 @@ enum Command {
         filters: Vec<String>,
     },
     /// Run all tests, or those whose name contains a FILTER, and the example with sqlx, on each
-    /// version that is supported, or on those of --pg
+    /// supported version, or on the versions of --pg
     Matrix {
         /// Parts of names
         filters: Vec<String>,
     },
     /// Run the tests of the pure packages and the golden files on 64-bit ARM, by QEMU
     ///
-    /// Brings a compiler and a server from Debian into target/, some 210 MB, and takes long.
+    /// Unpacks a compiler and a server from Debian into target/, some 210 MB, and takes long.
     Arm64(cross::Options),
     /// Run the tests of the pure packages on a big-endian machine, IBM Z, by QEMU
     S390x,
-    /// Check the rules that no compiler knows: imports, wide lines, the SQL script, ...
+    /// Check the rules that the compiler does not check: imports, wide lines, the SQL script, ...
     Check,
-    /// Make the documents a book of HTML pages with a search, in the target folder
+    /// Convert the documents to a book of searchable HTML pages, in the target folder
     ///
-    /// By mdBook: one that is on PATH, or else it is installed from crates.io into the target
-    /// folder.
+    /// Uses the mdBook on PATH, or installs it from crates.io into the target folder.
     Book,
     /// Write python/COPYRIGHT: the licences of the crates in the package for Python
     Licences,
-    /// Put the extension's SQL script together from the files in sql/sections
+    /// Generate the extension's SQL script from the files in sql/sections
     Sql,
     /// Write docs/dev/messages.md: the errors, warnings and notices of the extension
     Messages,
-    /// Kill a server in the midst of its work, let it recover and check it, again and again
+    /// Kill a server while it works, let it recover and check it, repeatedly
     ///
-    /// Of a round that fails the server's data is kept, in a folder that is named in the end. The
-    /// next run with the same seed makes it again.
+    /// Keeps the server's data of a round that fails, and names its folder at the end. The next
+    /// run with the same seed repeats the round.
     Torture(torture::Options),
     /// Install the extension into a real server, the one that --pg-config describes
     Install,
@@ -86,7 +85,7 @@ enum Command {
     /// For each version of --pg, or for the server that setup finds. The same commit and compiler
     /// give the same bytes.
     Package(package::Options),
-    /// Measure neardup beside btree indexes and sequential scans; --help lists the options
+    /// Measure neardup against btree indexes and sequential scans; --help lists the options
     #[command(disable_help_flag = true)]
     Bench {
         /// Options of the benchmark
@@ -100,7 +99,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Open psql on a private server with the extension; its data stay until --fresh
+    /// Open psql on a private server with the extension; its data remain until --fresh
     Psql {
         /// Begin with a new, empty server
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! From nothing to a private server with the extension: what demo, test and psql have in common.
+//! Preparation of a private server with the extension, for demo, test and psql.
 use crate::program::runs;
 use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
@@ -6,28 +6,28 @@ use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
 use std::path::Path;
 
-/// A private copy of the server into which the extension has been built and installed.
+/// Private copy of a server with the extension installed.
 pub struct Private {
-    /// The PostgreSQL that it was built for.
+    /// PostgreSQL that the extension was built for.
     pub pg: PgConfig,
     /// The extension's files.
     pub artifacts: Artifacts,
     /// Where servers can be made.
     pub instance: Instance,
-    /// The copy has Citus as well.
+    /// True if the copy also has Citus.
     pub has_citus: bool,
 }
 
-/// Set-up, build, private copy, installation into the copy.
+/// Finds the requirements, builds the extension, and installs it in a private copy.
 pub fn prepare(choice: &PgChoice) -> Result<Private> {
     prepare_with(choice, None)
 }
 
-/// As [`prepare`], with Citus out of the folder that its `make install DESTDIR=` was given, if any.
+/// Like [`prepare`], but adds Citus from the folder of its `make install DESTDIR=`, if passed.
 pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
-    // Of its own, so that another command that refreshes the copy does not take Citus away.
+    // A separate name, so that a command that refreshes the other copy does not remove Citus.
     let name = match citus {
         Some(_) => format!("{}-citus", pg.major),
         None => pg.major.to_string(),
@@ -65,7 +65,7 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
     })
 }
 
-/// Sees to it that the copy's psql runs: that of one wheel does not, and any version's will do.
+/// Makes the copy's psql usable. The psql of one wheel does not run, and any version works.
 fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     if runs(&copy.bindir().join("psql")) {
         return Ok(());
@@ -78,8 +78,8 @@ fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     }
 }
 
-/// Takes the names of servers in `dir` that begin with `purpose` for this command: whatever an
-/// earlier run left running there is stopped, and so is what runs when a signal ends this one.
+/// Reserves the names of servers in `dir` that begin with `purpose` for this command. Stops
+/// servers that an earlier run left running and, when a signal ends this command, its own servers.
 pub fn take(dir: &Path, purpose: &str) -> Result<Lock> {
     let Some(lock) = Lock::try_take(dir, purpose)? else {
         let holder = Lock::holder(dir, purpose).map_or(String::new(), |id| format!(" {id}"));

@@ -7,15 +7,15 @@ use std::process::Command;
 /// Runs a program without showing its output.
 ///
 /// # Errors
-/// If it cannot be run, or fails; then with what it wrote to standard error.
+/// If it cannot be run or fails. The error contains its standard error output.
 pub fn run(command: &mut Command) -> Result<()> {
     output(command).map(|_| ())
 }
 
-/// Runs a program and returns its standard output, without blanks at both ends.
+/// Runs a program and returns its trimmed standard output.
 ///
 /// # Errors
-/// As [`run`], and if the output is not UTF-8.
+/// Fails like [`run`], and if the output is not UTF-8.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -27,11 +27,11 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Makes a virtual environment of Python with packages, which pip's `arguments` name. Packages that
-/// would have to be compiled are refused.
+/// Creates a Python virtual environment with the packages that pip's `arguments` name. Rejects
+/// packages that must be compiled.
 ///
 /// # Errors
-/// If there is no python3 with venv, or the packages cannot be installed.
+/// If python3 with venv is missing, or the packages cannot be installed.
 pub fn make_venv(folder: &Path, arguments: &[&OsStr]) -> Result<()> {
     run(Command::new("python3")
         .args(["-m", "venv", "--clear"])
@@ -42,7 +42,7 @@ pub fn make_venv(folder: &Path, arguments: &[&OsStr]) -> Result<()> {
         .args(arguments))
 }
 
-/// Returns whether a program starts and tells its version.
+/// Returns whether a program starts and prints its version.
 pub fn runs(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").output();
     output.is_ok_and(|output| output.status.success())

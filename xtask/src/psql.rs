@@ -1,4 +1,4 @@
-//! `cargo xtask psql`: a shell on a private server with the extension.
+//! `cargo xtask psql`: shell on a private server with the extension.
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
 use crate::{extension, signals, ui};
@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The server that psql and the demo share, so that the demo's tables can be looked at afterwards.
+/// Server that psql and the demo share, so that the user can look at the demo's tables.
 pub const PURPOSE: &str = "demo";
-/// The database on it.
+/// Database of psql and the demo.
 pub const DATABASE: &str = "neardup";
 
-/// Opens psql with `arguments`; `fresh` begins with a new server.
+/// Opens psql with `arguments`. Creates a new server if `fresh` is set.
 pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let lock = take_lock(&private)?;
@@ -40,7 +40,7 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Makes sure that no other command uses the server.
+/// Ensures that no other command uses the server.
 pub fn take_lock(private: &Private) -> Result<Lock> {
     let dir = &private.instance.data_root;
     let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
@@ -48,20 +48,20 @@ pub fn take_lock(private: &Private) -> Result<Lock> {
         let running = fs::read_to_string(home.join("data/postmaster.pid")).unwrap_or_default();
         bail!("{}", in_use(Lock::holder(dir, PURPOSE), &running));
     };
-    // Only a run that was killed leaves its server running.
+    // Only a killed run leaves its server running.
     stop_leftovers(dir, PURPOSE)?;
     Ok(lock)
 }
 
-/// Says that another command has the server, and what to do: `holder` is its process,
-/// `postmaster_pid` the text of the file of that name.
+/// Describes the command that uses the server, and the remedy. `holder` is its process, and
+/// `postmaster_pid` is the text of the file with that name.
 fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     let process = holder.map_or(String::new(), |id| format!(", process {id}"));
     let mut text = format!(
         "the private server is in use by another cargo xtask psql or cargo xtask demo{process}; \
          wait for it, or leave its shell (\\q)"
     );
-    // The fourth and fifth line are the port and the folder of the socket, once the server is up.
+    // Lines 4 and 5 are the port and the socket folder, once the server has started.
     let lines: Vec<&str> = postmaster_pid.lines().collect();
     if let Some(&[port, folder]) = lines.get(3..5)
         && let Ok(port) = port.trim().parse()
@@ -73,9 +73,9 @@ fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     text
 }
 
-/// Connection URL of the database, for the superuser `postgres`.
+/// Returns the connection URL of the database for the superuser `postgres`.
 fn url(socket_dir: &Path, port: u16) -> String {
-    // A program that takes a URL wants its host, a path here, with all but plain characters as %XX.
+    // In a URL, the host (a path here) must have all but plain characters as %XX.
     let host: String = (socket_dir.to_string_lossy().bytes())
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
@@ -87,7 +87,7 @@ fn url(socket_dir: &Path, port: u16) -> String {
     format!("postgresql://postgres@/{DATABASE}?host={host}&port={port}")
 }
 
-/// Starts the server, with its data of last time unless `fresh`.
+/// Starts the server with its existing data, or with new data if `fresh` is set.
 pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     ui::step("Starting the private server", || {
         let settings = [("log_min_messages", "warning")];
@@ -99,7 +99,7 @@ pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     })
 }
 
-/// Makes the database again, with the extension in it.
+/// Recreates the database with the extension.
 pub fn create_database(server: &Server) -> Result<()> {
     sql(
         server,
@@ -120,7 +120,7 @@ fn has_database(server: &Server) -> Result<bool> {
     Ok(sql(server, "postgres", &query)? == "1")
 }
 
-/// Runs one statement through psql and returns what it prints, unaligned.
+/// Runs one statement through psql and returns its unaligned output.
 fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     let output = server
         .psql(database)
@@ -136,7 +136,7 @@ fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The scripts that CREATE EXTENSION runs: their text decides whether a database is out of date.
+/// Returns the scripts of CREATE EXTENSION. A database is outdated if their text has changed.
 fn scripts(private: &Private) -> Result<String> {
     let mut all = String::new();
     for path in &private.artifacts.share {
@@ -146,7 +146,7 @@ fn scripts(private: &Private) -> Result<String> {
     Ok(all)
 }
 
-/// Keeps the scripts that the database was made with, for [`scripts`] to be compared with.
+/// Stores the scripts that the database was made with, for comparison with [`scripts`].
 pub fn remember_scripts(private: &Private, server: &Server) -> Result<()> {
     Ok(fs::write(
         server.data().join(SCRIPTS_FILE),
@@ -176,7 +176,7 @@ mod tests {
         let text = in_use(Some(17), "42\n/data\n1700000000\n5432\n/run/demo\n\n");
         assert!(text.contains("demo, process 17;"), "{text}");
         assert!(text.ends_with("psql 'postgresql://postgres@/neardup?host=/run/demo&port=5432'"));
-        // While it starts, and where the file cannot be read.
+        // While the server starts, and if the file cannot be read.
         for file in ["", "42\n/data\n1700000000\n5432\n\n"] {
             assert!(!in_use(None, file).contains("postgresql:"));
         }

@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives stop the private servers before the program ends.
+//! Stops the private servers before Ctrl-C or a similar signal ends the program.
 use anyhow::{Context, Result};
 use neardup_pgserver::{interrupted, stop_all, stop_leftovers};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -11,13 +11,13 @@ use std::time::Duration;
 static INTERACTIVE: AtomicBool = AtomicBool::new(false);
 static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
-/// Starts the thread that answers signals.
+/// Starts the thread that handles signals.
 pub fn install() -> Result<()> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // While psql has the terminal, Ctrl-C cancels a query there.
+            // While psql uses the terminal, Ctrl-C cancels its query.
             if signal == SIGINT && INTERACTIVE.load(Ordering::SeqCst) {
                 continue;
             }
@@ -34,7 +34,7 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Also stops servers that child processes have started in `dir` with names that begin so.
+/// Also stops servers in `dir` with this name prefix, which child processes have started.
 pub fn sweep_on_signal(dir: &Path, prefix: &str) {
     SWEEP
         .lock()
@@ -42,7 +42,7 @@ pub fn sweep_on_signal(dir: &Path, prefix: &str) {
         .push((dir.to_owned(), prefix.to_owned()));
 }
 
-/// Leaves Ctrl-C to the child that `run` waits for.
+/// Lets the child that `run` waits for handle Ctrl-C.
 pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     INTERACTIVE.store(true, Ordering::SeqCst);
     let result = run();
@@ -50,7 +50,7 @@ pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// After a signal, waits for the thread above to end the program.
+/// After a signal, waits until the thread ends the program.
 pub fn wait_if_interrupted() {
     while interrupted() {
         std::thread::sleep(Duration::from_secs(1));

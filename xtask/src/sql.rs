@@ -1,8 +1,7 @@
-//! `cargo xtask sql`: the extension's SQL script, put together from its sections.
+//! `cargo xtask sql`: generates the extension's SQL script from its sections.
 //!
-//! PostgreSQL needs one file for each version. The sections are in `sql/sections/`, one subject
-//! each, in the order of their names. They are Jinja templates, which repeat statements for several
-//! types.
+//! PostgreSQL needs one file for each version. `sql/sections/` has one file per subject, used in
+//! name order. Sections are Jinja templates, which repeat statements for several types.
 use crate::cargo::workspace;
 use crate::ui;
 use anyhow::{Context, Result, ensure};
@@ -11,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The script of the version in development, from the workspace's root. Released scripts stay.
+/// Script of the version in development, from the workspace's root. Released scripts do not
+/// change.
 const SCRIPT: &str = concat!("sql/neardup--", env!("CARGO_PKG_VERSION"), ".sql");
 const SECTIONS: &str = "sql/sections";
 const HEAD: &str =
@@ -20,7 +20,7 @@ const HEAD: &str =
 /// Writes the script.
 ///
 /// # Errors
-/// If a section cannot be read or has a mistake, or the script cannot be written.
+/// If a section cannot be read or is invalid, or the script cannot be written.
 pub fn command() -> Result<ExitCode> {
     let path = workspace().join(SCRIPT);
     fs::write(&path, script(workspace())?)
@@ -29,10 +29,10 @@ pub fn command() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that the script has been written since its sections were changed.
+/// Checks that the script is up to date.
 ///
 /// # Errors
-/// If it has not, or a section has a mistake.
+/// If the script is outdated, or a section is invalid.
 pub fn ensure_current(root: &Path) -> Result<()> {
     let found = fs::read_to_string(root.join(SCRIPT)).unwrap_or_default();
     ensure!(
@@ -57,12 +57,12 @@ fn script(root: &Path) -> Result<String> {
         let section = expanded(&text).with_context(|| name.to_string())?;
         sections.push(section.trim_end().to_owned());
     }
-    // The head and the first section make one comment.
+    // The head and the first section form one comment.
     let rest = sections.split_off(2);
     Ok(sections.join("\n") + "\n\n" + &rest.join("\n\n") + "\n")
 }
 
-/// A section with its repetitions written out. Lines with only a tag leave no empty line.
+/// Renders a section. Lines with only a tag do not produce an empty line.
 fn expanded(text: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);

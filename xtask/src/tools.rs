@@ -1,4 +1,4 @@
-//! Programs of crates.io that a command needs, in pinned versions.
+//! Programs from crates.io that a command needs, in pinned versions.
 use crate::cargo::{cargo, target_dir};
 use crate::program::output;
 use crate::ui;
@@ -6,18 +6,18 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A program of crates.io.
+/// Program from crates.io.
 pub struct Tool {
-    /// The name of its package and of its program.
+    /// Name of the package and the program.
     pub name: &'static str,
     pub version: &'static str,
-    /// More options for `cargo install`.
+    /// Additional options for `cargo install`.
     pub options: &'static [&'static str],
 }
 
 impl Tool {
-    /// Returns the program: the one on PATH if it has this version, else one below `target/tools`,
-    /// which the first call installs.
+    /// Returns the program: the one on PATH if it has this version, otherwise the one below
+    /// `target/tools`, which the first call installs.
     ///
     /// # Errors
     /// If cargo cannot install it.
@@ -39,7 +39,7 @@ impl Tool {
             .args(self.options)
             .arg("--root")
             .arg(&root)
-            // Beside the workspace's own builds, which have other settings for the same packages.
+            // Separate from the workspace's builds, whose settings for the same packages differ.
             .arg("--target-dir")
             .arg(root.join("build"))
             .status()

@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: the tests that kill servers and load them, run for as long as one likes.
+//! `cargo xtask torture`: tests that kill servers or put load on them, for as long as wanted.
 use crate::cargo::cargo;
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
@@ -8,7 +8,7 @@ use clap::Args;
 use neardup_pgserver::stop_leftovers;
 use std::process::{ExitCode, Stdio};
 
-/// The beginning of the servers' names.
+/// Prefix of the servers' names.
 const PURPOSE: &str = "torture";
 const CRASHES: &str = "server::torture::killed_at_random_moments_the_index_holds";
 const LOAD: &str = "server::load::many_clients_with_pgbench_agree";
@@ -16,13 +16,13 @@ const LOAD: &str = "server::load::many_clients_with_pgbench_agree";
 /// Options of the command line.
 #[derive(Args)]
 pub struct Options {
-    /// Number of times that the server is killed; 0 to leave that out
+    /// Number of times that the server is killed; 0 to skip this part
     #[arg(long, default_value_t = 50)]
     rounds: u64,
-    /// The longest time that clients work before it is killed, in seconds
+    /// The longest time that clients work before the server is killed, in seconds
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seed of data and work; the moments of death differ all the same
+    /// Seed of data and work; the times at which servers are killed vary all the same
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Afterwards, let many clients of pgbench mix everything for this time
@@ -33,7 +33,7 @@ pub struct Options {
     clients: u64,
 }
 
-/// Runs what the options ask for.
+/// Runs the tests that the options select.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let dir = private.instance.data_root.clone();
@@ -72,7 +72,7 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!well)))
 }
 
-/// Runs one test, which shows what it does. Returns whether it passed.
+/// Runs one test and shows its output. Returns whether it passed.
 fn run(private: &Private, name: &str, settings: &[(&str, u64)]) -> Result<bool> {
     let mut command = cargo();
     command.args([

@@ -12,7 +12,7 @@ fn lively() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("CI").is_none() && !dumb
 }
 
-/// Announces a part that prints lines of its own.
+/// Announces a part that prints its own lines.
 pub fn heading(text: impl Display) {
     eprintln!("==> {text}");
 }
@@ -22,13 +22,13 @@ pub fn note(text: impl Display) {
     eprintln!("    {text}");
 }
 
-/// Prints why the program fails.
+/// Prints the error that ends the program.
 pub fn error(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }
 
-/// Runs one step under a spinner, or after a plain line if there is no terminal. Prints how long it
-/// took.
+/// Runs one step with a spinner, or after a plain line if there is no terminal. Prints its
+/// duration.
 pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let text = text.into();
     let start = Instant::now();
@@ -51,14 +51,14 @@ pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<
     result
 }
 
-/// A number with its thousands apart.
+/// Formats a number with separated thousands.
 pub fn number(value: impl TryInto<u64>) -> String {
     value
         .try_into()
         .map_or(String::new(), |value| HumanCount(value).to_string())
 }
 
-/// A number and a noun in the singular or plural.
+/// Formats a number and a noun in the singular or plural.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { many })
 }

@@ -1,18 +1,18 @@
-//! Links of a document in Markdown, and the addresses of its headings.
+//! Links of a Markdown document, and the addresses of its headings.
 use std::collections::HashMap;
 
-/// A link of a document.
+/// Link in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// Byte of the document at which the target begins.
+    /// Byte offset of the target in the document.
     pub at: usize,
-    /// The target as it is written.
+    /// Target as written.
     pub target: &'a str,
 }
 
 impl<'a> Link<'a> {
-    /// Path from the workspace's root, and heading (or nothing), to which the link leads from the
-    /// document at `from`; `None` for a link to another site.
+    /// Returns the path from the workspace's root and the heading (or an empty string) of a link
+    /// in the document at `from`. Returns `None` for a link to another site.
     pub fn within(&self, from: &str) -> Option<(String, &'a str)> {
         if self.target.contains("://") || self.target.starts_with("mailto:") {
             return None;
@@ -27,8 +27,8 @@ impl<'a> Link<'a> {
     }
 }
 
-/// Path from the root to which `relative` leads from the file at `from`; empty if it leads out of
-/// the root.
+/// Resolves `relative` against the file at `from`, as a path from the root. Returns an empty path
+/// if it leaves the root.
 pub fn join(from: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -43,7 +43,7 @@ pub fn join(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// Links and images of a document, in their order. Code is left out.
+/// Returns the links and images of a document in order. Skips code.
 pub fn links(text: &str) -> Vec<Link<'_>> {
     let prose = without_code(text);
     let mut links = Vec::new();
@@ -75,10 +75,10 @@ pub fn links(text: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// The text with blanks in place of code, byte by byte.
+/// Replaces each byte of code by a blank.
 fn without_code(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
-    // A span of code may go on in the next line, but not behind its paragraph.
+    // A span of code may continue on the next line, but not after its paragraph.
     let (mut fenced, mut quoted) = (false, false);
     for line in text.split_inclusive('\n') {
         let is_fence = line.trim_start().starts_with("```");
@@ -96,7 +96,7 @@ fn without_code(text: &str) -> String {
     prose
 }
 
-/// Addresses of a document's headings, in their order, as GitHub and mdBook make them.
+/// Returns the addresses of a document's headings in order, as GitHub and mdBook create them.
 pub fn slugs(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut times: HashMap<String, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `cargo xtask book`: the documents as a book of HTML pages with a search, made by mdBook.
+//! `cargo xtask book`: converts the documents to searchable HTML pages with mdBook.
 //!
 //! mdBook wants all pages and the summary in one folder. The copies keep their relative
 //! paths, so their links stay valid.
@@ -22,10 +22,10 @@ const MDBOOK: Tool = Tool {
 const SETTINGS: &str = include_str!("book.toml");
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Makes the book in the target folder. `cargo xtask check` checks its links.
+/// Creates the book in the target folder. `cargo xtask check` checks its links.
 ///
 /// # Errors
-/// If mdBook cannot be installed, or a page cannot be made.
+/// If mdBook cannot be installed, or a page cannot be created.
 pub fn command() -> Result<ExitCode> {
     let mdbook = MDBOOK.provide()?;
     let folder = target_dir()?.join("book");
@@ -46,7 +46,7 @@ pub fn command() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the documents of the root, its licence and `docs` into the folder of a book's sources.
+/// Copies the documents of the root, the licence and `docs` into the source folder of a book.
 fn stage(root: &Path, book: &Path) -> Result<()> {
     let pages = book.join("src");
     fs::create_dir_all(&pages)?;
@@ -78,8 +78,8 @@ fn stage(root: &Path, book: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Path within the book of a file of the workspace. mdBook makes index.html of README.md, but does
-/// not change links to it.
+/// Returns the path within the book of a file of the workspace. mdBook turns README.md into
+/// index.html, but does not change links to it.
 fn staged(path: &str) -> &str {
     match path {
         SUMMARY => "SUMMARY.md",
@@ -88,13 +88,13 @@ fn staged(path: &str) -> &str {
     }
 }
 
-/// The document at `path` with links to the paths of pages in the book.
+/// Returns the document at `path` with links to the pages of the book.
 fn with_links(path: &str, text: &str) -> String {
     if path == SUMMARY {
         let text = text.replace("](", "](docs/").replace("](docs/../", "](");
         return text.replace("](README.md", "](index.md");
     }
-    // mdBook's own page of contents is made of the summary.
+    // mdBook creates its own page of contents from the summary.
     let text = text.replace("](docs/SUMMARY.md", "](toc.html");
     text.replace("README.md)", "index.md)")
         .replace("README.md#", "index.md#")

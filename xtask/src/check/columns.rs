@@ -5,8 +5,8 @@ use super::sources::Source;
 const RULE: &str = "columns";
 const WIDEST: usize = 100;
 
-/// Lines that are too wide. Not counted: a line that cannot be broken, and in documents the output
-/// of an example, which is as wide as the program prints it.
+/// Finds lines that are too wide. Ignores lines that cannot be broken and, in documents, the
+/// output of examples, which is as wide as the program prints it.
 pub fn check(source: &Source) -> Vec<Violation> {
     let mut fence: Option<&str> = None;
     let mut violations = Vec::new();
@@ -29,8 +29,8 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line cannot be broken: one word behind no more than the marks of a comment
-/// or a list, such as an address, or the heading of a document.
+/// Returns whether the line cannot be broken: a single word after the marks of a comment or a
+/// list, such as an address, or the heading of a document.
 fn is_unbreakable(source: &Source, line: &str) -> bool {
     let is_heading = source.path.ends_with(".md") && line.starts_with('#');
     let mut words = line.split_whitespace().rev();

@@ -1,10 +1,10 @@
-//! The table of directions: which folder of the extension imports which.
+//! Table of allowed imports between the folders of the extension.
 
 /// Root of the crate to which the table applies.
 pub const ROOT: &str = "src/lib.rs";
 
-/// Each folder or file of `src/`, with those that it may import. All of them may import the other
-/// crates: the compiler checks those directions.
+/// Folders and files of `src/`, and the folders that each may import. All of them may import the
+/// other crates, because the compiler checks those directions.
 pub const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("settings", &[]),
     // Values.

@@ -1,11 +1,11 @@
-//! Tests run the SQL of every document.
+//! Checks that tests run the SQL of every document.
 use super::Violation;
 use super::sources::{Source, line_of};
 
 const RULE: &str = "examples";
-/// Tests that run the SQL of documents, which they name by path.
+/// Tests that run the SQL of documents. They name the documents by path.
 const RUNNERS: [&str; 2] = ["tests/clients/documents.rs", "tests/dedup/recipes.rs"];
-/// Documents with SQL that no test names.
+/// Finds documents with SQL that no test names.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let runners: Vec<&Source> = (sources.iter())
         .filter(|source| RUNNERS.contains(&source.path.as_str()))
@@ -23,7 +23,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     found.collect()
 }
 
-/// The first SQL of a document that no test runs.
+/// Returns the first SQL of a document that no test runs.
 fn not_named(source: &Source, runners: &[&Source]) -> Option<(usize, String)> {
     let example = source.text.find("\n```sql\n")?;
     let named = (runners.iter()).any(|runner| runner.text.contains(&source.path));

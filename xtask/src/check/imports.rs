@@ -1,4 +1,4 @@
-//! No circle of modules, and folders of the extension that import in one direction.
+//! Checks that modules have no import cycle, and that folders import in one direction only.
 use super::Violation;
 use super::directions::{DIRECTIONS, ROOT};
 use super::modules::{Module, Name, of_crate};
@@ -10,7 +10,7 @@ const DIRECTION: &str = "directions";
 
 type Modules<'a> = BTreeMap<Name, Module<'a>>;
 
-/// Modules that lie on a circle of imports, and imports against the directions.
+/// Finds modules in a cycle of imports, and imports against the directions.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let roots = sources.iter().filter(|source| is_root(&source.path));
     let mut violations = Vec::new();
@@ -28,8 +28,8 @@ fn is_root(path: &str) -> bool {
     path == "tests/suite.rs" || path.ends_with("/lib.rs") || path.ends_with("/main.rs")
 }
 
-/// A violation for each module from which imports lead back to it. A module may use items of those
-/// that hold it: such imports are no part of a circle.
+/// Returns a violation for each module from which imports lead back to it. Imports of enclosing
+/// modules are allowed and do not count.
 fn circles(modules: &Modules) -> Vec<Violation> {
     (modules.iter())
         .filter_map(|(name, module)| {
@@ -48,7 +48,7 @@ fn circles(modules: &Modules) -> Vec<Violation> {
         .collect()
 }
 
-/// The shortest way from a module over imports back to it, with the module at both ends.
+/// Returns the shortest path of imports from a module back to it, with the module at both ends.
 fn shortest_circle(modules: &Modules, start: &Name) -> Option<Vec<Name>> {
     let mut previous: BTreeMap<&Name, &Name> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
@@ -72,11 +72,11 @@ fn shortest_circle(modules: &Modules, start: &Name) -> Option<Vec<Name>> {
     None
 }
 
-/// Imports from one folder of the extension into another that its row does not name.
+/// Finds imports between folders of the extension that the table does not allow.
 fn against_directions(modules: &Modules) -> Vec<Violation> {
     let mut violations = BTreeSet::new();
     for (name, module) in modules {
-        // The root itself names every folder.
+        // The root itself imports every folder.
         let Some(from) = name.first() else { continue };
         let row = DIRECTIONS.iter().find(|(folder, _)| folder == from);
         let Some((_, allowed)) = row else {

@@ -1,4 +1,4 @@
-//! Links of documents lead somewhere, and the book has every page.
+//! Checks that links of documents have targets, and that the book has every page.
 use super::Violation;
 use super::sources::{Source, line_of};
 use crate::book::links::{Link, join, links, slugs};
@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 const RULE: &str = "links";
-/// The book's list of pages.
+/// List of the book's pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Links of the documents in the root and in `docs` to files and headings that do not exist, and
-/// pages of `docs` that the summary does not list exactly once.
+/// Finds links in the documents of the root and of `docs` to missing files or headings, and pages
+/// of `docs` that the summary does not list exactly once.
 pub fn check(root: &Path, sources: &[Source]) -> Vec<Violation> {
     let documents: Vec<&Source> = sources.iter().filter(|s| is_document(s)).collect();
     let mut violations = Vec::new();
@@ -35,7 +35,7 @@ fn is_document(source: &Source) -> bool {
     is_own && source.path.ends_with(".md")
 }
 
-/// Says why a link leads nowhere, if it does.
+/// Returns the reason if a link has no target.
 fn broken(root: &Path, documents: &[&Source], from: &Source, link: &Link) -> Option<String> {
     let (path, anchor) = link.within(&from.path)?;
     let Some(page) = documents.iter().find(|page| page.path == path) else {
@@ -47,7 +47,7 @@ fn broken(root: &Path, documents: &[&Source], from: &Source, link: &Link) -> Opt
         .then(|| format!("{path} has no heading #{anchor}, to which a link leads"))
 }
 
-/// Pages that the summary leaves out, or has more than once.
+/// Finds pages that the summary omits or repeats.
 fn unlisted(documents: &[&Source]) -> Vec<Violation> {
     let summary = documents.iter().find(|page| page.path == SUMMARY);
     let listed: Vec<String> = summary.map_or(Vec::new(), |summary| {

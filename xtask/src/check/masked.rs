@@ -1,7 +1,7 @@
 //! Rust code without its comments and literals.
 
-/// Returns `text` with a blank for each byte of a comment, string or character literal. Lines stay
-/// where they are.
+/// Returns `text` with a blank for each byte of a comment, string or character literal. Line
+/// numbers do not change.
 pub fn masked(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut masked = Vec::with_capacity(bytes.len());
@@ -19,11 +19,11 @@ pub fn masked(text: &str) -> String {
             at = end;
         }
     }
-    // What is not ASCII outside of literals is an identifier, and kept whole.
+    // Non-ASCII characters outside literals belong to identifiers, which are kept.
     String::from_utf8(masked).unwrap_or_default()
 }
 
-/// End of the comment or literal that begins at `at`, if one does.
+/// Returns the end of the comment or literal that begins at `at`, if there is one.
 fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -46,7 +46,7 @@ fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes.windows(needle.len()).position(|part| part == needle)
 }
 
-/// Length of a block comment, which may hold others.
+/// Returns the length of a block comment, which may contain others.
 fn block_comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < bytes.len() {
@@ -66,7 +66,7 @@ fn block_comment(bytes: &[u8]) -> usize {
     at
 }
 
-/// Length of a string in quotes.
+/// Returns the length of a quoted string.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while at < bytes.len() && bytes[at] != b'"' {
@@ -75,7 +75,7 @@ fn string(bytes: &[u8]) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// Length of a raw string such as `r#"..."#` or `br"..."`.
+/// Returns the length of a raw string such as `r#"..."#` or `br"..."`.
 fn raw_string(bytes: &[u8]) -> Option<usize> {
     let prefix = usize::from(matches!(bytes[0], b'b' | b'c'));
     let after = bytes.get(prefix..)?.strip_prefix(b"r")?;
@@ -86,11 +86,11 @@ fn raw_string(bytes: &[u8]) -> Option<usize> {
     Some(before + position(body, &close)? + close.len())
 }
 
-/// Length of a character literal; a lifetime is none.
+/// Returns the length of a character literal, or `None` for a lifetime.
 fn character(bytes: &[u8]) -> Option<usize> {
     let body = bytes.strip_prefix(b"'")?;
     let length = match body.first()? {
-        // At least one byte after the backslash, which may be a quote.
+        // At least one byte follows the backslash. It may be a quote.
         b'\\' => 2 + position(body.get(2..)?, b"'")?,
         b'\'' | b'\n' => return None,
         first if first.is_ascii() => 1,

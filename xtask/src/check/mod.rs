@@ -1,7 +1,7 @@
-//! `cargo xtask check`: the rules that neither the compiler nor clippy know. Pure Rust, no server,
-//! a second at most.
+//! `cargo xtask check`: rules that neither the compiler nor clippy checks. It needs no server and
+//! takes at most a second.
 //!
-//! Each check returns the places that break its rule.
+//! Each check returns the violations of its rule.
 mod columns;
 mod directions;
 mod examples;
@@ -18,15 +18,15 @@ use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
 
-/// A place that breaks a rule.
+/// Violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Violation {
     rule: &'static str,
     /// Path from the workspace's root, with slashes.
     path: String,
-    /// Counted from 1; 0 for a whole file.
+    /// Line number, from 1. 0 for a whole file.
     line: usize,
-    /// The defect, and the remedy.
+    /// Defect and remedy.
     message: String,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Runs every check, prints the violations and returns whether there are none.
+/// Runs every check, prints the violations and returns success if there are none.
 ///
 /// # Errors
 /// If a source cannot be read, or the SQL script or the list of messages is outdated.

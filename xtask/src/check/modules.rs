@@ -1,18 +1,18 @@
-//! The modules of a crate and their imports, read from the text of its files.
+//! Modules of a crate and their imports, read from the source text.
 //!
 //! An import is a path in a `use` or in an expression that leads to another module of the crate. A
 //! path to a re-exported name counts as an import of the module that defines it. Items under
-//! `#[cfg(test)]` are left out.
+//! `#[cfg(test)]` are skipped.
 use super::sources::{Source, line_of};
 use std::collections::BTreeMap;
 
-/// Most re-exports that are followed for one name.
+/// Maximum number of re-exports that are followed for one name.
 const MOST_REEXPORTS: usize = 8;
 
-/// Module of a crate: the names from its root, which has none.
+/// Names of a module from the crate root. Empty for the root.
 pub type Name = Vec<String>;
 
-/// A module that lies in a file of its own.
+/// Module with its own file.
 #[derive(Debug)]
 pub struct Module<'a> {
     pub source: &'a Source,
@@ -20,7 +20,7 @@ pub struct Module<'a> {
     pub imports: BTreeMap<Name, usize>,
 }
 
-/// The modules below a crate's root file.
+/// Returns the modules below a crate's root file.
 pub fn of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
     let mut files = BTreeMap::new();
     let mut rest = vec![(Name::new(), root)];
@@ -53,7 +53,7 @@ fn joined(name: &[String], child: &str) -> Name {
     [name, &[child.to_owned()]].concat()
 }
 
-/// The file of a module that is declared in another.
+/// Returns the file of a module that another module declares.
 fn file_of<'a>(
     sources: &'a [Source],
     parent: &Source,
@@ -73,14 +73,14 @@ fn file_of<'a>(
     sources.iter().find(|source| paths.contains(&source.path))
 }
 
-/// The module to which a path leads, seen from the module `name`.
+/// Returns the module to which a path leads from the module `name`.
 fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Option<Name> {
     let (first, mut rest) = path.split_first()?;
     let mut module: Name = match first.as_str() {
         "crate" => Name::new(),
         "self" => name.to_vec(),
         "super" => name.split_last()?.1.to_vec(),
-        // The path begins with a child, or leads out of the crate.
+        // The path begins with a child module, or leaves the crate.
         child => {
             let child = joined(name, child);
             files.contains_key(&child).then_some(child)?
@@ -107,14 +107,14 @@ fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Opt
     }
 }
 
-/// A file's declarations that matter to imports.
+/// Declarations of a file that affect imports.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct File {
     /// Modules that are declared without a body.
     children: Vec<String>,
-    /// Paths with at least two names, and where each begins.
+    /// Paths with at least two names, and their offsets.
     paths: Vec<(usize, Vec<String>)>,
-    /// Names that are visible to other modules by a `use`, each with its path.
+    /// Names that a `use` makes visible to other modules, and their paths.
     reexports: BTreeMap<String, Vec<String>>,
 }
 
@@ -135,7 +135,7 @@ impl File {
     }
 }
 
-/// Names, `::` and single other characters of masked code, each with its place.
+/// Splits masked code into names, `::` and other single characters, with their offsets.
 fn tokens(code: &str) -> Vec<(usize, &str)> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
@@ -162,7 +162,7 @@ struct Reader<'a> {
     at: usize,
     /// Open braces.
     depth: usize,
-    /// Depths at which the bodies of modules within the file begin.
+    /// Brace depths at which the bodies of inline modules begin.
     inline: Vec<usize>,
     file: File,
 }
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
             }
             "mod" if self.token(self.at + 2) == ";" => self.file.children.push(next.to_owned()),
             "mod" if self.token(self.at + 2) == "{" => self.inline.push(self.depth + 1),
-            // Not of `impl Trait + use<'a>`, which captures.
+            // Skips `impl Trait + use<'a>`, which captures lifetimes.
             "use" if next != "<" => return self.read_use(),
             name if is_name(name) && next == "::" => return self.read_path(),
             _ => (),
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// Skips an item: to its semicolon, or to the end of its body.
+    /// Skips an item up to its semicolon or the end of its body.
     fn skip_item(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a `use`, to its semicolon.
+    /// Reads a `use` up to its semicolon.
     fn read_use(&mut self) {
         let before = self.at.checked_sub(1).map_or("", |at| self.token(at));
         let public = before == "pub" || before == ")";
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one branch of a `use`: paths, each with the name under which it is visible.
+    /// Reads one branch of a `use`: paths, and the names under which they are visible.
     fn read_tree(&mut self, prefix: &[String], leaves: &mut Vec<(Vec<String>, String)>) {
         let mut path = prefix.to_vec();
         let mut alias = None;
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
     }
 
     fn push(&mut self, at: usize, mut path: Vec<String>) {
-        // A module within the file is part of it: its parent is the file's own module.
+        // An inline module belongs to the file, so its parent is the file's own module.
         for _ in &self.inline {
             if path.first().is_some_and(|first| first == "super") {
                 path[0] = "self".to_owned();

@@ -1,16 +1,16 @@
-//! Documents name files and folders that exist.
+//! Checks that files and folders named in documents exist.
 use super::Violation;
 use super::sources::Source;
 use std::path::Path;
 
 const RULE: &str = "paths";
-/// Folders of the root that a path in a document begins with.
+/// Folders of the root with which a path in a document begins.
 const FOLDERS: [&str; 7] = ["src", "crates", "tests", "sql", "xtask", "docs", ".ci"];
 
-/// Paths in backquotes, in documents, at which there is nothing. A name in capitals stands for any
-/// (`tests/NAME.rs`), and `{a,b}` for each of its parts.
+/// Finds backquoted paths in documents that do not exist. A name in capitals matches any name
+/// (`tests/NAME.rs`), and `{a,b}` matches each of its parts.
 pub fn check(root: &Path, source: &Source) -> Vec<Violation> {
-    // Pages about data that came from elsewhere name files of that place.
+    // Pages about external data name files of their source.
     let is_own = !source.path.contains('/') || source.path.starts_with("docs/");
     if !is_own || !source.path.ends_with(".md") {
         return Vec::new();
@@ -45,7 +45,7 @@ fn is_path(text: &str) -> bool {
     FOLDERS.contains(&folder) && rest.chars().all(is_part) && !rest.split('/').any(is_placeholder)
 }
 
-/// The paths that one with `{a,b}` stands for.
+/// Expands a path with `{a,b}`.
 fn expanded(path: &str) -> Vec<String> {
     let Some((before, (parts, after))) = path
         .split_once('{')

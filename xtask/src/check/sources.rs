@@ -1,15 +1,15 @@
-//! The files that the checks read.
+//! Files that the checks read.
 use super::masked::masked;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// Endings of the files that are read.
+/// Extensions of these files.
 const ENDINGS: [&str; 6] = ["rs", "sql", "md", "sh", "toml", "py"];
-/// Files without such an ending.
+/// Files without such an extension.
 const NAMED: [&str; 1] = [".ci/run"];
-/// Folders of the root whose content is generated or not the project's.
+/// Folders of the root with generated or external content.
 const SKIPPED: [&str; 2] = ["target", ".git"];
 
 /// A file of the workspace.
@@ -18,12 +18,12 @@ pub struct Source {
     /// Path from the workspace's root, with slashes.
     pub path: String,
     pub text: String,
-    /// Rust code with blanks in place of comments and literals; the text itself for other files.
+    /// Rust code with blanks for comments and literals. The full text for other files.
     pub code: String,
 }
 
 impl Source {
-    /// A source with this text.
+    /// Creates a source with this text.
     pub fn new(path: &str, text: &str) -> Self {
         let code = if path.ends_with(".rs") {
             masked(text)
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// Number of the line, from 1, in which a byte of a text lies.
+/// Returns the line number, from 1, of a byte offset in a text.
 pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte]
         .iter()
@@ -46,7 +46,7 @@ pub fn line_of(text: &str, byte: usize) -> usize {
         .count()
 }
 
-/// Reads all sources below `root`, in the order of their paths.
+/// Reads all sources below `root`, sorted by path.
 ///
 /// # Errors
 /// If a file cannot be read or is not UTF-8.

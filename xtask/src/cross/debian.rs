@@ -1,5 +1,5 @@
-//! Packages of Debian for any suite and machine, unpacked into a folder: apt-get with lists and
-//! settings of its own, which changes nothing in the system and needs no root.
+//! Debian packages for any suite and machine, unpacked into a folder. Calls apt-get with separate
+//! lists and settings, which does not change the system or require root.
 use super::programs::KEYRING;
 use crate::program::{output, run};
 use crate::setup;
@@ -10,27 +10,27 @@ use std::process::Command;
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Age of lists of packages.
+/// Accepted age of package lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
-    /// Not past the moment that they state themselves.
+    /// Lists that have not expired.
     Valid,
-    /// Any, as a mirror has them that is behind. They are signed all the same.
+    /// Any lists, because a mirror may be behind. Their signatures are still checked.
     Any,
 }
 
-/// A set of lists of packages, with what is taken to be installed.
+/// Package lists, and the packages assumed to be installed.
 pub struct Packages {
     settings: PathBuf,
     archives: PathBuf,
 }
 
 impl Packages {
-    /// Fetches the lists of `suites`, the last of which is preferred, for the machine
-    /// `architectures[0]` and others. The packages in `assumed` are taken to be installed.
+    /// Fetches the lists of `suites` for the machine `architectures[0]` and others. Prefers the
+    /// last suite. Assumes that the packages in `assumed` are installed.
     ///
     /// # Errors
-    /// When apt-get cannot fetch them, or they are too old.
+    /// If apt-get cannot fetch the lists, or they are too old.
     pub fn fetch(
         root: &Path,
         architectures: &[&str],
@@ -74,7 +74,7 @@ impl Packages {
         command
     }
 
-    /// Downloads packages with all that they depend on.
+    /// Downloads packages and their dependencies.
     pub fn download(&self, packages: &[&str]) -> Result<()> {
         let mut apt = self.program("apt-get");
         apt.args([
@@ -86,13 +86,13 @@ impl Packages {
         run(apt.args(packages)).with_context(|| format!("cannot download {}", packages.join(" ")))
     }
 
-    /// Downloads one package alone.
+    /// Downloads one package without dependencies.
     pub fn download_alone(&self, package: &str) -> Result<()> {
         run(self.program("apt-get").args(["download", package]))
             .with_context(|| format!("cannot download {package}"))
     }
 
-    /// The version of a package that would be downloaded.
+    /// Returns the version of a package that apt-get would download.
     pub fn version(&self, package: &str) -> Result<String> {
         let shown = output(self.program("apt-cache").args(["policy", package]))?;
         candidate(&shown)
@@ -100,13 +100,13 @@ impl Packages {
             .map(str::to_owned)
     }
 
-    /// Unpacks all that has been downloaded.
+    /// Unpacks all downloaded packages.
     pub fn unpack(&self, into: &Path) -> Result<()> {
         setup::extract(&self.archives, into)
     }
 }
 
-/// Options of a source of packages.
+/// Returns the options of a package source.
 fn options(age: Age) -> String {
     let ignored = match age {
         Age::Valid => "",
@@ -115,7 +115,7 @@ fn options(age: Age) -> String {
     format!("signed-by={KEYRING}{ignored}")
 }
 
-/// Settings of apt that keep it below `root`.
+/// Returns apt settings that keep all files below `root`.
 fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
     let all: String = architectures
         .iter()
@@ -133,7 +133,7 @@ fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String
     )
 }
 
-/// An entry of dpkg's list of installed packages.
+/// Returns an entry of dpkg's list of installed packages.
 fn status_of(package: &str) -> String {
     format!(
         "Package: {package}\nStatus: install ok installed\nArchitecture: all\n\

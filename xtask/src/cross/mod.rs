@@ -1,5 +1,5 @@
-//! `cargo xtask arm64` and `cargo xtask s390x`: the tests on another kind of processor, which QEMU
-//! imitates. On 64-bit ARM the extension as well, in a server that has been compiled for it.
+//! `cargo xtask arm64` and `cargo xtask s390x`: tests on another processor, emulated by QEMU. On
+//! 64-bit ARM also tests the extension in a server for that processor.
 mod debian;
 mod programs;
 mod server;
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toolchain::Toolchain;
 
-/// A kind of processor, by the names that others have given it.
+/// Processor architecture, by the names that different projects use.
 pub struct Machine {
-    /// Debian's.
+    /// Name in Debian.
     debian: &'static str,
-    /// That of QEMU's programs.
+    /// Name in QEMU programs.
     qemu: &'static str,
-    /// That of GNU's compilers.
+    /// Name in GNU compilers.
     gnu: &'static str,
-    /// That of Rust's.
+    /// Name in Rust.
     rust: &'static str,
 }
 
@@ -41,10 +41,10 @@ pub const S390X: Machine = Machine {
     rust: "s390x-unknown-linux-gnu",
 };
 
-/// Packages that need no PostgreSQL and make or read what is stored.
+/// Packages without PostgreSQL that write or read stored data.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
-/// Variable for the number of cases of each property test of the tree, the longest of all, and its
+/// Variable for the number of cases of each property test of the tree, which take longest, and its
 /// value under QEMU.
 const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
 
@@ -91,7 +91,7 @@ fn toolchain(machine: &'static Machine) -> Result<Toolchain> {
     Toolchain::provide(machine, programs, &folder(machine)?)
 }
 
-/// The folder for what a machine needs, one that the server's user can enter.
+/// Returns the folder for the files of a machine. The server's user must be able to enter it.
 fn folder(machine: &Machine) -> Result<PathBuf> {
     let preferred = cargo::target_dir()?.join(machine.debian);
     let user = OsUser::for_server()?;
@@ -101,7 +101,7 @@ fn folder(machine: &Machine) -> Result<PathBuf> {
         .with_context(|| format!("the server's user cannot enter {}", preferred.display()))
 }
 
-/// Runs the tests of the pure packages. Returns true if they pass.
+/// Runs the tests of the pure packages. Returns whether they pass.
 fn pure(toolchain: &Toolchain) -> Result<bool> {
     ui::heading(format!(
         "cargo test for {}: {}",
@@ -109,8 +109,8 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
         PURE.join(", ")
     ));
     let mut command = cargo::cargo();
-    // No examples of documents: Debian's rustdoc starts its rustc without the libraries that come
-    // with it. They are tested on this machine.
+    // Skips documentation examples, because Debian's rustdoc starts its rustc without the bundled
+    // libraries. They are tested on this machine.
     command.args(["test", "--release", "--no-fail-fast", "--lib", "--tests"]);
     for name in PURE {
         command.args(["--package", name]);
@@ -132,7 +132,7 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Builds the extension, and runs tests in a server that has it. Returns true if they pass.
+/// Builds the extension and tests it in a server. Returns whether the tests pass.
 fn in_server(toolchain: &Toolchain, filters: &[String]) -> Result<bool> {
     let pg = server::provide(toolchain)?;
     let artifacts = extension::build_for(

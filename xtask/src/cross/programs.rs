@@ -1,25 +1,24 @@
-//! QEMU and a C compiler, which run and link programs of another machine, from the system's
-//! packages.
+//! QEMU and a C compiler from the system's packages, to run and link programs of another machine.
 use super::Machine;
 use crate::setup;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
-/// The key by which Debian's lists of packages are checked.
+/// Key that verifies Debian's package lists.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Programs for a machine.
 pub struct Programs {
-    /// Runs its programs.
+    /// Runs programs of the machine.
     pub qemu: PathBuf,
-    /// Compiles and links for it.
+    /// Compiles and links for the machine.
     pub gcc: PathBuf,
 }
 
-/// Finds the programs for a machine; on Debian, root has missing ones installed.
+/// Finds the programs for a machine. On Debian, root installs missing programs.
 ///
 /// # Errors
-/// When the user has to install something; the text names the command.
+/// If the user has to install something. The text names the command.
 pub fn provide(machine: &Machine) -> Result<Programs> {
     if let Some(found) = find(machine) {
         return Ok(found);

@@ -1,5 +1,5 @@
-//! A server of another machine out of Debian's packages. Scripts in place of its programs call
-//! QEMU, so that these are run like those of any server.
+//! Server of another machine from Debian packages. Wrapper scripts replace its programs and call
+//! QEMU, so that callers run them like any server.
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::toolchain::{Toolchain, write_program};
@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Suite of Debian if the system is none: its C library is older than that of most compilers.
+/// Debian suite for other systems. Its C library is older than that of most compilers.
 const SUITE: &str = "bookworm";
-/// Packages that a server needs for its set-up alone.
+/// Packages that only the installation of a server needs.
 const ASSUMED: [&str; 19] = [
     "adduser",
     "debconf",
@@ -35,10 +35,10 @@ const ASSUMED: [&str; 19] = [
     "ucf",
 ];
 
-/// Returns the server, brought below the toolchain's folder by the first call.
+/// Returns the server. The first call unpacks it below the toolchain's folder.
 ///
 /// # Errors
-/// When it cannot be downloaded, or does not run.
+/// If it cannot be downloaded, or does not run.
 pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
     let root = toolchain.root.join("server");
     if !root.is_dir() {
@@ -51,12 +51,12 @@ pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
     PgConfig::ask(&bindir(&root)?.join("pg_config"))
 }
 
-/// Downloads the server and unpacks it; `root` appears when all is in it.
+/// Downloads and unpacks the server. `root` appears when it is complete.
 fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     let machine = toolchain.machine.debian;
     let staging = tempfile::tempdir_in(&toolchain.root)?;
     let lists = staging.path().join("apt");
-    // The suite of this system, since the compiler links with its C library.
+    // The suite of this system, because the compiler links with this system's C library.
     let suite = suite();
     let packages = Packages::fetch(&lists, &[machine], (&[&suite], Age::Valid), &ASSUMED)?;
     packages.download(&["postgresql"])?;
@@ -75,7 +75,7 @@ fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
 }
 
-/// The folder of a server's programs.
+/// Returns the folder of a server's programs.
 fn bindir(root: &Path) -> Result<PathBuf> {
     let versions = root.join("usr/lib/postgresql");
     let context = || format!("no server in {}", versions.display());
@@ -83,7 +83,7 @@ fn bindir(root: &Path) -> Result<PathBuf> {
     Ok(version.with_context(context)??.path().join("bin"))
 }
 
-/// Puts scripts in place of the programs of `bindir` in `tree`, which is going to be `root`.
+/// Replaces the programs of `bindir` in `tree` by scripts. `tree` will be renamed to `root`.
 fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Result<()> {
     let Machine { debian, .. } = toolchain.machine;
     let programs = bindir.with_file_name(format!("bin-{debian}"));
@@ -94,7 +94,7 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
         let program = entry?.path();
         let name = program.file_name().unwrap_or_default();
         let final_path = root.join(program.strip_prefix(tree)?);
-        // PostgreSQL's programs find their folders from the name that they are called by.
+        // PostgreSQL's programs find their folders from the name by which they are called.
         let text = format!(
             "#!/bin/sh\nexec '{qemu}' -L '{root}' -0 \"$0\" '{program}' \"$@\"\n",
             qemu = toolchain.programs.qemu.display(),
@@ -106,7 +106,7 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
     Ok(())
 }
 
-/// The suite of Debian that this system is, if it is one.
+/// Returns this system's Debian suite, or the default suite.
 fn suite() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let is_debian = setup::os_release_field(&text, "ID") == Some("debian");

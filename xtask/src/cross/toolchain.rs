@@ -1,5 +1,5 @@
-//! A Rust compiler that has the standard library of another machine: the one that cargo uses, if
-//! rustup has given it that library, or else Debian's packages, which need no rustup.
+//! Rust compiler with the standard library of another machine: cargo's own, if rustup has added
+//! that library, or else Debian's packages, which do not need rustup.
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::programs::Programs;
@@ -12,37 +12,37 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Suites of Debian to take a compiler from, the last of each line, in the order in which they are
-/// tried, and how old their lists may be. Debian builds an upload for one machine sooner than for
-/// another, and mirrors follow by and by: compiler and library may be of two versions, and a list
-/// not the one that the suite states.
+/// Debian suites for the compiler, in the order in which they are tried, and the accepted age of
+/// their lists. The last suite of each line is preferred. Debian builds packages for some machines
+/// earlier than for others, and mirrors lag, so compiler and library may differ in version, and a
+/// list may not match the suite's index.
 const SOURCES: [(&[&str], Age); 3] = [
     (&["trixie", "trixie-backports"], Age::Valid),
     (&["forky"], Age::Any),
     (&["sid"], Age::Any),
 ];
-/// Packages that the compiler calls in the system where it is used.
+/// Packages that the compiler requires from the system on which it runs.
 const ASSUMED: [&str; 3] = ["gcc", "binutils", "libc-dev"];
 
 /// Compiler and programs that build and run programs of a machine.
 pub struct Toolchain {
-    /// The machine.
+    /// Target machine.
     pub machine: &'static Machine,
-    /// The folder for all that the machine needs.
+    /// Folder for all files of the machine.
     pub root: PathBuf,
-    /// The folder for what cargo builds.
+    /// Folder for cargo's build.
     pub build: PathBuf,
-    /// The programs from the system's packages.
+    /// Programs from the system's packages.
     pub programs: Programs,
-    /// The folder of Debian's compiler; `None` if the one that cargo uses has the library.
+    /// Folder of Debian's compiler. `None` if cargo's own compiler has the library.
     rust: Option<PathBuf>,
 }
 
 impl Toolchain {
-    /// Returns the compiler for a machine; Debian's is brought below `root` by the first call.
+    /// Returns the compiler for a machine. The first call unpacks Debian's compiler below `root`.
     ///
     /// # Errors
-    /// When it cannot be downloaded or unpacked.
+    /// If it cannot be downloaded or unpacked.
     pub fn provide(machine: &'static Machine, programs: Programs, root: &Path) -> Result<Self> {
         let rust = match has_library(machine) {
             true => None,
@@ -60,7 +60,7 @@ impl Toolchain {
         })
     }
 
-    /// The environment for cargo.
+    /// Returns the environment for cargo.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let rust = self.machine.rust;
         let target = rust.to_uppercase().replace('-', "_");
@@ -85,7 +85,7 @@ impl Toolchain {
     }
 }
 
-/// Returns whether the compiler that cargo uses has the standard library of a machine.
+/// Returns whether cargo's compiler has the standard library of a machine.
 fn has_library(machine: &Machine) -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut ask = Command::new(rustc);
@@ -97,7 +97,7 @@ fn has_library(machine: &Machine) -> bool {
     files.any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-/// Takes the compiler from the first suite that gives it.
+/// Unpacks the compiler from the first suite that has it.
 fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let mut reasons = String::new();
     for source in SOURCES {
@@ -121,13 +121,13 @@ fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     )
 }
 
-/// Downloads the compiler and unpacks it; `rust` appears when all is in it.
+/// Downloads and unpacks the compiler. `rust` appears when it is complete.
 fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let staging = tempfile::tempdir_in(root)?;
     let lists = staging.path().join("apt");
     let architectures = ["amd64", machine.debian];
     let packages = Packages::fetch(&lists, &architectures, source, &ASSUMED)?;
-    // Both must be of one version. The other machine's dependencies are not wanted.
+    // Both must have the same version. The other machine's dependencies are not needed.
     let version = packages.version("rustc")?;
     ensure!(
         is_new_enough(&version, env!("CARGO_PKG_RUST_VERSION")),
@@ -146,7 +146,7 @@ fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -
     fs::rename(&tree, rust).with_context(|| format!("cannot make {}", rust.display()))
 }
 
-/// A script that runs a program of the compiler with its own C library: the system's may be older.
+/// Returns a script that runs a compiler program with Debian's C library instead of the system's.
 fn wrapper(program: &str) -> String {
     format!(
         "#!/bin/sh\nroot=${{0%/*}}\n\
@@ -156,14 +156,14 @@ fn wrapper(program: &str) -> String {
     )
 }
 
-/// Writes a script that can be run.
+/// Writes an executable script.
 pub fn write_program(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text)
         .and_then(|()| fs::set_permissions(path, PermissionsExt::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns whether a version of Debian's is not below `wanted`, both with major and minor number.
+/// Returns whether a Debian version is at least `wanted`, compared by major and minor number.
 fn is_new_enough(version: &str, wanted: &str) -> bool {
     let numbers = |version: &str| -> Option<(u32, u32)> {
         let mut parts = version.split(['.', '+', '~', '-']).map(str::parse);

@@ -12,7 +12,7 @@ use walkdir::{DirEntry, WalkDir};
 const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Skipped documents that are reported with their reasons.
 const MAX_REASONS: usize = 8;
-/// Debian keeps the licences of its packages here.
+/// Debian stores the licences of its packages here.
 const DEBIAN_DOCUMENTS: &str = "/usr/share/doc";
 
 /// Source of documents.
@@ -55,7 +55,7 @@ impl Source {
         }
     }
 
-    /// Description for people.
+    /// Returns a description for users.
     pub fn describe(&self) -> String {
         match self {
             Self::Machine => "licence, README and copyright files of this machine".to_owned(),
@@ -82,14 +82,14 @@ impl Source {
 /// Writes documents as rows of `id, name, body`, numbered from 1, and counts skipped documents.
 pub struct Loader<W> {
     out: W,
-    /// Documents that were written.
+    /// Number of documents written.
     pub documents: usize,
     skipped: usize,
     reasons: Vec<String>,
 }
 
 impl<W: Write> Loader<W> {
-    /// Loader that writes to `out`.
+    /// Creates a loader that writes to `out`.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -159,7 +159,7 @@ fn decoded(bytes: Vec<u8>) -> Result<String, String> {
         .unwrap_or(text))
 }
 
-/// Reads the licences and README files of the packages that cargo has downloaded, and the copyright
+/// Reads the licences and README files of packages that cargo has downloaded, and the copyright
 /// files of Debian's packages.
 fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -179,7 +179,7 @@ fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
             file.depth() == 2 && names.iter().any(|begin| name.starts_with(begin))
         })?;
     }
-    // Packages share a folder by links; each file counts once.
+    // Packages share a folder through links. Each file counts once.
     read_folder(Path::new(DEBIAN_DOCUMENTS), 2, loader, |file| {
         file.file_name() == "copyright" && !file.path_is_symlink()
     })
@@ -206,7 +206,7 @@ fn read_folder(
                 continue;
             }
         };
-        // Links to files count, links to folders are not followed.
+        // Follows links to files, but not to folders.
         let path = entry.path();
         if path.is_file() && is_wanted(&entry) {
             let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
@@ -229,7 +229,7 @@ fn read_file(path: &Path) -> Result<String, String> {
     decoded(fs::read(path).map_err(|error| error.to_string())?)
 }
 
-/// Name (if the line has one) and text of a line, or the reason why it cannot be used.
+/// Name (if the line has one) and text of a line, or the reason why the line is skipped.
 type Parsed = Result<(Option<String>, String), String>;
 
 /// Reads a file with a document per line. Skips lines that cannot be used.
@@ -250,7 +250,7 @@ fn read_lines(
         let place = format!("{}:{number}", path.display());
         let line = match line {
             Ok(line) => line,
-            // The archive is truncated. Its beginning still counts.
+            // The archive is truncated. The rows before the end still count.
             Err(error) => {
                 loader.skip(&place, error);
                 break;

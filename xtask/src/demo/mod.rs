@@ -15,14 +15,14 @@ use std::process::{ExitCode, Stdio};
 const SCRIPT: &str = "xtask/src/demo/demo.sql";
 const SIGPIPE: i32 = 13;
 
-/// Loads the documents at `path`, or documents of this machine, and shows near-duplicates. Writes a
-/// report into `report`, or into the target folder.
+/// Loads the documents at `path`, or documents of this machine, and shows near-duplicates. Writes
+/// a report to `report`, or into the target folder.
 ///
 /// # Errors
 /// If the documents cannot be read, the set-up or a statement fails, or the report cannot be
 /// written.
 pub fn command(choice: &PgChoice, path: Option<&Path>, report: Option<&Path>) -> Result<ExitCode> {
-    // Both before the build: a mistake in a path should not cost minutes.
+    // Both paths are checked before the build, which takes minutes.
     let source = Source::new(path)?;
     let report = match report {
         Some(file) => file.to_owned(),
@@ -61,10 +61,10 @@ fn run(server: &Server, source: &Source, report: &Path) -> Result<()> {
         child.wait()?;
         anyhow::bail!("there is no document in {}", source.describe());
     }
-    // The end of its input lets psql go on.
+    // The end of its input makes psql continue.
     drop(loader);
     let status = child.wait()?;
-    // A reader such as `head` may have had enough.
+    // A reader such as `head` may have closed the pipe.
     let is_closed = status.signal() == Some(SIGPIPE);
     ensure!(
         status.success() || is_closed,

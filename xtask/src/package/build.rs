@@ -1,4 +1,4 @@
-//! A build whose bytes depend on the sources and the compiler, not on the machine's folders.
+//! Build whose bytes depend on the sources and the compiler, not on the folders of the machine.
 use super::release::Release;
 use crate::cargo::{metadata, workspace};
 use crate::program;
@@ -10,9 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Environment of a build in the folder `target` that leaves no path of this machine in its
-/// library, those of the server that it is for among them. Flags that the user has set for
-/// compilers do not count.
+/// Returns the environment of a build in the folder `target` whose library has no path of this
+/// machine, including the paths of its server. Ignores compiler flags that the user has set.
 pub fn variables(
     pg: Option<&PgConfig>,
     release: &Release,
@@ -26,7 +25,7 @@ pub fn variables(
         OsString::from(flags.join(separator))
     };
     Ok(vec![
-        // Separated by this character, since paths may contain blanks.
+        // Separated by this character, because paths may contain blanks.
         (
             "CARGO_ENCODED_RUSTFLAGS",
             joined("--remap-path-prefix", "\x1f"),
@@ -39,8 +38,8 @@ pub fn variables(
     ])
 }
 
-/// Folders of this machine, and what stands for each of them in the library. Where one lies in
-/// another, the inner one comes later: the last that fits counts.
+/// Returns folders of this machine, and their replacements in the library. Inner folders come
+/// after outer folders, because the last match wins.
 fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
@@ -56,7 +55,7 @@ fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf,
     Ok(folders)
 }
 
-/// The folders in which cargo unpacks crates: one for each registry.
+/// Returns the folders into which cargo unpacks crates, one for each registry.
 fn crate_folders() -> Result<BTreeSet<PathBuf>> {
     let packages = metadata(&["--locked"])?["packages"].take();
     let mut folders = BTreeSet::new();
@@ -72,10 +71,10 @@ fn crate_folders() -> Result<BTreeSet<PathBuf>> {
     Ok(folders)
 }
 
-/// Copies a library without its symbols and notes, as Debian's dh_strip does.
+/// Copies a library without symbols and notes, like Debian's dh_strip.
 ///
 /// # Errors
-/// If there is no program `strip`.
+/// If the program `strip` is missing.
 pub fn strip(from: &Path, to: &Path) -> Result<()> {
     let mut strip = Command::new("strip");
     strip.args(["--strip-unneeded", "--enable-deterministic-archives"]);
@@ -83,10 +82,10 @@ pub fn strip(from: &Path, to: &Path) -> Result<()> {
     program::run(strip.arg(to).arg(from)).context("cannot strip the library")
 }
 
-/// Checks that a library names no folder that only this machine has.
+/// Checks that a library does not contain paths of this machine.
 ///
 /// # Errors
-/// If it does, with the first such text.
+/// If it does. The error has the first such text.
 pub fn ensure_no_paths(library: &Path) -> Result<()> {
     let bytes = fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
     let mut private = vec![workspace().to_owned()];
@@ -96,7 +95,7 @@ pub fn ensure_no_paths(library: &Path) -> Result<()> {
             .iter()
             .filter_map(|name| {
                 let folder = PathBuf::from(std::env::var_os(name)?);
-                // The root folder is everywhere, and would be found in any path.
+                // The root folder would be found in every path.
                 (folder.components().count() > 1).then_some(folder)
             }),
     );
@@ -117,7 +116,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }
 
-/// The printable characters with which bytes begin, 100 at most.
+/// Returns the printable characters at the start of `bytes`, at most 100.
 fn printable(bytes: &[u8]) -> String {
     let shown = bytes
         .iter()

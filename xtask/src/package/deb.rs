@@ -1,4 +1,4 @@
-//! Debian's package, made by cargo-deb from a tree of files.
+//! Debian package, built by cargo-deb from a file tree.
 use super::Built;
 use super::licences::Form;
 use super::release::Release;
@@ -22,7 +22,7 @@ const CHANGELOG: &str = include_str!("templates/changelog");
 /// Checks that Debian's tools are installed.
 ///
 /// # Errors
-/// If they are not; the message names the package that has them.
+/// If they are missing. The message names the package that contains them.
 pub fn require_tools() -> Result<()> {
     program::output(Command::new("dpkg-shlibdeps").arg("--version")).context(
         "packages for Debian need dpkg-shlibdeps, which Debian's package dpkg-dev has; \
@@ -31,7 +31,7 @@ pub fn require_tools() -> Result<()> {
     Ok(())
 }
 
-/// Makes the package and returns its path.
+/// Builds the package and returns its path.
 pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Result<PathBuf> {
     let cargo_deb = CARGO_DEB.provide()?;
     let name = format!("postgresql-{}-neardup", built.major);
@@ -72,7 +72,7 @@ pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Resu
     Ok(path)
 }
 
-/// Puts the files where Debian's and PostgreSQL's own packages look for them.
+/// Places the files where Debian's and PostgreSQL's own packages expect them.
 fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     let major = built.major;
     let library = usr.join(format!("lib/postgresql/{major}/lib/neardup.so"));
@@ -85,7 +85,7 @@ fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
             0o644,
         )?;
     }
-    // The package is not made for Debian's archive, where a first upload closes a bug report.
+    // The package is not for Debian's archive, where a first upload closes a bug report.
     let overrides = format!("{name}: initial-upload-closes-no-bugs *\n");
     stage::write(
         &usr.join("share/lintian/overrides").join(name),

@@ -14,21 +14,21 @@ const ABOUT: Tool = Tool {
     options: &["--features", "cli"],
 };
 const SETTINGS: &str = "xtask/src/package/about.toml";
-/// Holders of rights in neardup itself, its data and Rust's standard library.
+/// Copyright holders of neardup itself, its data and Rust's standard library.
 const HEAD: &str = include_str!("templates/copyright");
 const OWN: &str = include_str!("../../../LICENSE");
-/// Licence of the tables in neardup's own sources that are Unicode's.
+/// Licence of the Unicode tables in neardup's sources.
 const UNICODE: &str = include_str!("../../../crates/sketch/LICENSE-unicode");
 const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
 const APACHE: &str = "Apache-2.0";
 const RULE: &str = "--------------------------------------------------------------------------";
 
-/// The form in which long texts appear.
+/// Form of long licence texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The file refers to the Apache licence in /usr/share/common-licenses.
     Debian,
-    /// All texts are in the file.
+    /// The file contains all texts.
     Complete,
 }
 
@@ -39,14 +39,14 @@ pub struct Licences {
 }
 
 impl Licences {
-    /// Licences of the extension for the version of the server that `feature` names.
+    /// Collects the licences of the extension for the server version of `feature`.
     pub fn of_extension(feature: &str) -> Result<Self> {
         let manifest = ["--manifest-path", "Cargo.toml"];
         let features = ["--no-default-features", "--features", feature];
         Self::collect(&[&manifest[..], &features].concat())
     }
 
-    /// Licences of the module of the package for Python.
+    /// Collects the licences of the module in the Python package.
     pub fn of_python_package() -> Result<Self> {
         Self::collect(&["--manifest-path", "python/Cargo.toml"])
     }
@@ -69,7 +69,7 @@ impl Licences {
         })
     }
 
-    /// Makes the file with all holders and texts.
+    /// Returns the file with all copyright holders and texts.
     pub fn file(&self, form: Form) -> String {
         let mut file = HEAD.to_owned();
         let mut add = |title: &str, text: &str| {
@@ -86,7 +86,7 @@ impl Licences {
             let crates: BTreeSet<String> = list(&licence["used_by"]).map(described).collect();
             let crates = Vec::from_iter(crates).join("\n");
             let mut body = text(&licence["text"]);
-            // The same licence is printed with and without its appendix.
+            // cargo-about lists the same licence with and without its appendix.
             if name == APACHE {
                 match apache {
                     "" => apache = "The text is above.",
@@ -98,9 +98,9 @@ impl Licences {
         file
     }
 
-    /// The licences as an SPDX expression.
+    /// Returns the licences as an SPDX expression.
     pub fn expression(&self) -> String {
-        // Those of the head.
+        // Licences in `HEAD`.
         let mut names = BTreeSet::from(["MIT", "Unicode-3.0"]);
         names.extend(list(&self.about["licenses"]).map(|licence| text(&licence["id"])));
         let names: Vec<&str> = names.into_iter().collect();
@@ -116,7 +116,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A crate with its version and authors. Some texts of licences do not name the holder.
+/// Describes a crate by version and authors, because some licence texts do not name the holder.
 fn described(user: &Value) -> String {
     let package = &user["crate"];
     let authors: Vec<&str> = list(&package["authors"]).map(text).collect();

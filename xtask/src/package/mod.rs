@@ -1,5 +1,5 @@
-//! `cargo xtask package`: files for users who build nothing themselves, and the source archive for
-//! those who do. The same commit and compiler give the same bytes in any folder.
+//! `cargo xtask package`: binary packages, and a source archive for users who build. The same
+//! commit and compiler produce the same bytes in any folder.
 mod build;
 mod deb;
 mod licences;
@@ -34,7 +34,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// A kind of package.
+/// Kind of package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Debian's package, for each version of the server
@@ -47,7 +47,7 @@ enum Format {
     Wheel,
 }
 
-/// The extension built for one server, and all that packages of it have in common.
+/// Extension built for one server, with the data that all its packages share.
 struct Built {
     major: u32,
     /// The stripped library.
@@ -57,10 +57,10 @@ struct Built {
     licences: Licences,
 }
 
-/// Makes the packages that the options ask for, for each version chosen, and prints their paths.
+/// Builds the chosen packages for each chosen version and prints their paths.
 ///
 /// # Errors
-/// If a program is missing, the build fails, or the library names folders of this machine.
+/// If a program is missing, the build fails, or the library contains paths of this machine.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let release = Release::of_workspace()?;
     let work = cargo::target_dir()?.join("package");
@@ -97,13 +97,13 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One choice for each server to build for.
+/// Returns one choice for each server to build for.
 fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
     if choice.pg.is_empty() {
         return Ok(vec![choice.clone()]);
     }
     let choices: Vec<PgChoice> = choice.pg.iter().copied().map(PgChoice::major).collect();
-    // A version that is not supported is refused before the first build.
+    // Rejects unsupported versions before the first build.
     for choice in &choices {
         choice.only_major()?;
     }

@@ -1,25 +1,25 @@
-//! Version, moment and maintainer of a release, from the workspace and its last commit.
+//! Version, time and maintainer of a release, from the workspace and its last commit.
 use crate::cargo::workspace;
 use crate::program;
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// Facts that all packages of a release state.
+/// Data that all packages of a release contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The extension's version, for example 0.1.0.
+    /// Version of the extension, for example 0.1.0.
     pub version: String,
-    /// Seconds since 1970 that stand for the moment of the release in every package.
+    /// Time of the release in every package, in seconds since 1970.
     pub epoch: u64,
-    /// Name and address: DEBFULLNAME and DEBEMAIL, or else the author of the last commit.
+    /// Name and address: DEBFULLNAME and DEBEMAIL, or the author of the last commit.
     pub maintainer: String,
 }
 
 impl Release {
-    /// The release of the last commit; SOURCE_DATE_EPOCH, if set, is its moment.
+    /// Reads the release of the last commit. SOURCE_DATE_EPOCH overrides its time.
     ///
     /// # Errors
-    /// If git cannot be asked and the environment does not say.
+    /// If git fails and the environment does not have the value.
     pub fn of_workspace() -> Result<Self> {
         let epoch = match variable("SOURCE_DATE_EPOCH") {
             Some(epoch) => epoch,
@@ -40,10 +40,10 @@ impl Release {
         })
     }
 
-    /// The moment as Debian's changelogs have it.
+    /// Returns the time in the format of Debian changelogs.
     ///
     /// # Errors
-    /// If there is no program `date` as GNU has it.
+    /// If GNU `date` is missing.
     pub fn rfc_date(&self) -> Result<String> {
         let mut date = Command::new("date");
         date.args(["--utc", "--rfc-email"]).env("LC_ALL", "C");
@@ -55,7 +55,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A property of the last commit, in git's format.
+/// Returns a property of the last commit, in git's format.
 fn last_commit(format: &str) -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(workspace());

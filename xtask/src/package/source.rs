@@ -1,4 +1,4 @@
-//! The sources: an archive as PGXN wants it, and a specification for rpmbuild.
+//! Source packages: an archive for PGXN, and a specification for rpmbuild.
 use super::licences::{Form, Licences};
 use super::release::Release;
 use super::stage;
@@ -11,17 +11,17 @@ use std::process::Command;
 
 const SPEC: &str = include_str!("templates/neardup.spec");
 
-/// Packs the last commit, and writes beside it the specification and the licences that the package
-/// holds. Returns the paths.
+/// Packs the last commit. Also writes the specification and the licences of the package into
+/// `output`. Returns the paths.
 ///
 /// # Errors
-/// If the sources are no git repository.
+/// If the sources are not a git repository.
 pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     let name = format!("neardup-{}", release.version);
     let archive = std::path::absolute(output.join(format!("{name}.zip")))?;
     let git = || {
         let mut git = Command::new("git");
-        // Moments in a zip are local times.
+        // Times in a zip archive are local.
         git.current_dir(workspace()).env("TZ", "UTC");
         git
     };
@@ -42,7 +42,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     )
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
-    // The same crates are linked for every version of the server.
+    // Every server version links the same crates.
     let licences = Licences::of_extension(&format!("pg{}", SUPPORTED.start()))?;
     let specification = specification(&release.version, &licences.expression());
     stage::write(&spec, specification, 0o644)?;
@@ -51,7 +51,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![archive, spec, copyright])
 }
 
-/// The specification; rpm's own macros have braces, so what is filled in here has none.
+/// Returns the specification. Placeholders use `@`, because rpm's own macros have braces.
 fn specification(version: &str, licences: &str) -> String {
     SPEC.replace("@version@", version)
         .replace("@licences@", licences)

@@ -1,4 +1,4 @@
-//! Folders in which packages are put together, with modes that no umask changes.
+//! Staging folders of packages, with modes that do not depend on the umask.
 use super::release::Release;
 use crate::program;
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Makes an empty folder, without what an earlier run left there.
+/// Creates an empty folder and removes the files of an earlier run.
 pub fn empty(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
@@ -18,7 +18,7 @@ pub fn empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))
 }
 
-/// Writes a file with this mode, and the folders above it.
+/// Writes a file with this mode, and creates its parent folders.
 pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     let write = || {
         if let Some(folder) = path.parent() {
@@ -30,13 +30,13 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies a file, as [`write`] does.
+/// Copies a file like [`write`].
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     write(to, content, mode)
 }
 
-/// Gives all folders of a tree the mode 0755.
+/// Sets the mode of all folders of a tree to 0755.
 pub fn open_folders(root: &Path) -> Result<()> {
     for entry in WalkDir::new(root) {
         let entry = entry?;
@@ -47,17 +47,17 @@ pub fn open_folders(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compresses as `gzip -9n` does: without name and time.
+/// Compresses like `gzip -9n`: without name and time.
 pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
     encoder.write_all(content)?;
     Ok(encoder.finish()?)
 }
 
-/// Packs the folder `name` of `parent` into an archive that is the same for the same files.
+/// Packs the folder `name` of `parent` into a reproducible archive.
 ///
 /// # Errors
-/// If there is no GNU tar.
+/// If GNU tar is missing.
 pub fn archive(parent: &Path, name: &str, release: &Release, to: &Path) -> Result<()> {
     open_folders(&parent.join(name))?;
     let plain = parent.join(format!("{name}.tar"));

@@ -1,4 +1,4 @@
-//! An archive with an installing script, for servers from elsewhere than Debian's packages.
+//! Archive with an install script, for servers that are not from Debian packages.
 use super::Built;
 use super::licences::Form;
 use super::release::Release;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const INSTALL: &str = include_str!("templates/install.sh");
 
-/// Makes the archive and returns its path.
+/// Creates the archive and returns its path.
 pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Result<PathBuf> {
     let machine = std::env::consts::ARCH;
     let name = format!(
@@ -56,7 +56,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::process::{Command, Output};
 
-    /// The archive's files, and a pg_config that says it is of this version.
+    /// The archive's files, and a pg_config that reports this version.
     struct Trial {
         dir: tempfile::TempDir,
     }

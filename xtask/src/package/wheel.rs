@@ -1,4 +1,4 @@
-//! The wheel of the package for Python, by maturin, and the licences of the crates in it.
+//! Wheel of the Python package, built by maturin, and the licences of its crates.
 use super::licences::{Form, Licences};
 use super::release::Release;
 use super::{build, stage};
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use walkdir::WalkDir;
 
-/// File with the licences, from the workspace's root. It is committed, since every tool that builds
-/// the package takes it along by `license-files` in `python/pyproject.toml`.
+/// Path of the licence file from the workspace's root. It is committed, because every build tool
+/// includes it through `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
 const PROJECT: &str = "python/pyproject.toml";
 /// Linker and C library headers for the oldest glibc that Rust supports.
 const ZIG: &str = "ziglang==0.17.1";
-/// The platform of the wheel: glibc 2.17 and later, also in Red Hat Enterprise Linux 7 and 8.
+/// Platform of the wheel: glibc 2.17 and later, including Red Hat Enterprise Linux 7 and 8.
 const PLATFORM: &str = "manylinux2014";
-/// The pins of packages for Python, that of maturin among them.
+/// Pinned Python packages, including maturin.
 const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 
-/// Writes the file with the licences.
+/// Writes the licence file.
 ///
 /// # Errors
 /// If a crate's licence is not accepted, or the file cannot be written.
@@ -34,8 +34,7 @@ pub fn write_licences() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that the file with the licences, and the package's description, state those of the crates
-/// in `Cargo.lock`.
+/// Checks that the licence file and the package's description match the crates in `Cargo.lock`.
 fn ensure_current() -> Result<()> {
     let licences = Licences::of_python_package()?;
     let found = fs::read_to_string(workspace().join(COPYRIGHT)).unwrap_or_default();
@@ -50,10 +49,10 @@ fn ensure_current() -> Result<()> {
     Ok(())
 }
 
-/// Makes the wheel and the archive of its sources, and returns their paths.
+/// Builds the wheel and its source archive, and returns their paths.
 ///
 /// # Errors
-/// If maturin cannot be had, the build fails, or the module names folders of this machine.
+/// If maturin cannot be installed, the build fails, or the module contains paths of this machine.
 pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf>> {
     ensure_current()?;
     let environment = maturin(work)?;
@@ -77,8 +76,8 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf
     Ok(copies)
 }
 
-/// Options of maturin for a wheel that runs with old versions of glibc. Elsewhere the wheel is for
-/// the system that builds it.
+/// Returns maturin's options for a wheel that supports old versions of glibc. On other systems the
+/// wheel is for the system that builds it.
 fn platform() -> Vec<String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return Vec::new();
@@ -89,8 +88,8 @@ fn platform() -> Vec<String> {
         .to_vec()
 }
 
-/// Archives the sources of the package, with those of the crates in the workspace that it needs.
-/// `pip` builds the package from it.
+/// Archives the sources of the package and of its crates in the workspace. `pip` can build the
+/// package from the archive.
 fn build_sources(
     environment: &Path,
     made: &Path,
@@ -108,7 +107,7 @@ fn build_sources(
     with_ending(made, "gz")
 }
 
-/// The only file below a folder whose name has this ending.
+/// Returns the only file below a folder whose name has this ending.
 fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     let mut found = Vec::new();
     for entry in WalkDir::new(folder) {
@@ -123,8 +122,8 @@ fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     }
 }
 
-/// Builds the wheel into the folder `made` with the maturin of a virtual environment, with these
-/// options of maturin and with this environment for cargo. Returns its path.
+/// Builds the wheel into `made` with the maturin of a virtual environment. Passes these options to
+/// maturin and this environment to cargo. Returns the path of the wheel.
 pub fn build_wheel(
     environment: &Path,
     made: &Path,
@@ -147,8 +146,8 @@ pub fn build_wheel(
     with_ending(made, "whl")
 }
 
-/// The search path with the programs of a virtual environment first: maturin asks its Python for
-/// zig.
+/// Returns the search path with the programs of a virtual environment first, because maturin asks
+/// the first Python for zig.
 fn with_programs(environment: &Path) -> Result<OsString> {
     let outer = std::env::var_os("PATH").unwrap_or_default();
     let folders = [environment.join("bin")].into_iter();
@@ -157,7 +156,7 @@ fn with_programs(environment: &Path) -> Result<OsString> {
     )?)
 }
 
-/// A virtual environment with the pinned maturin and zig, made at the first call.
+/// Returns a virtual environment with the pinned maturin and zig. The first call creates it.
 fn maturin(work: &Path) -> Result<PathBuf> {
     let pin = PINS.lines().find(|line| line.starts_with("maturin=="));
     let pin = pin.context("no version of maturin is pinned")?;
@@ -189,7 +188,7 @@ mod tests {
     use crate::cargo::cargo;
     use crate::program::output;
 
-    /// A cheap part of [`ensure_current`], without cargo-about.
+    /// Cheap part of [`ensure_current`], without cargo-about.
     #[test]
     fn licences_are_those_of_the_crates() -> Result<()> {
         let copyright = fs::read_to_string(workspace().join(COPYRIGHT))?;

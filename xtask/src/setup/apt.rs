@@ -1,5 +1,5 @@
-//! Calls of apt-get. Every installation is simulated first, and refused where it would change a
-//! package of a machine that has a PostgreSQL server: an upgrade restarts running servers.
+//! Calls of apt-get. Every installation is simulated first. It is rejected if it would change a
+//! package on a machine with a PostgreSQL server, because upgrades restart running servers.
 use super::{Missing, find, sudo};
 use crate::program::{output, run};
 use crate::ui;
@@ -14,7 +14,7 @@ const INSTALL: [&str; 4] = ["install", "-y", "--no-install-recommends", "--no-re
 /// Installs packages. On a machine with a PostgreSQL server it only adds packages.
 ///
 /// # Errors
-/// [`Missing`] if installed packages would have to change too; an error if apt-get fails.
+/// [`Missing`] if installed packages would have to change. Another error if apt-get fails.
 pub fn install(packages: &[String]) -> Result<()> {
     run_visibly(apt_get().arg("update"))?;
     let arguments = || {
@@ -30,14 +30,14 @@ pub fn install(packages: &[String]) -> Result<()> {
     run_visibly(apt_get().args(arguments()))
 }
 
-/// Downloads packages, without what they depend on, and unpacks them into `root`. Nothing is
-/// installed, and root's rights are not needed.
+/// Downloads packages without their dependencies and unpacks them into `root`. Does not install
+/// anything or require root.
 ///
 /// # Errors
 /// If apt-get does not know a package or cannot fetch it.
 pub fn unpack(packages: &[String], root: &Path) -> Result<()> {
     if is_root() {
-        // The lists may be older than the archive. Without the network they serve as they are.
+        // The lists may be older than the archive. Without a network they are used unchanged.
         run(apt_get().arg("update")).ok();
     }
     let archives = tempfile::tempdir()?;
@@ -49,7 +49,7 @@ pub fn unpack(packages: &[String], root: &Path) -> Result<()> {
     extract(archives.path(), root)
 }
 
-/// Unpacks all of Debian's packages in the folder `archives`.
+/// Unpacks all Debian packages in the folder `archives`.
 ///
 /// # Errors
 /// If one cannot be unpacked.
@@ -84,7 +84,7 @@ fn run_visibly(command: &mut Command) -> Result<()> {
         .map(|a| a.to_string_lossy())
         .collect();
     ui::heading(format!("apt-get {}", arguments.join(" ")));
-    // Standard output is for the results of this program.
+    // Standard output is only for the results of this program.
     let status = command.stdout(std::io::stderr()).status();
     let status = status.context("cannot run apt-get")?;
     if !status.success() {
@@ -113,7 +113,7 @@ fn refuse_changes(packages: &[String], simulated: &str) -> Result<()> {
     Err(Missing(text).into())
 }
 
-/// Changes to installed packages in the output of `apt-get --simulate install`: upgrades,
+/// Returns changes to installed packages in the output of `apt-get --simulate install`: upgrades,
 /// removals, and the configuration of packages that an earlier run left half installed.
 fn changes(simulated: &str) -> Vec<String> {
     let mut unpacked = Vec::new();
@@ -121,7 +121,7 @@ fn changes(simulated: &str) -> Vec<String> {
     for line in simulated.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            // A package that is installed already has its version in brackets.
+            // The line of an installed package has its version in brackets.
             ["Inst", name, old, new, ..] if old.starts_with('[') => {
                 unpacked.push(name);
                 let (old, new) = (old.trim_matches(['[', ']']), new.trim_matches('('));
@@ -209,7 +209,7 @@ Conf libgc1:amd64 (1:8.2.2-3 Debian:12.15/oldstable [amd64])
         }
     }
 
-    /// A call elsewhere would not be simulated.
+    /// Calls in other files would not be simulated.
     #[test]
     fn no_other_file_calls_apt_get() {
         let sources = crate::cargo::workspace().join("xtask/src");

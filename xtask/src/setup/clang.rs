@@ -1,14 +1,14 @@
-//! libclang, which reads the server's headers for the bindings.
+//! Search for libclang, which reads the server's headers for the bindings.
 use std::path::{Path, PathBuf};
 
-/// Returns whether libclang and the header files that come with it are installed. clang-sys looks
-/// for the library as it does for the generator of the bindings.
+/// Returns whether libclang and its header files are installed. Uses the library search of
+/// clang-sys, like the generator of the bindings.
 pub fn is_installed() -> bool {
     clang_sys::load().is_ok() && has_builtin_headers()
 }
 
-/// Returns whether stddef.h and the like are in `clang/<version>/include` beside a library. Debian
-/// has them in a package of their own.
+/// Returns whether `clang/<version>/include` next to a library has stddef.h and similar files.
+/// Debian has them in a separate package.
 fn has_builtin_headers() -> bool {
     let library = clang_sys::get_library();
     let beside = library.and_then(|library| Some(library.path().parent()?.to_owned()));

@@ -1,13 +1,13 @@
-//! Which PostgreSQL to build for.
+//! Choice of the PostgreSQL to build for.
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{PgConfig, SUPPORTED};
 use std::path::{Path, PathBuf};
 
-/// Where Debian and Ubuntu keep their versions side by side.
+/// Folder in which Debian and Ubuntu install their versions.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Options that choose a PostgreSQL; without any it is the one that the environment names, the one
-/// on PATH, or the newest of Debian's.
+/// Options that choose a PostgreSQL. The default is the one that the environment names, the one on
+/// PATH, or Debian's newest.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PgChoice {
     /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH,
@@ -22,7 +22,7 @@ pub struct PgChoice {
 }
 
 impl PgChoice {
-    /// The choice of one major version.
+    /// Chooses one major version.
     pub fn major(major: u32) -> Self {
         Self {
             pg_config: None,
@@ -30,7 +30,7 @@ impl PgChoice {
         }
     }
 
-    /// The same options for another program.
+    /// Returns the same options as arguments for another program.
     pub fn to_arguments(&self) -> Vec<std::ffi::OsString> {
         let mut arguments = Vec::new();
         if let Some(program) = &self.pg_config {
@@ -42,10 +42,10 @@ impl PgChoice {
         arguments
     }
 
-    /// The major version, if that is what was chosen.
+    /// Returns the chosen major version, if the user chose one.
     ///
     /// # Errors
-    /// When there are several, or one that is not supported.
+    /// If there are several versions, or the version is not supported.
     pub fn only_major(&self) -> Result<Option<u32>> {
         ensure!(
             self.pg.len() < 2,
@@ -63,18 +63,18 @@ impl PgChoice {
     }
 }
 
-/// Installations among which the build chooses.
+/// Installations from which the build chooses.
 pub struct Found {
     /// In order of preference.
     pub all: Vec<PgConfig>,
-    /// The user has named the only one.
+    /// True if the user named the only one.
     pub is_named: bool,
 }
 
 /// Finds the installations that this choice allows.
 ///
 /// # Errors
-/// If one that the user names does not work.
+/// If an installation that the user named does not work.
 pub fn find(choice: &PgChoice) -> Result<Found> {
     if let Some(program) = &choice.pg_config {
         let named = PgConfig::ask(&absolute(program)?).context("--pg-config does not work")?;
@@ -104,7 +104,7 @@ fn named_by_environment() -> Result<Option<PgConfig>> {
     Ok(None)
 }
 
-/// Each PostgreSQL of this machine whose `pg_config` works.
+/// Returns each PostgreSQL of this machine whose `pg_config` works.
 pub fn installed() -> Vec<PgConfig> {
     candidates()
         .iter()
@@ -112,7 +112,7 @@ pub fn installed() -> Vec<PgConfig> {
         .collect()
 }
 
-/// A plain name such as `pg_config` is looked for on PATH; the build needs a full path.
+/// Resolves a plain name such as `pg_config` on PATH, because the build needs a full path.
 fn absolute(program: &Path) -> Result<PathBuf> {
     if program.components().count() == 1
         && let Some(found) = on_path().into_iter().find(|path| path.ends_with(program))
@@ -141,7 +141,7 @@ fn on_path() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The names of a folder's entries; empty when there is no such folder.
+/// Returns the names of a folder's entries. Empty if the folder does not exist.
 fn list(dir: &Path) -> Vec<String> {
     std::fs::read_dir(dir)
         .into_iter()
@@ -150,7 +150,7 @@ fn list(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Version folders such as `9.6` and `15`, highest first.
+/// Sorts version folders such as `9.6` and `15`, highest first.
 fn newest_first(names: Vec<String>) -> Vec<String> {
     let number = |name: &str| -> Option<u32> { name.split('.').next()?.parse().ok() };
     let mut versions: Vec<String> = names

@@ -1,4 +1,4 @@
-//! Folders below `target/servers`, into which servers are unpacked.
+//! Folders below `target/servers` with unpacked servers.
 use crate::{cargo, ui};
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::{OsUser, candidate_dirs, own_dir};
@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the folder `name` below `target/servers`, or below a folder for temporary files if the
-/// server's user cannot enter that. Unless it is complete, `fill` fills a new one.
+/// Returns the folder `name` below `target/servers`, or below a temporary folder if the server's
+/// user cannot enter that. If it is incomplete, creates a new one with `fill`.
 ///
 /// # Errors
-/// If there is no such folder, or `fill` fails.
+/// If there is no suitable folder, or `fill` fails.
 pub fn provide(
     name: &str,
     text: &str,
@@ -33,13 +33,13 @@ pub fn provide(
     bail!("found no folder for it:{reasons}")
 }
 
-/// Fills a folder, which becomes `root` when all is in it.
+/// Fills a folder and renames it to `root` when it is complete.
 fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let staging = tempfile::tempdir_in(dir)?;
     let tree = staging.path().join("tree");
     fs::create_dir(&tree)?;
     fill(&tree)?;
-    // The server's user must be able to read it under any umask.
+    // The server's user must be able to read it with any umask.
     fs::set_permissions(&tree, PermissionsExt::from_mode(0o755))?;
     if root.exists() {
         fs::remove_dir_all(root)?;

@@ -23,7 +23,7 @@ pub struct Setup {
     pub pg: PgConfig,
 }
 
-/// Something is missing that only the user can install; the text names the command.
+/// Error for a missing requirement that only the user can install. The text names the command.
 #[derive(Debug)]
 pub struct Missing(String);
 
@@ -40,12 +40,12 @@ fn sudo() -> &'static str {
     if is_root() { "" } else { "sudo " }
 }
 
-/// A thing that the build needs and that is not there.
+/// Missing requirement of the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// PostgreSQL's server programs; the major version when one is settled already.
+    /// PostgreSQL's server programs, with the major version if it is already decided.
     Server(Option<u32>),
-    /// The server's header files; the major version as above.
+    /// Header files of the server, with the major version as above.
     Headers(Option<u32>),
     /// libclang with its own header files.
     Libclang,
@@ -80,18 +80,18 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds what the build needs. Installs or unpacks what is missing where that is possible.
+/// Finds what the build needs. Installs or unpacks missing parts if possible.
 ///
 /// # Errors
-/// [`Missing`] when the user has to install something.
+/// [`Missing`] if the user has to install something.
 pub fn run(choice: &PgChoice) -> Result<Setup> {
     provide(choice, true)
 }
 
-/// Finds what the build needs, for an installed server only.
+/// Finds what the build needs, only for an installed server.
 ///
 /// # Errors
-/// Fails as [`run`] does.
+/// Like [`run`].
 pub fn run_for_installed(choice: &PgChoice) -> Result<Setup> {
     provide(choice, false)
 }
@@ -127,7 +127,7 @@ fn provide(choice: &PgChoice, may_unpack: bool) -> Result<Setup> {
     Ok(Setup { pg })
 }
 
-/// Finds installations, and chooses where the server comes from.
+/// Finds installations and chooses the source of the server.
 fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)> {
     let found = find::find(choice)?;
     if let Some(first) = found.all.first()
@@ -168,16 +168,16 @@ enum Source {
     Installed(usize),
     /// A server of this major version, unpacked below `target/`.
     Private(u32),
-    /// The system's packages, since no server is installed.
+    /// The system's packages, because no server is installed.
     Packages,
 }
 
-/// The installation at this index has a server without headers, and none can be unpacked instead.
+/// The installation at this index has a server without headers, and no other can be unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Incomplete(usize);
 
-/// Chooses the source. Never completes an installed server by packages, because its headers depend
-/// on libraries of their own minor version: apt-get would upgrade the server.
+/// Chooses the source. Never adds packages to an installed server, because its headers require
+/// libraries of the same minor version, so apt-get would upgrade the server.
 fn source(found: &[Parts], major: Option<u32>, may_unpack: bool) -> Result<Source, Incomplete> {
     let is_server = |one: &Parts| one.server && SUPPORTED.contains(&one.major);
     let first = found.iter().position(is_server);
@@ -224,7 +224,7 @@ mod tests {
     fn a_complete_server_is_used_as_it_is() {
         let found = [parts(17, true, false), parts(15, true, true)];
         assert_eq!(source(&found, None, true), Ok(Source::Installed(1)));
-        // `install` means the first server, not another one.
+        // `install` means the first server.
         assert_eq!(source(&found, None, false), Err(Incomplete(0)));
         assert_eq!(source(&found[1..], None, false), Ok(Source::Installed(0)));
         let unsupported = [parts(14, true, true), parts(16, true, true)];

@@ -1,4 +1,4 @@
-//! Installing what is missing, or naming the command that does.
+//! Installation of missing packages, or the command for it.
 use super::{Missing, Need, apt};
 use crate::ui;
 use anyhow::{Context, Result};
@@ -7,13 +7,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Read by Debian's PostgreSQL packages before they make a cluster and start a server on it.
+/// Folder that Debian's PostgreSQL packages read before they create and start a cluster.
 const CREATECLUSTER_DIR: &str = "/etc/postgresql-common/createcluster.d";
 
-/// Installs `needs` by apt-get as root on Debian and its relatives.
+/// Installs `needs` by apt-get. Requires root on Debian or a derivative.
 ///
 /// # Errors
-/// [`Missing`], which names the command, for anybody else; and when apt-get fails.
+/// [`Missing`], which names the command, for other users, and an error if apt-get fails.
 pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     let list: String = needs.iter().map(|need| format!("  - {need}\n")).collect();
     if let Some(pg) = pg
@@ -48,10 +48,10 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     apt::install(&packages)
 }
 
-/// Installs packages of Debian and its relatives by apt-get, as root.
+/// Installs packages by apt-get. Requires root on Debian or a derivative.
 ///
 /// # Errors
-/// [`Missing`], which names the command, for anybody else and on other systems; and when apt-get
+/// [`Missing`], which names the command, for other users and systems, and an error if apt-get
 /// fails.
 pub fn install_packages(names: &[&str]) -> Result<()> {
     let list = names.join(" ");
@@ -67,7 +67,7 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
     apt::install(&names)
 }
 
-/// Error for an installed server without headers that has to be used itself.
+/// Error for an installed server that must be used but has no headers.
 pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     let package = format!("postgresql-server-dev-{}", pg.major);
     let how = match debian_version(&pg.version) {
@@ -89,7 +89,7 @@ pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     Missing(text).into()
 }
 
-/// Version of the package in a text such as `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`.
+/// Returns the package version in a text such as `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`.
 fn debian_version(version: &str) -> Option<&str> {
     let (_, package) = version.split_once('(')?;
     package.trim_end_matches(')').split_whitespace().nth(1)
@@ -100,12 +100,12 @@ pub fn has_packages(pg: &PgConfig) -> bool {
     is_debian() && pg.has_server() && is_from_packages(pg)
 }
 
-/// Returns whether the distribution's or PostgreSQL's own packages could have put it there.
+/// Returns whether the path allows that packages of the system or of PostgreSQL installed it.
 fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
 }
 
-/// Returns whether this system is Debian or a relative.
+/// Returns whether this system is Debian or a derivative.
 fn is_debian() -> bool {
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     ["ID", "ID_LIKE"].iter().any(|name| {
@@ -116,7 +116,7 @@ fn is_debian() -> bool {
     })
 }
 
-/// Value of a field in the text of /etc/os-release.
+/// Returns the value of a field in /etc/os-release.
 pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut values = text
         .lines()
@@ -124,7 +124,7 @@ pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     values.next().map(|value| value.trim_matches('"'))
 }
 
-/// Debian has packages per version; without any PostgreSQL it is the distribution's own version.
+/// Returns the packages of a version. Without any PostgreSQL, uses the distribution's version.
 fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
     let mut all = Vec::new();
     for need in needs {
@@ -143,7 +143,7 @@ fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
     all
 }
 
-/// The version that the distribution's package `postgresql` stands for.
+/// Returns the major version of the distribution's package `postgresql`.
 fn debian_default_major() -> Option<u32> {
     let output = Command::new("apt-cache")
         .args(["show", "--no-all-versions", "postgresql"])
@@ -153,7 +153,7 @@ fn debian_default_major() -> Option<u32> {
     default_major(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Reads `Depends: postgresql-15` and the like.
+/// Reads lines such as `Depends: postgresql-15`.
 fn default_major(shown: &str) -> Option<u32> {
     shown
         .lines()
@@ -165,8 +165,8 @@ fn default_major(shown: &str) -> Option<u32> {
         })
 }
 
-/// While this lives, the packages make no cluster: nobody has asked for a running server. A
-/// machine that has such a setting keeps its own.
+/// Prevents the packages from creating a cluster while this value exists, because the user has not
+/// asked for a running server. Does not change an existing setting.
 struct NoCluster {
     written: bool,
 }

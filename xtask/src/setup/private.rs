@@ -1,17 +1,16 @@
-//! Servers with headers that are unpacked below `target/`, without root. Installed servers stay as
-//! they are.
+//! Servers with headers, unpacked below `target/` without root. Installed servers do not change.
 use super::{apt, folders, wheels};
 use crate::program::runs;
 use anyhow::{Result, bail, ensure};
 use neardup_pgserver::PgConfig;
 use std::path::{Path, PathBuf};
 
-/// Returns a server of this major version with its headers, unpacked at the first call.
-/// `is_installed` states that the system's packages have a server of this version; then the
-/// libraries that the server needs are installed too.
+/// Returns a server of this major version with its headers. The first call unpacks it.
+/// `is_installed` states that the system's packages have a server of this version. Then the
+/// server's libraries are already installed.
 ///
 /// # Errors
-/// If there is none for this system, or it cannot be downloaded.
+/// If there is no server for this system, or it cannot be downloaded.
 pub fn server(major: u32, is_installed: bool) -> Result<PgConfig> {
     let mut reasons = String::new();
     if is_installed {
@@ -31,11 +30,11 @@ pub fn server(major: u32, is_installed: bool) -> Result<PgConfig> {
     )
 }
 
-/// Returns the server of the packages of Debian, Ubuntu or apt.postgresql.org.
+/// Returns the server from the packages of Debian, Ubuntu or apt.postgresql.org.
 fn debian_server(major: u32) -> Result<PgConfig> {
     let names = ["postgresql", "postgresql-client", "postgresql-server-dev"];
     let packages = names.map(|name| format!("{name}-{major}"));
-    // PostgreSQL's programs find their folders relative to their own.
+    // PostgreSQL's programs find their folders relative to their own folder.
     let bin = PathBuf::from(format!("usr/lib/postgresql/{major}/bin"));
     let has_server = |root: &Path| runs(&root.join(&bin).join("postgres"));
     let text = format!("Unpacking PostgreSQL {major} of the system's packages");

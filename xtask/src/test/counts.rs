@@ -1,4 +1,4 @@
-//! Numbers of tests.
+//! Test counts.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;

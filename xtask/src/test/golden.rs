@@ -11,13 +11,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// One kind of test that PostgreSQL has a program for.
+/// Kind of test that a PostgreSQL program runs.
 struct Suite {
-    /// Its folder below tests/, and the name to filter by.
+    /// Folder below tests/, and name for filters.
     name: &'static str,
-    /// The program, in the folder of PostgreSQL's tests.
+    /// Program in the folder of PostgreSQL's tests.
     program: &'static str,
-    /// The folder of the test scripts, and what their names end with.
+    /// Folder of the test scripts, and the suffix of their names.
     scripts: (&'static str, &'static str),
 }
 
@@ -32,17 +32,17 @@ const ISOLATION: Suite = Suite {
     scripts: ("specs", "spec"),
 };
 
-/// Returns whether filters (none: everything) select a test of this module.
+/// Returns whether filters select a test of this module. Without filters all are selected.
 pub fn are_selected(filters: &[String]) -> Result<bool> {
     Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
 }
 
-/// Runs tests/regress: SQL scripts whose output is compared.
+/// Runs tests/regress: SQL scripts with expected output.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     REGRESS.run(private, server, filters)
 }
 
-/// Runs tests/isolation: concurrent sessions in every order that the specs name.
+/// Runs tests/isolation: concurrent sessions in every order that the specs list.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     ISOLATION.run(private, server, filters)
 }
@@ -97,7 +97,7 @@ impl Suite {
             }
         }
         let status = child.wait()?;
-        // Tests that it could not even begin, for want of the extension say, have no line.
+        // Tests that could not start, for example because an extension is missing, have no line.
         let missing = tests.len().saturating_sub(passed + failed);
         counts.passed += passed;
         counts.failed += failed + missing;
@@ -107,7 +107,7 @@ impl Suite {
         Ok(counts)
     }
 
-    /// The names of the tests that filters select.
+    /// Returns the names of the tests that filters select.
     fn tests(&self, filters: &[String]) -> Result<Vec<String>> {
         let (folder, ending) = self.scripts;
         let folder = workspace().join("tests").join(self.name).join(folder);
@@ -116,8 +116,8 @@ impl Suite {
         Ok(tests)
     }
 
-    /// The program and the folder of the psql that it calls: the server's own, or if they are not
-    /// there or do not run (as of one wheel) those of an installed PostgreSQL, for any server.
+    /// Returns the program and the folder of the psql that it calls: the server's own, or, if they
+    /// are missing or do not run (as in one wheel), those of any installed PostgreSQL.
     fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
         let of = |pg: &PgConfig, bindir: &Path| {
             let program = pg.test_program(self.program)?;
@@ -133,7 +133,7 @@ impl Suite {
         })
     }
 
-    /// Removes the tests that need an extension which this server does not have.
+    /// Removes the tests that need an extension that this server does not have.
     fn possible(&self, tests: Vec<String>, private: &Private) -> Result<Vec<String>> {
         let (folder, ending) = self.scripts;
         let folder = workspace().join("tests").join(self.name).join(folder);
@@ -180,12 +180,12 @@ impl Suite {
     }
 }
 
-/// Returns whether the filters (none: everything) select the test of this name.
+/// Returns whether the filters select the test of this name. Without filters all are selected.
 fn is_selected(test: &str, filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
 }
 
-/// The names of the scripts in `dir`, sorted; none when there is no such folder.
+/// Returns the sorted names of the scripts in `dir`. Empty if the folder does not exist.
 fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     if !dir.is_dir() {
         return Ok(Vec::new());
@@ -203,7 +203,7 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The names in a script's line `-- Needs: citext, hstore`.
+/// Returns the names in a script's line `-- Needs: citext, hstore`.
 fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
     let line = script
         .lines()
@@ -211,8 +211,8 @@ fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
     line.into_iter().flat_map(|names| names.split(", "))
 }
 
-/// Reads a line about one test, as PostgreSQL 15 writes it (`test a ... ok   12 ms`) or
-/// later ones (`ok 1   - a   12 ms`). `None` for any other line.
+/// Reads a line about one test, as written by PostgreSQL 15 (`test a ... ok   12 ms`) or later
+/// versions (`ok 1   - a   12 ms`). Returns `None` for other lines.
 fn outcome(line: &str) -> Option<bool> {
     if line.starts_with("ok ") {
         return Some(true);

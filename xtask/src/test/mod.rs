@@ -20,15 +20,15 @@ use rust::RustTests;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The name of the shared server, and the beginning of the names of those that tests make.
+/// Name of the shared server, and prefix of the names of servers that tests create.
 const PURPOSE: &str = "test";
 
 /// Extent of a run on one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
-    /// Runs the tests of the packages that need no server too.
+    /// Also runs the tests of the packages that need no server.
     pure: bool,
-    /// Runs the example with sqlx too, whose crates take long to build.
+    /// Also runs the example with sqlx, whose crates take long to build.
     sqlx: bool,
 }
 
@@ -39,11 +39,11 @@ impl Extent {
     };
 }
 
-/// Runs the tests that `filters` select, all when there are none, and prints the count; a line
-/// for each version in the end if several are chosen. Omits the packages that need no server if
-/// `server_only`.
+/// Runs the tests that `filters` select, or all tests without filters, and prints the count. For
+/// several versions, prints a line for each version at the end. Omits the packages that need no
+/// server if `server_only`.
 ///
-/// `citus` is the folder that Citus was installed below; without it Citus is not tested.
+/// `citus` is the folder below which Citus was installed. Without it Citus is not tested.
 pub fn command(
     choice: &PgChoice,
     filters: &[String],
@@ -63,8 +63,8 @@ pub fn command(
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
-/// Runs the tests that `filters` select, with the example for sqlx among them, on each supported
-/// version, or on those that are chosen.
+/// Runs the tests that `filters` select, including the example for sqlx, on each supported version
+/// or on the chosen versions.
 pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     ensure!(
         choice.pg_config.is_none(),
@@ -83,8 +83,8 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     on_each(majors, filters, extent)
 }
 
-/// Runs the tests on one version after the other, and those that need no server on the first. A
-/// version that cannot be had or built is a line in the table as well, and a failure.
+/// Runs the tests on each version, and the tests without a server only on the first. A version
+/// that cannot be provided or built gets a line in the table, and counts as a failure.
 fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
@@ -108,7 +108,7 @@ fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<Exi
     Ok(ExitCode::from(u8::from(!all_passed)))
 }
 
-/// Runs the tests on one PostgreSQL, and returns its version.
+/// Runs the tests on one PostgreSQL and returns its version.
 fn on_one(
     choice: &PgChoice,
     filters: &[String],
@@ -125,7 +125,7 @@ fn on_one(
 }
 
 /// Runs the golden files, or all tests over a connection that `filters` select, on a server of
-/// another machine, and prints the count. Returns true if none failed.
+/// another machine, and prints the count. Returns whether none failed.
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),
@@ -135,20 +135,20 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     Ok(counts.failed == 0)
 }
 
-/// Starts the shared server for tests, and stops it and those that tests have left.
+/// Starts the shared server for tests. Stops it and all servers that tests left running.
 fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
     let dir = private.instance.data_root.clone();
     let lock = private::take(&dir, PURPOSE)?;
     let server = start(private, PURPOSE)?;
     let counts = tests(&server);
     drop(server);
-    // Tests that were killed leave the servers that they made.
+    // Killed tests leave their servers running.
     stop_leftovers(&dir, PURPOSE)?;
     drop(lock);
     counts
 }
 
-/// Runs the tests of all kinds at once: some compute, and others wait.
+/// Runs the tests of all kinds concurrently, because some compute while others wait.
 fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
     let selected = selection::packages(filters, extent.pure)?;
     let rust = RustTests::build(private, server, &selected)?;
@@ -173,8 +173,8 @@ fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -
     Ok(counts)
 }
 
-/// Runs the golden files and the isolation tests, on a server of their own: transactions of other
-/// tests would change plans and what VACUUM removes.
+/// Runs the golden files and the isolation tests on a separate server, because transactions of
+/// other tests would change plans and the effect of VACUUM.
 fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
     if !golden::are_selected(filters)? {
         return Ok(Counts::default());
@@ -188,14 +188,14 @@ fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
 fn start(private: &Private, name: &str) -> Result<Server> {
     ui::step("Starting a private server", || {
         let settings = [
-            // The data are thrown away; a test that kills a server leaves the system running.
+            // The data are temporary. A test that kills a server does not kill the system.
             ("fsync", "off"),
             ("max_connections", "200"),
-            // Parallel workers for all tests that run at once.
+            // Enough parallel workers for all concurrent tests.
             ("max_worker_processes", "64"),
             ("max_parallel_workers", "64"),
             ("log_min_messages", "warning"),
-            // At a moment of its own choice it would analyze a table, or hold up a VACUUM.
+            // Autovacuum could analyze a table or delay a VACUUM at any time.
             ("autovacuum", "off"),
         ];
         Server::create(&private.instance, name, &settings)

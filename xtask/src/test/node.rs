@@ -8,16 +8,16 @@ use std::process::Command;
 
 /// Files that pin the packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Parts of the names of tests that need the packages of clients.
+/// Parts of names of tests that need the packages of clients.
 const CLIENTS: &[&str] = &["clients", "drivers", "node", "drizzle", "javascript"];
-/// Parts of the names of tests that need a browser.
+/// Parts of names of tests that need a browser.
 const BROWSER: &[&str] = &["clients", "report", "browser"];
-/// Names that Chromium has.
+/// Program names of Chromium.
 const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// The folder with the packages that `tests/drivers/node` pins, made in the target folder at the
-/// first call. `None` if no test that `filters` select needs it, or if it cannot be made, which is
-/// said.
+/// Returns the folder with the packages that `tests/drivers/node` pins. The first call creates it
+/// in the target folder. Returns `None` if the selected tests do not need it or, with a message,
+/// if it cannot be created.
 pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     if !are_selected(CLIENTS, filters) {
         return None;
@@ -26,8 +26,8 @@ pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     said(what, packages("node", "node-drivers"))
 }
 
-/// A browser, and the folder with the packages and the script of `tests/drivers/browser`. `None`
-/// as for [`with_packages`].
+/// Returns a browser, and the folder with the packages and the script of `tests/drivers/browser`.
+/// Returns `None` like [`with_packages`].
 pub fn with_browser(filters: &[String]) -> Option<Browser> {
     if !are_selected(BROWSER, filters) {
         return None;
@@ -37,9 +37,8 @@ pub fn with_browser(filters: &[String]) -> Option<Browser> {
 
 /// Browser for tests.
 pub struct Browser {
-    /// The program.
     pub chromium: PathBuf,
-    /// The folder with packages for Node.js that use it.
+    /// Folder with packages for Node.js that use it.
     pub packages: PathBuf,
 }
 
@@ -54,14 +53,14 @@ fn browser() -> Result<Browser> {
     let chromium = named.or_else(found);
     let chromium = chromium.context("no Chromium is installed (Debian's package: chromium)")?;
     let packages = packages("browser", "node-browser")?;
-    // It may have changed, and finds its packages from its own folder on.
+    // Copied each time, because it may have changed. It must be next to its packages.
     let script = "report.mjs";
     let from = workspace().join("tests/drivers/browser").join(script);
     std::fs::copy(from, packages.join(script))?;
     Ok(Browser { chromium, packages })
 }
 
-/// Returns whether filters (none: everything) select one of these tests.
+/// Returns whether filters select one of these tests. Without filters all are selected.
 fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     let selects = |filter: &String| {
         (tests.iter()).any(|test| test.contains(filter.as_str()) || filter.contains(test))
@@ -69,14 +68,14 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(selects)
 }
 
-/// Returns what was found; if nothing was, the reason is printed.
+/// Returns the result, or prints the reason why there is none.
 fn said<T>(what: &str, found: Result<T>) -> Option<T> {
     found
         .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))
         .ok()
 }
 
-/// The packages that a folder of `tests/drivers` pins, in a folder of the target folder.
+/// Installs the packages that a folder of `tests/drivers` pins into a folder of the target folder.
 fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
     let folder = target_dir()?.join(name);
     let from = workspace().join("tests/drivers").join(pinned_by);
@@ -88,14 +87,14 @@ fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
             for name in PINS {
                 std::fs::copy(from.join(name), folder.join(name))?;
             }
-            // Drizzle names all drivers that it knows as optional peers.
+            // Drizzle lists all supported drivers as optional peers.
             let omitted = ["--omit=dev", "--omit=optional", "--omit=peer"];
             run(Command::new("npm")
                 .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
                 .args(omitted)
                 .current_dir(&folder))
         })?;
-        // Last: it says that all is there.
+        // Written last, because it marks the folder as complete.
         std::fs::write(&done, &wanted)?;
     }
     Ok(folder)

@@ -1,4 +1,4 @@
-//! Test programs in Rust: cargo builds them, and this module runs them, several at once.
+//! Rust test programs. Cargo builds them, and this module runs several at once.
 use super::Counts;
 use super::selection::{Package, Selected};
 use crate::cargo::{cargo, workspace};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Variable that makes test programs show the time of each test.
+/// Variable that makes test programs print the time of each test.
 const TIMES: &str = "NEARDUP_TEST_TIMES";
 
 /// Test program of a package.
@@ -21,7 +21,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Name for the lines that the program prints.
+    /// Returns the name for the lines that the program prints.
     pub fn title(&self) -> String {
         match self.package.name.replace('-', "_") == self.target {
             true => self.package.name.to_owned(),
@@ -29,7 +29,7 @@ impl Program {
         }
     }
 
-    /// Call of the program with a list of filters, from the folder in which cargo runs it.
+    /// Returns a call of the program with filters, in the folder that cargo would use.
     pub fn command(&self, filters: &[String]) -> Command {
         let folder = workspace().join(self.package.folder);
         let mut command = Command::new(&self.path);
@@ -59,8 +59,8 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
         "--no-run",
         "--message-format=json-render-diagnostics",
     ]);
-    // One call for all packages. A package built apart has dependencies with other features, which
-    // cargo would build again.
+    // One call for all packages. Separate calls would build dependencies again with other
+    // features.
     for Selected { package, .. } in packages {
         command.args(["--package", package.name]);
     }
@@ -81,7 +81,7 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Returns the test program that a message of cargo reports, if any.
+/// Returns the test program in a message of cargo, if there is one.
 fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     let path = message["executable"].as_str()?;
     if message["profile"]["test"] != true {
@@ -96,8 +96,8 @@ fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     })
 }
 
-/// Runs a test program and counts its tests. Prints a line for each test when it ends, and the
-/// reports of failed tests together in the end, so that those of concurrent programs do not mix.
+/// Runs a test program and counts its tests. Prints a line for each completed test, and the
+/// reports of failed tests at the end, because the output of concurrent programs would mix.
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ pub fn run(title: &str, mut command: Command) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Returns whether a line says nothing: a filtered run has many programs without a test.
+/// Returns whether a line has no information. A filtered run has many programs without tests.
 fn is_noise(line: &str) -> bool {
     line.is_empty() || line.starts_with("running ") || line.starts_with("test result: ok. 0 passed")
 }

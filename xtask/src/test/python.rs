@@ -1,4 +1,4 @@
-//! Packages for Python: drivers and ORMs from the registry, and neardup's own from its wheel.
+//! Python packages: drivers and ORMs from the registry, and neardup's own wheel.
 use crate::cargo::{target_dir, workspace};
 use crate::program::{make_venv, run};
 use crate::{package, ui};
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The modules of the tests that need the packages.
+/// Test modules that need the packages.
 const MODULES: [&str; 6] = [
     "drivers",
     "applications",
@@ -16,9 +16,10 @@ const MODULES: [&str; 6] = [
     "distributed::times",
 ];
 
-/// The interpreter of a virtual environment with the packages that `tests/drivers/requirements.txt`
-/// pins, made in the target folder at the first call, and with neardup's wheel as it is now. `None`
-/// if no test that `filters` select needs it, or if the packages cannot be had, which is said.
+/// Returns the Python of a virtual environment with the packages that
+/// `tests/drivers/requirements.txt` pins and the current neardup wheel. The first call creates it
+/// in the target folder. Returns `None` if the selected tests do not need it or, with a message,
+/// if the packages cannot be installed.
 ///
 /// # Errors
 ///
@@ -44,7 +45,7 @@ pub fn with_drivers(filters: &[String]) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Returns whether a filter selects a single one of the tests.
+/// Returns whether a filter selects a single test.
 fn names_a_test(filter: &str) -> bool {
     let parts = [
         "drivers::",
@@ -65,7 +66,7 @@ fn names_a_test(filter: &str) -> bool {
     parts.iter().any(|part| filter.contains(part))
 }
 
-/// The folder of the environment, with the packages.
+/// Returns the folder of the environment with the packages.
 fn environment() -> Result<PathBuf> {
     let folder = target_dir()?.join("python-drivers");
     let pins = workspace().join("tests/drivers/requirements.txt");
@@ -75,7 +76,7 @@ fn environment() -> Result<PathBuf> {
         ui::step("Installing packages for Python", || {
             make_venv(&folder, &["--requirement".as_ref(), pins.as_ref()])
         })?;
-        // Last: it says that all is there.
+        // Written last, because it marks the folder as complete.
         std::fs::copy(&pins, &done)?;
     }
     Ok(folder)
@@ -85,8 +86,8 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-/// Builds the wheel with maturin, installs it unless it is the one that is installed, and returns
-/// the interpreter that has it.
+/// Builds the wheel with maturin, installs it unless it is already installed, and returns the
+/// interpreter.
 fn wheel(folder: &Path) -> Result<PathBuf> {
     let python = interpreter(folder);
     let (made, installed) = (folder.join("wheel"), folder.join("installed.whl"));

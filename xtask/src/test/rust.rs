@@ -1,4 +1,4 @@
-//! Tests in Rust: those of the pure packages, and those over a connection.
+//! Rust tests of the pure packages, and over a connection.
 use super::programs::{self, Program};
 use super::selection::{SERVER_TESTS, Selected};
 use super::{Counts, PURPOSE, node, python};
@@ -11,15 +11,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Variable that proptest reads the seed of its random cases from.
+/// Variable with the seed of proptest's random cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
-/// Tests over a connection that wait for the server's clock. They start before all others.
+/// Tests over a connection that wait for the server's clock. They start first.
 const WAITING: [&str; 1] = ["old_snapshots::"];
-/// Tests over a connection that run at once. More than cores, since a test also waits for locks,
-/// for servers that start and for the disk.
+/// Number of concurrent tests over a connection. It exceeds the number of cores, because tests
+/// wait for locks, servers and the disk.
 const SERVER_THREADS: &str = "4";
 
-/// Test programs that have been built, and what they need.
+/// Built test programs, and their requirements.
 pub struct RustTests<'a> {
     private: &'a Private,
     server: &'a Server,
@@ -56,7 +56,7 @@ impl<'a> RustTests<'a> {
         })
     }
 
-    /// Runs the tests of the packages that need no server, and the examples of their documentation.
+    /// Runs the tests of the packages that need no server, and their documentation examples.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<'a> RustTests<'a> {
                 command.env(SEED, &self.seed);
                 counts += programs::run(&program.title(), command)?;
             }
-            // Their names are those of files, which filters for tests do not mean.
+            // Documentation examples have file names, which filters for tests do not match.
             if package.has_examples && filters.is_empty() {
                 let mut command = cargo();
                 command.args(["test", "--quiet", "--doc", "--package", package.name]);
@@ -86,7 +86,7 @@ impl<'a> RustTests<'a> {
         Ok(counts)
     }
 
-    /// Runs the tests over a connection that mostly wait, in a run without filters.
+    /// Runs the tests over a connection that mostly wait, if there are no filters.
     ///
     /// # Errors
     ///
@@ -102,11 +102,11 @@ impl<'a> RustTests<'a> {
         }
     }
 
-    /// Runs the other tests over a connection, after installing what they need.
+    /// Installs requirements and runs the other tests over a connection.
     ///
     /// # Errors
     ///
-    /// If the program cannot be run, or the package for Python cannot be built.
+    /// If the program cannot be run, or the Python package cannot be built.
     pub fn over_connections(&self) -> Result<Counts> {
         let Some((suite, filters)) = self.suite() else {
             return Ok(Counts::default());
@@ -140,7 +140,7 @@ impl<'a> RustTests<'a> {
         counts.skip(&list);
     }
 
-    /// The program with the tests over a connection, and its filters.
+    /// Returns the program with the tests over a connection, and its filters.
     fn suite(&self) -> Option<(&Program, &[String])> {
         let is_selected = |it: &&Selected| it.package.name == SERVER_TESTS;
         let selected = self.selected.iter().find(is_selected)?;
@@ -160,7 +160,7 @@ impl<'a> RustTests<'a> {
     }
 }
 
-/// Seed of the property tests: the caller's, else a fresh one.
+/// Returns the seed of the property tests: the user's, or a fresh seed.
 fn property_seed() -> String {
     std::env::var(SEED).unwrap_or_else(|_| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -168,7 +168,7 @@ fn property_seed() -> String {
     })
 }
 
-/// Tells tests where they can make servers of their own; the names of these begin with `purpose`.
+/// Tells tests where they can create servers, whose names begin with `purpose`.
 pub fn provide(command: &mut Command, private: &Private, purpose: &str) {
     let instance = &private.instance;
     command

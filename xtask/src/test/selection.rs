@@ -1,11 +1,11 @@
-//! Packages with tests in Rust, and those that filters select.
+//! Selection of packages with Rust tests by filters.
 use crate::cargo::workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// Package with tests in Rust.
+/// Package with Rust tests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
     pub name: &'static str,
@@ -18,7 +18,7 @@ pub struct Package {
 /// Package of the tests over a connection.
 pub const SERVER_TESTS: &str = "neardup-tests";
 
-/// All packages with tests but that of the benchmarks, which has many dependencies of its own.
+/// All packages with tests except the benchmarks, which have many additional dependencies.
 const PACKAGES: [Package; 7] = [
     package("neardup-sketch", "crates/sketch", true),
     package("neardup-blocktree", "crates/blocktree", true),
@@ -37,23 +37,23 @@ const fn package(name: &'static str, folder: &'static str, has_examples: bool) -
     }
 }
 
-/// Package of which some tests run.
+/// Package whose tests run, all or some.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Selected {
     pub package: &'static Package,
-    /// Parts of the names of these tests. Empty if all tests run.
+    /// Parts of the names of the tests to run. Empty if all tests run.
     pub filters: Vec<String>,
 }
 
-/// Returns the packages whose name contains a filter, with all their tests, and those of which a
-/// test may have such a name. Without filters returns all packages. Only those with tests over a
-/// connection unless `pure`.
+/// Returns each package whose name contains a filter, with all its tests, and each package in
+/// which a test may match a filter. Without filters returns all packages. Unless `pure`, returns
+/// only the package with tests over a connection.
 ///
 /// # Errors
 ///
 /// If the sources cannot be read.
 pub fn packages(filters: &[String], pure: bool) -> Result<Vec<Selected>> {
-    // No test in Rust has a slash in its name; golden files have: regress/dedup.
+    // Rust test names do not contain a slash. Golden files do: regress/dedup.
     let names: Vec<String> = (filters.iter())
         .filter(|filter| !filter.contains('/'))
         .cloned()
@@ -78,8 +78,8 @@ pub fn packages(filters: &[String], pure: bool) -> Result<Vec<Selected>> {
     Ok(selected)
 }
 
-/// Returns whether a test in this folder may have a name that contains one of the filters: names
-/// of tests consist of names of modules and functions. May return true by mistake, but not false.
+/// Returns whether a test in this folder may have a name that contains one of the filters. Test
+/// names consist of names of modules and functions. May return true by mistake, but not false.
 fn may_contain(folder: &Path, filters: &[String]) -> Result<bool> {
     if filters.is_empty() {
         return Ok(false);
@@ -90,7 +90,7 @@ fn may_contain(folder: &Path, filters: &[String]) -> Result<bool> {
     Ok(filters.iter().any(occurs_whole))
 }
 
-/// Names of the modules and functions in the Rust files below a folder.
+/// Returns the names of the modules and functions in the Rust files below a folder.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in WalkDir::new(folder) {

@@ -1,4 +1,4 @@
-//! The example with sqlx, whose crates take longer to build than the other tests' together.
+//! Example with sqlx, whose crates take longer to build than all other tests.
 use super::Counts;
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::ui;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use neardup_pgserver::Server;
 use std::process::Command;
 
-/// Builds the example and runs it on the server; one test passed or failed.
+/// Builds the example and runs it on the server. It counts as one test.
 pub fn run(server: &Server) -> Result<Counts> {
     let folder = workspace().join("tests/sqlx");
     let target = target_dir()?.join("sqlx");
