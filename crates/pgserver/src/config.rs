@@ -100,7 +100,7 @@ impl PgConfig {
         library_suffix(std::env::consts::OS, self.major)
     }
 
-    /// Folder of architecture-independent files; extensions stand in its `extension/`.
+    /// Folder of architecture-independent files. Its `extension/` has the extensions.
     pub fn sharedir(&self) -> &Path {
         self.value("SHAREDIR")
     }

@@ -1,26 +1,26 @@
-//! kill -9 of a whole server, or of one of its processes.
+//! Sends SIGKILL to a whole server or to one of its processes.
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::time::{Duration, Instant};
 
-/// Nothing survives SIGKILL, but a machine may be very busy.
+/// Limit for the end of a killed process. It is long because the machine may be very busy.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Kills a postmaster and all its backends at once, as a power cut would, and waits until they are
-/// gone. The postmaster is halted first, so that it starts no further process meanwhile.
+/// Kills a postmaster and all its backends, as a power cut would, and waits until they are gone.
+/// Stops the postmaster first, so that it does not start another process meanwhile.
 pub(crate) fn kill_9(process: &Process) -> Result<()> {
     process.signal(Signal::STOP)?;
     let children = children_of(process.pid())?;
     for pid in &children {
-        // One that has ended by itself is as dead as wanted.
+        // Ignore the error: the process may have ended already.
         kill_process(*pid, Signal::KILL).ok();
     }
     process.signal(Signal::KILL)?;
     if process.wait(LIMIT)?.is_none() {
         bail!("the server survives SIGKILL");
     }
-    // Until the last backend is gone the shared memory is in use, and the server does not start.
+    // The server cannot restart while a backend still uses the shared memory.
     let start = Instant::now();
     while children.iter().any(|pid| test_kill_process(*pid).is_ok()) {
         if start.elapsed() > LIMIT {
@@ -31,8 +31,8 @@ pub(crate) fn kill_9(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// Kills one child of a postmaster and waits until the postmaster has taken note of its end. False
-/// if it has no such child.
+/// Kills one child of a postmaster and waits until the postmaster has reaped it. Returns false if
+/// the postmaster has no such child.
 pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
     let children = children_of(process.pid())?;
     let Some(child) = children.into_iter().find(|child| child.as_raw_pid() == pid) else {
@@ -51,7 +51,7 @@ pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
     Ok(true)
 }
 
-/// The processes whose parent is `parent`, read from /proc: a small system may have no `ps`.
+/// Lists the child processes of `parent`. Reads /proc, because a small system may lack `ps`.
 fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     let mut children = Vec::new();
     for entry in std::fs::read_dir("/proc").context("cannot list processes")? {
@@ -60,7 +60,7 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A process may end between the listing and this.
+        // A process may end between the listing and this read.
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         if parent_in(&stat) == Some(parent.as_raw_pid()) {
             children.extend(Pid::from_raw(pid));
@@ -69,8 +69,8 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// The parent's id in a process's `stat` (proc(5)): the second field after the program's name,
-/// which stands in parentheses and may hold anything.
+/// Parses the parent's id from a process's `stat` (proc(5)). It is the second field after the
+/// program's name, which is in parentheses and may contain any character.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()

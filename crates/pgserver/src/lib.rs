@@ -1,10 +1,10 @@
 //! Private PostgreSQL servers for the development commands and the tests.
 //!
-//! The server that stands on the machine is not touched: [`PrivateCopy`] mirrors its installed tree
-//! with symbolic links under `target/`, the extension is put into the copy alone, and [`Server`]
-//! runs instances of it over unix sockets that only their owner can reach.
+//! The installed server stays unchanged. [`PrivateCopy`] mirrors its tree with symbolic links
+//! under `target/`, and only the copy gets the extension. [`Server`] runs instances of the copy
+//! over unix sockets that only their owner can reach.
 //!
-//! Nothing here speaks the wire protocol; [`Server::conninfo`] is what a client needs.
+//! This crate has no client. [`Server::conninfo`] returns the connection string for one.
 mod config;
 mod copy;
 mod crash;

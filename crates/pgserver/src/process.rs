@@ -98,9 +98,9 @@ impl Process {
         }
     }
 
-    /// Sends a signal; a process that has ended is left alone, as its id may be another's by now.
+    /// Sends a signal. Skips a process that has ended, because its id may have been reused.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        // Under the lock nobody can reap the child, so the id still belongs to it.
+        // The lock prevents other threads from reaping the child, so its id is still valid.
         let mut child = locked(&self.child);
         if child.try_wait()?.is_none() {
             kill_process(self.pid, signal).context("cannot signal the server")?;

@@ -1,13 +1,13 @@
-//! Where a server's socket stands.
+//! Folder of a server's socket.
 use crate::OsUser;
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 
-/// The longest path of a socket that every system takes (`sun_path` has 104 to 108 bytes).
+/// Longest socket path in bytes that every system accepts (`sun_path` has 104 to 108 bytes).
 const LONGEST_SOCKET: usize = 103;
 
-/// The socket stands in the server's folder, which nobody but the server's user can enter: every
-/// connection is trusted. Where that path is too long for a socket it gets a folder elsewhere.
+/// Folder of the socket. Only the server's user can enter it, because the server trusts every
+/// connection. It is the server's folder, or a temporary one if the path would be too long.
 #[derive(Debug)]
 pub(crate) enum SocketDir {
     Home(PathBuf),

@@ -1,4 +1,4 @@
-//! Servers that a killed run has left behind, and the lock that tells them from those in use.
+//! Stops servers that a killed run has left behind. A lock marks the servers that are in use.
 use crate::server::{DATA, HOME_PREFIX};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -7,9 +7,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Holds a purpose (test, demo, ...) for this process as long as the value lives. The system lets
-/// go of it when the process ends in whatever way: servers found under a purpose whose lock was
-/// free belong to nobody.
+/// Lock on a purpose (test, demo, ...), held by this process while the value lives. The system
+/// releases it however the process ends. So a server whose purpose is not locked is left over.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(stop_leftovers(dir.path(), "demo").unwrap(), 0);
         assert!(outside.try_wait().unwrap().is_none());
 
-        // `stop` waits for the process to vanish, so somebody has to reap it.
+        // `stop` waits until the process is gone, so the test has to reap it.
         let reaper = std::thread::spawn(move || inside.wait().unwrap());
         assert_eq!(stop_leftovers(dir.path(), "test").unwrap(), 1);
         assert!(!reaper.join().unwrap().success());

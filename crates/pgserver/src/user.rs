@@ -1,11 +1,11 @@
-//! The operating system's user that servers run under.
+//! Operating system user that runs the servers.
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The user that servers run under: PostgreSQL refuses to run as root.
+/// User that runs the servers. PostgreSQL refuses to run as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
     /// `None`: the user who runs this program.
@@ -20,7 +20,7 @@ struct Account {
 }
 
 impl OsUser {
-    /// The user of this program; for root `postgres`, or `nobody` where that does not exist.
+    /// Returns the user of this program. For root, returns `postgres` or else `nobody`.
     ///
     /// # Errors
     /// When root runs this on a machine that has neither account.
@@ -41,7 +41,7 @@ impl OsUser {
         )
     }
 
-    /// The account called `name`, or the user who runs this program when `name` is empty.
+    /// Returns the account `name`, or the user who runs this program when `name` is empty.
     ///
     /// # Errors
     /// When there is no such account.
@@ -55,15 +55,15 @@ impl OsUser {
         })
     }
 
-    /// The account's name; empty for the user who runs this program.
+    /// Returns the account's name, which is empty for the user who runs this program.
     pub fn name(&self) -> &str {
         self.other.as_ref().map_or("", |account| &account.name)
     }
 
-    /// A command that runs under this user, free of the caller's PostgreSQL settings.
+    /// Returns a command that runs as this user, without the caller's PostgreSQL environment.
     ///
-    /// The kernel's own call changes the user, where `runuser` would stay in between as a process
-    /// that signals and exit codes have to pass.
+    /// The child changes its user itself. `runuser` would stay as a process between the caller and
+    /// the command, and would have to pass on signals and exit codes.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         without_pg_environment(&mut command);
@@ -73,7 +73,7 @@ impl OsUser {
         command
     }
 
-    /// Returns whether this user can execute `program`; `Err` says what the system answered.
+    /// Checks that this user can execute `program`, by running it with `--version`.
     ///
     /// # Errors
     /// When the program cannot be run under this user.
@@ -93,12 +93,12 @@ impl OsUser {
         Ok(())
     }
 
-    /// Returns whether this user can enter a folder; `Err` says what the system answered.
+    /// Checks that this user can enter a folder.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When this user cannot enter the folder.
     pub fn can_enter(&self, dir: &Path) -> Result<()> {
-        // The user changes before the folder does.
+        // The child changes its user before its folder, so this tests the user's permissions.
         let mut command = self.command(Path::new("true"));
         let status = command.current_dir(dir).status();
         let status = status.with_context(|| format!("cannot enter {}", dir.display()))?;
@@ -106,7 +106,7 @@ impl OsUser {
         Ok(())
     }
 
-    /// Makes `dir` (and what leads to it) if needed, readable by this user alone.
+    /// Creates `dir` and its parents if needed, and makes `dir` accessible to this user only.
     ///
     /// # Errors
     /// When the folder cannot be made or given to the user.
@@ -122,7 +122,7 @@ impl OsUser {
 }
 
 impl Account {
-    /// Asks the system's `id`, which knows accounts from every source that the system knows.
+    /// Looks up an account with `id`, which reads all account sources of the system.
     fn find(name: &str) -> Option<Self> {
         let number = |flag: &str| -> Option<u32> {
             let output = Command::new("id").args([flag, name]).output().ok()?;

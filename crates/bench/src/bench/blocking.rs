@@ -1,5 +1,5 @@
-//! `cargo xtask bench --load`, second part: how far the trigger holds up rows that are no
-//! near-duplicates, at several distances.
+//! `cargo xtask bench --load`, second part: measures how often the trigger blocks rows that are
+//! not near-duplicates, at several radii.
 use super::corpus::random;
 use super::session::Session;
 use anyhow::{Result, bail};
@@ -11,17 +11,17 @@ use std::time::Instant;
 use xtask::ui;
 
 const DISTANCES: [u32; 4] = [3, 8, 10, 16];
-/// Clients at once, transactions of each, rows of each transaction.
+/// Concurrent clients, transactions per client, rows per transaction.
 const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 const ROWS: usize = 3;
-/// Rows that are inserted while another one is held up in an AFTER trigger.
+/// Rows inserted while another row waits in an AFTER trigger.
 const OTHERS: usize = 200;
 
-/// The stream of values; those of [`super::corpus`] are others.
+/// Stream of random values, different from the streams of [`super::corpus`].
 const STREAM: u64 = 8;
 
-/// Measurements at one distance.
+/// Measurements at one radius.
 struct Measured {
     distance: u32,
     deadlocks: usize,
@@ -29,7 +29,7 @@ struct Measured {
     held_up: usize,
 }
 
-/// Measures on a database with the extension, prints the table and returns the same as JSON.
+/// Measures on a database with the extension, prints the table and returns it as JSON.
 pub fn bench(session: &mut Session, conninfo: &str) -> Result<Value> {
     let mut measured = Vec::new();
     for distance in DISTANCES {
@@ -76,7 +76,7 @@ fn at(session: &mut Session, conninfo: &str, distance: u32) -> Result<Measured> 
     })
 }
 
-/// Values of which no two are within the greatest of the distances.
+/// Values that differ pairwise by more than the largest radius.
 fn far_apart(count: usize) -> Vec<u64> {
     let mut values: Vec<u64> = Vec::new();
     for value in (0..).map(|i| random(STREAM, i)) {
@@ -94,7 +94,7 @@ fn insert(id: usize, value: u64) -> String {
     format!("INSERT INTO crossing VALUES ({id}, '{value:016x}');")
 }
 
-/// Of the transactions that insert these values, by several clients at once, those that failed.
+/// Inserts the values with concurrent clients, and counts the transactions that deadlocked.
 fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (values.chunks(TRANSACTIONS * ROWS).enumerate())
@@ -134,7 +134,7 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     })
 }
 
-/// Of rows that are inserted while another one waits in an AFTER trigger, those that wait for it.
+/// Counts the inserts that wait for another row, which waits in an AFTER trigger.
 fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
     const LOCK: &str = "SELECT pg_advisory_lock(42)";
     session.run(
@@ -152,7 +152,7 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
         let held = scope.spawn(move || first.batch_execute(&held));
         while session.value(&format!("SELECT pg_blocking_pids({backend}) = '{{}}'"))? {}
         let mut other = Client::connect(conninfo, NoTls)?;
-        // A client that waits at all waits until the other one is let go.
+        // A blocked insert waits until the first row is released. A short timeout detects it.
         other.batch_execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '10s'")?;
         let mut held_up = 0;
         for (row, &value) in values[1..].iter().enumerate() {
@@ -170,7 +170,7 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
     })
 }
 
-/// The table, in Markdown.
+/// Markdown table of the measurements.
 fn table(measured: &[Measured]) -> String {
     let mut table = format!(
         "| distance | deadlocks of {} transactions | time | held up of {OTHERS} rows |\n\
@@ -184,7 +184,7 @@ fn table(measured: &[Measured]) -> String {
         held_up,
     } in measured
     {
-        // To write to a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             table,
             "| {distance} | {deadlocks} | {seconds:.1} s | {held_up} |"

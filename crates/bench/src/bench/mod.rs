@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: neardup beside what one would use without it. docs/benchmarks.md tells what
-//! each line means.
+//! `cargo xtask bench`: compares neardup with its alternatives. docs/benchmarks.md explains each
+//! line.
 mod baseline;
 mod blocking;
 mod build;
@@ -69,15 +69,16 @@ pub struct Options {
     /// 20 GB of disk
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "groups"])]
     growth: bool,
-    /// Only from text to groups of near-duplicates: CREATE INDEX on simhash(body) or minhash(body),
-    /// and neardup_clusters
+    /// Only from text to groups of near-duplicates: CREATE INDEX on simhash(body) or
+    /// minhash(body), and neardup_clusters
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
     groups: bool,
-    /// With --groups: a Python interpreter that has rensa, text-dedup or datatrove, to compare with
+    /// With --groups: a Python interpreter that has rensa, text-dedup or datatrove, to compare
+    /// with
     #[arg(long, value_name = "PYTHON", requires = "groups")]
     peers: Option<PathBuf>,
-    /// With --peers: number of documents that the libraries are given; neardup is measured on these
-    /// as well [default: 50000]
+    /// With --peers: number of documents that the libraries are given; neardup is measured on
+    /// these as well [default: 50000]
     #[arg(long, value_name = "NUMBER", requires = "peers")]
     peer_rows: Option<u64>,
     /// With --growth: where to write the plot

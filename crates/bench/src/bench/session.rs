@@ -1,4 +1,4 @@
-//! A connection whose statements are timed from the outside.
+//! Connection that times its statements in the client.
 use anyhow::{Context, Result, ensure};
 use postgres::types::FromSqlOwned;
 use postgres::{Client, NoTls};
@@ -6,25 +6,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A connection and the process that serves it.
+/// Connection, with the CPU clock of its backend.
 pub struct Session {
-    /// The connection.
     pub client: Client,
-    /// Where the system tells how long the server's process has been on a processor.
+    /// `/proc` file with the CPU time of the backend.
     clock: PathBuf,
 }
 
 /// Duration in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// By the clock.
+    /// Elapsed time.
     pub wall: f64,
-    /// On a processor, where the system tells: without waiting for disks or other programs.
+    /// CPU time, which excludes waits for disks and other programs. None where `/proc` lacks it.
     pub cpu: Option<f64>,
 }
 
 impl Time {
-    /// Neutral element of sums.
+    /// Start value of a sum.
     pub const ZERO: Self = Self {
         wall: 0.0,
         cpu: Some(0.0),
@@ -38,7 +37,7 @@ impl Time {
         }
     }
 
-    /// The sum of two times; the time on a processor is known if both are.
+    /// Returns the sum of two times. Its CPU time is known if both CPU times are known.
     pub fn plus(self, other: Self) -> Self {
         Self {
             wall: self.wall + other.wall,
@@ -47,14 +46,14 @@ impl Time {
     }
 }
 
-/// Time after which a query is not repeated any more ...
+/// Time after which a query is not repeated any more, once it has run [`FEWEST`] times.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
-/// ... and this often at least, and at most.
+/// Minimum and maximum number of repetitions.
 const FEWEST: usize = 3;
 const MOST: usize = 50;
 
 impl Session {
-    /// Connects.
+    /// Connects to the server.
     pub fn open(conninfo: &str) -> Result<Self> {
         let mut client =
             Client::connect(conninfo, NoTls).context("cannot connect to the server")?;
@@ -74,7 +73,7 @@ impl Session {
             .with_context(|| statements.to_owned())
     }
 
-    /// Runs a statement and says how long that took.
+    /// Runs a statement and returns its time.
     pub fn timed(&mut self, statement: &str) -> Result<Time> {
         self.measure(|client| {
             client
@@ -83,7 +82,7 @@ impl Session {
         })
     }
 
-    /// Runs a query of one value, once, and says how long that took.
+    /// Runs a query once, and returns its time and the one value of its result.
     pub fn timed_value<T: FromSqlOwned>(&mut self, query: &str) -> Result<(Time, T)> {
         let mut value = None;
         let time = self.measure(|client| {
@@ -94,7 +93,7 @@ impl Session {
         Ok((time, value.context("no value")?))
     }
 
-    /// The one value that a query returns.
+    /// Returns the one value of a query's result.
     pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
         let row = self
             .client
@@ -103,9 +102,9 @@ impl Session {
         Ok(row.try_get(0)?)
     }
 
-    /// A query's times without planning: it is prepared and has been run once before the first
-    /// measurement, which also brings what it reads into the cache. The client waits for one row;
-    /// what it adds is the way there and back, some 50 microseconds for a query.
+    /// Returns the times of a query, without planning. The query is prepared and run once before
+    /// the first measurement, which also fills the cache. The client waits for one row. Its round
+    /// trip adds some 50 microseconds per query.
     pub fn times(&mut self, query: &str) -> Result<Vec<Time>> {
         let statement = self.client.prepare(query).context(query.to_owned())?;
         self.client.query_one(&statement, &[])?;
@@ -117,7 +116,8 @@ impl Session {
         })
     }
 
-    /// The query's plan. It must contain `part`, or the benchmark would measure something else.
+    /// Returns the query's plan. Fails if the plan does not contain `part`, because the benchmark
+    /// would measure another plan.
     pub fn plan(&mut self, query: &str, part: &str) -> Result<String> {
         let rows = self
             .client
@@ -131,7 +131,7 @@ impl Session {
         Ok(plan)
     }
 
-    /// The pairs that a query returns, in ascending order and without repetitions.
+    /// Returns the pairs of a query's result, sorted and without duplicates.
     pub fn pairs(&mut self, query: &str) -> Result<Vec<(i64, i64)>> {
         let rows = self.client.query(query, &[]).context(query.to_owned())?;
         let mut pairs: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -140,13 +140,13 @@ impl Session {
         Ok(pairs)
     }
 
-    /// Bytes of write-ahead log so far.
+    /// Returns the current insert position of the write-ahead log, in bytes.
     pub fn wal(&mut self) -> Result<i64> {
         self.value("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
     }
 }
 
-/// Seconds that a process or thread has spent on a processor (Linux tells nanoseconds).
+/// CPU time of a process or thread in seconds. Linux reports it in nanoseconds.
 fn on_processor(clock: &Path) -> Option<f64> {
     let text = fs::read_to_string(clock).ok()?;
     let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;
@@ -163,7 +163,7 @@ fn measure(clock: &Path, run: impl FnOnce() -> Result<()>) -> Result<Time> {
     Ok(Time { wall, cpu })
 }
 
-/// Times of work in this thread, after it has been done once.
+/// Times `work` in this thread, after one run that is not measured.
 pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     work();
     repeated(|| {
@@ -182,7 +182,7 @@ fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     Ok(times)
 }
 
-/// The smallest of some measurements: what disturbs a measurement only ever adds to it.
+/// Returns the smallest measurement. Disturbances only ever add to a measurement.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

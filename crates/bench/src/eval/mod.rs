@@ -1,5 +1,5 @@
-//! `cargo xtask eval`: how well fingerprints find the similar pairs of documents, and how many
-//! others they find with them. docs/quality.md tells what came out.
+//! `cargo xtask eval`: measures how many similar pairs of documents fingerprints find, and how
+//! many dissimilar pairs. docs/quality.md has the results.
 mod configurations;
 mod kind;
 mod measure;
@@ -41,11 +41,11 @@ pub struct Options {
     svg: Option<PathBuf>,
 }
 
-/// Measurements on a set.
+/// Measurements on one set of documents.
 pub struct Measured {
-    /// The set's name.
+    /// Name of the set.
     pub name: String,
-    /// The configurations, each with what came out.
+    /// Configurations with their measurements.
     pub rows: Vec<(&'static Configuration, Distances)>,
 }
 

@@ -1,4 +1,4 @@
-//! A set of documents with graded truth: which pairs are how similar.
+//! Set of documents with the exact similarity of their near pairs.
 use crate::lines::each_line;
 use anyhow::{Context, Result, ensure};
 use neardup_sketch::{Sketcher, TextOptions};
@@ -6,24 +6,24 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use xtask::ui;
 
-/// A pair of documents by their numbers, the smaller first.
+/// Numbers of two documents, the smaller first.
 pub type Pair = (u32, u32);
 
-/// Documents, and what is known of their pairs.
+/// Documents with their similar and listed pairs.
 pub struct Set {
-    /// The folder's name.
+    /// Name of the folder.
     pub name: String,
-    /// The documents.
+    /// Texts by document number.
     pub texts: Vec<String>,
-    /// Pairs with their exact Jaccard similarity. All that are not here are less similar than the
-    /// least similar one that is.
+    /// Pairs with their exact Jaccard similarity. Every other pair is less similar than the least
+    /// similar pair here.
     pub near: HashMap<Pair, f32>,
-    /// Similar pairs that do not count, neither as found nor as found in error.
+    /// Similar pairs that count neither as found nor as found in error.
     pub ignored: HashSet<Pair>,
-    /// Pairs that the set itself names as belonging together, however similar they are.
+    /// Pairs from `pairs.tsv`, whatever their similarity.
     pub listed: Vec<Pair>,
-    /// For each document, a number that it shares with all that it is linked to by a pair of either
-    /// kind, over however many steps. Documents of different groups are unrelated.
+    /// Connected component of each document in the graph of `near` and `listed` pairs. Documents
+    /// of different components are unrelated.
     pub group: Vec<u32>,
 }
 
@@ -84,7 +84,7 @@ impl Set {
     /// `.gz`.
     ///
     /// # Errors
-    /// When a file is missing or a line is not as it should be; the error says which.
+    /// When a required file is missing or a line is malformed. The error names the file or line.
     pub fn read(dir: &Path) -> Result<Self> {
         let name = dir.canonicalize().ok();
         let name = name.as_deref().unwrap_or(dir).file_name();
@@ -140,7 +140,7 @@ impl Set {
         (count > 0).then(|| differences.iter().sum::<f64>() / count as f64)
     }
 
-    /// Leaves the similar pairs that the set does not name itself out of account.
+    /// Ignores the similar pairs that `pairs.tsv` does not list.
     pub fn keep_listed(&mut self) {
         let listed: HashSet<Pair> = self.listed.iter().copied().collect();
         let others = self.near.extract_if(|pair, _| !listed.contains(pair));
@@ -148,7 +148,7 @@ impl Set {
     }
 }
 
-/// The file `name.tsv` or `name.tsv.gz` in a folder.
+/// Returns the path of `name.tsv` or `name.tsv.gz` in a folder, if one exists.
 fn find(dir: &Path, name: &str) -> Result<Option<PathBuf>> {
     ensure!(dir.is_dir(), "{} is not a folder", dir.display());
     let paths = ["tsv", "tsv.gz"].map(|ending| dir.join(format!("{name}.{ending}")));
@@ -171,8 +171,7 @@ fn expected(what: &str, columns: &[&str]) -> String {
     )
 }
 
-/// Tabs, line ends and backslashes as they are written in one line. Any other character after a
-/// backslash stands for itself, with the backslash.
+/// Decodes `\t`, `\n`, `\r` and `\\`. Keeps the backslash before any other character.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -191,7 +190,7 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// Numbers that are equal for documents that pairs link.
+/// Returns a number for each document that is equal in a connected component of the pairs.
 fn groups<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
     let mut parent: Vec<u32> = (0..count as u32).collect();
     fn root(parent: &mut [u32], mut at: u32) -> u32 {

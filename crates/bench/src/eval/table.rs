@@ -1,25 +1,25 @@
-//! The measurements as a table.
+//! Prints the measurements as tables.
 use super::measure::{Distances, Quality, RADII};
 use super::set::Set;
 use std::fmt::Write;
 use xtask::ui;
 
-/// Bands of similarity as columns.
+/// Similarity bands of the columns.
 const COLUMNS: [(f32, f32, &str); 4] = [
     (0.95, f32::INFINITY, "J >= .95"),
     (0.9, 0.95, ".9 to .95"),
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Number of of a million dissimilar pairs are found beside what is looked for.
+/// Dissimilar pairs found per million, at which the shares of similar pairs are compared.
 const BESIDE: [f64; 2] = [1.0, 10.0];
-/// From which similarity on a pair is a duplicate.
+/// Minimum similarities of a duplicate.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
-/// Width of a column of shares, and of numbers of pairs.
+/// Widths of a column of shares and of a column of pairs per million.
 const SHARES: usize = 19;
 const COUNTS: usize = 24;
 
-/// A heading that says what the set has.
+/// Returns a heading with the numbers of documents and pairs in the set.
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());
@@ -132,7 +132,7 @@ pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
     trimmed(&table)
 }
 
-/// A table without spaces at the ends of its lines.
+/// Removes the spaces at the ends of lines.
 fn trimmed(table: &str) -> String {
     let lines = table.lines();
     lines
@@ -140,12 +140,12 @@ fn trimmed(table: &str) -> String {
         .collect()
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share))
 }
 
-/// A share as a number of a million, with as many digits as mean something.
+/// Formats a share as parts per million, with fewer decimals for larger numbers.
 fn per_million(share: Option<f64>) -> String {
     match share.map(|share| 1e6 * share) {
         None => "-".to_owned(),

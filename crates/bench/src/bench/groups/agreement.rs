@@ -1,22 +1,22 @@
-//! Groups that were found, compared with those that there are, pair by pair.
+//! Compares the clusters that were found with the true clusters, by pairs of documents.
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Shares of the pairs of documents of one group.
+/// Recall and precision over pairs of documents in the same cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
-    /// Of the pairs that there are: those that were found.
+    /// Share of the true pairs that were found. 1 if there is no true pair.
     pub recall: f64,
-    /// Of the pairs that were found: those that there are. 1 if none was found.
+    /// Share of the found pairs that are true. 1 if no pair was found.
     pub precision: f64,
 }
 
-/// Compares groups. `truth` has each document's group, by the document's number; `found` has
-/// numbers of documents with their groups, and need not name documents that are alone.
+/// Compares clusters. `truth[document]` is the document's true cluster. `found` has pairs of a
+/// document number and its cluster; it may omit documents without a near-duplicate.
 pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     let there = pairs(truth.iter());
     let claimed = pairs(found.iter().map(|(_, group)| group));
-    // A number that no document has is in a group of its own, with no other.
+    // A document number outside `truth` gets a cluster of its own, so it forms no true pair.
     let common = pairs(found.iter().map(|(document, group)| {
         let real = truth.get(*document as usize);
         (group, real.ok_or(document))
@@ -31,7 +31,7 @@ pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     }
 }
 
-/// Counts the pairs of equal ones.
+/// Counts the pairs of equal items.
 fn pairs<T: Eq + Hash>(all: impl Iterator<Item = T>) -> u64 {
     let mut sizes: HashMap<T, u64> = HashMap::new();
     for one in all {

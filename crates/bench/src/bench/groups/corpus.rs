@@ -1,8 +1,8 @@
-//! Documents of which three in ten are near-duplicates of an earlier one, and which one it is.
+//! Generated documents with known originals. Three in ten are near-duplicates of an earlier one.
 use super::super::corpus::random;
 use super::super::text::texts;
 
-/// Independent streams of random values, beside those of the fingerprints.
+/// Streams of random values, independent of the streams for fingerprints.
 const COPIES: u64 = 16;
 const ORIGINALS: u64 = 17;
 const LENGTHS: u64 = 18;
@@ -10,30 +10,30 @@ const WORDS: u64 = 19;
 const RELATIVES: u64 = 20;
 const CHANGES: u64 = 21;
 
-/// Bytes of text whose words the documents are made of.
+/// Bytes of the text that supplies the words of the documents.
 const BYTES: usize = 3_000_000;
-/// Words of a document, at least and at most.
+/// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// One word of this many is replaced in a copy, at most: nine in ten of its shingles of three words
-/// stay, and eight in ten are in another copy as well.
+/// A copy replaces at most one word in this many. A copy keeps nine in ten of its three-word
+/// shingles, and shares eight in ten with another copy.
 const REPLACED: u64 = 60;
 
-/// A maker of documents, the same in every run: the first documents of many are the same as those
-/// of few.
+/// Generator of documents. A document depends on its number only, so every run gets the same
+/// documents, and a small corpus is a prefix of a large one.
 pub struct Corpus {
     words: Vec<String>,
 }
 
 impl Corpus {
-    /// Makes the vocabulary. Words are as frequent as in texts, with capitals and commas.
+    /// Builds the vocabulary. Words are as frequent as in texts, and keep capitals and commas.
     pub fn new() -> Self {
         let text = texts::spaced(texts::LATIN, BYTES);
         let words = text.split_whitespace().map(str::to_owned).collect();
         Self { words }
     }
 
-    /// Returns the text of document `number`: 60 to 240 words. One that is no copy shares nothing
-    /// with others but words, or, one in ten, the first half of its words with another.
+    /// Returns the text of document `number`, which has 60 to 240 words. One in ten originals
+    /// takes the first half of its words from an earlier original. Other originals are unrelated.
     pub fn text(&self, number: u64) -> String {
         let original = original(number);
         let mut words: Vec<&str> = (0..length(original))
@@ -50,7 +50,7 @@ impl Corpus {
         words.join(" ")
     }
 
-    /// The word at a place of an original.
+    /// Returns the word at a position of an original.
     fn word(&self, original: u64, place: u64) -> &str {
         match relative(original) {
             Some(relative) if place < length(original) / 2 => self.word(relative, place),
@@ -63,7 +63,7 @@ impl Corpus {
     }
 }
 
-/// Returns the document that this one is a near-duplicate of; itself, if it is none.
+/// Returns the original of a near-duplicate. An original returns itself.
 pub fn original(number: u64) -> u64 {
     match number > 0 && random(COPIES, number) % 10 < 3 {
         true => original(random(ORIGINALS, number) % number),
@@ -71,7 +71,7 @@ pub fn original(number: u64) -> u64 {
     }
 }
 
-/// The earlier document whose first words an original shares.
+/// Earlier original whose first words this original shares.
 fn relative(original_number: u64) -> Option<u64> {
     let draw = random(RELATIVES, original_number);
     let shares = original_number > 0 && draw.is_multiple_of(10);

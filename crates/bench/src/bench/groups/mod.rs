@@ -1,5 +1,5 @@
-//! `cargo xtask bench --groups`: from text to groups of near-duplicates, beside libraries for
-//! Python, on the same documents.
+//! `cargo xtask bench --groups`: measures the way from texts to clusters of near-duplicates, and
+//! compares it with Python libraries on the same documents.
 mod agreement;
 mod corpus;
 mod peers;
@@ -20,17 +20,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use xtask::{extension, ui};
 
-/// Documents that are given to the peers too, unless the command says how many.
+/// Default number of documents for the peers. neardup is measured on these documents as well.
 pub const SHARED: u64 = 50_000;
-/// Seconds after which a peer does not take part in further rounds.
+/// Total seconds after which a peer is skipped in further rounds.
 const PATIENCE: f64 = 30.0;
 
-/// An index on an expression, and the groups by it.
+/// Build of an index on an expression, and clustering with the index.
 struct Job {
     what: &'static str,
     /// Expression and options of the index.
     index: &'static str,
-    /// Argument of the function: the greatest distance of near-duplicates.
+    /// Argument of `neardup_clusters`: the radius, or the minimum similarity.
     limit: &'static str,
 }
 
@@ -47,23 +47,23 @@ const JOBS: [Job; 2] = [
     },
 ];
 
-/// One run.
+/// Measurements of one run.
 struct Measured {
-    /// A peer's version.
+    /// Version of the peer.
     version: Option<String>,
-    /// From texts in a table, or in memory, to groups.
+    /// Time from the texts, in a table or in memory, to the clusters.
     time: Time,
-    /// Part of the time that `CREATE INDEX` took.
+    /// Time of `CREATE INDEX`, which is part of `time`.
     index: Option<Time>,
-    /// Numbers of documents, and anything that all documents of a group have in common.
+    /// Document numbers, each with an identifier of the document's cluster.
     groups: Vec<(u64, u64)>,
 }
 
-/// A line of the table: all runs of one side.
+/// All runs of one job or peer, which are one line of the table.
 struct Side {
     what: &'static str,
     documents: u64,
-    /// Instructions for installing it, if it is absent.
+    /// Command that installs the peer, if the peer is absent.
     absent: Option<String>,
     version: Option<String>,
     times: Vec<Time>,
@@ -71,7 +71,7 @@ struct Side {
     agreement: Option<Agreement>,
 }
 
-/// Measures on a server of its own, prints the table and writes the same and more as JSON.
+/// Measures on a new server, prints the table and writes the results as JSON.
 pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     // A document takes a kilobyte, ten times a fingerprint.
     let settings = settings(16 * options.rows, options.shared_buffers.as_deref());
@@ -123,17 +123,17 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// All sides over one number of documents.
+/// All jobs and peers at one number of documents.
 struct Bench<'a> {
     session: &'a mut Session,
-    /// The interpreter, and the documents as its programs read them.
+    /// Interpreter, and the file of documents that its programs read.
     python: Option<(&'a Path, PathBuf)>,
     _files: tempfile::TempDir,
-    /// Group of each document.
+    /// Original of each document, which identifies its cluster.
     truth: Vec<u64>,
     /// Bytes of all documents.
     bytes: usize,
-    /// Those of [`JOBS`], then those of [`PEERS`] if they are asked for.
+    /// Sides of [`JOBS`], then sides of [`PEERS`] if the options name an interpreter.
     sides: Vec<Side>,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs each side once; those that take long, in the first round only.
+    /// Runs each side once. Skips peers that have already used [`PATIENCE`] seconds.
     fn round(&mut self) -> Result<()> {
         let peers = PEERS.iter().map(Work::Peer);
         let works: Vec<Work> = JOBS.iter().map(Work::Job).chain(peers).collect();
@@ -267,7 +267,7 @@ impl Side {
     }
 }
 
-/// Loads the table `documents (id, body)`, and writes the same documents into a file of JSON lines.
+/// Loads the table `documents (id, body)`, and writes the same documents to a JSON lines file.
 /// Returns their bytes.
 fn load(
     session: &mut Session,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --growth`: searches, builds, sizes and pairs at growing numbers of rows,
-//! beside what the model of the plans expects. docs/performance.md shows the plots.
+//! `cargo xtask bench --growth`: measures searches, builds, sizes and pairs at growing numbers of
+//! rows, and compares them with the cost model. docs/performance.md shows the plots.
 mod model;
 mod plot;
 
@@ -14,29 +14,29 @@ use std::fs;
 use std::path::Path;
 use xtask::ui;
 
-/// Radii of the searches.
+/// Radii of the measured searches.
 pub const RADII: [u32; 3] = [3, 8, 12];
-/// Radius of the pairs.
+/// Radius of the search for all pairs.
 const OF_PAIRS: u32 = 3;
-/// Memory of the builds.
+/// `maintenance_work_mem` of the index builds.
 const BUILD_MEMORY: &str = "1GB";
-/// The numbers of rows: this one, and each time ten times as many or, between, three times.
+/// Smallest number of rows. The other sizes are 3, 10, 30, 100 ... times as large.
 const FIRST: u64 = 100_000;
 
-/// Measurements over a table of some size.
+/// Measurements at one table size.
 pub struct Point {
     pub rows: u64,
     /// Seconds of `CREATE INDEX`.
     pub build: f64,
     /// Bytes of the index.
     pub size: f64,
-    /// Seconds of a search, by radius.
+    /// Seconds per search, by radius.
     pub probes: [f64; RADII.len()],
     /// Rows that a search finds on average, by radius.
     pub found: [f64; RADII.len()],
-    /// Seconds of all pairs.
+    /// Seconds of `neardup_pairs` over the whole table.
     pub pairs: f64,
-    /// Number of the pairs.
+    /// Number of pairs that `neardup_pairs` returned.
     pub pairs_found: i64,
 }
 
@@ -47,7 +47,7 @@ pub fn sizes(most: u64) -> Vec<u64> {
     all.take_while(|&rows| rows <= most).collect()
 }
 
-/// Measures on an empty database with the extension, one table after the other.
+/// Replaces the tables of the benchmark with `rows` rows, and measures them.
 pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     ui::step(format!("{rows} rows: loading"), || {
         session.run("RESET ALL; DROP TABLE IF EXISTS docs, probes, absent")?;
@@ -85,7 +85,7 @@ pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     })
 }
 
-/// Seconds of a search, and the rows that it finds.
+/// Seconds and rows found per search, averaged over the probes. The seconds are of the best run.
 fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     let query = Query::neardup(Probes::planted(PROBES), radius);
     query.set(session)?;
@@ -98,7 +98,7 @@ fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     Ok((least(&times), found as f64 / PROBES as f64))
 }
 
-/// Prints the table, writes the plot if a file is given, and returns the same as JSON.
+/// Prints the table, writes the plot if `svg` is given, and returns the points as JSON.
 pub fn report(points: &[Point], svg: Option<&Path>) -> Result<Value> {
     let model = Model::fit(points);
     println!("\n{}", table(points, &model));
@@ -121,7 +121,7 @@ pub fn report(points: &[Point], svg: Option<&Path>) -> Result<Value> {
     Ok(json!({ "points": json }))
 }
 
-/// The table, in Markdown: what was measured, and the model's figure behind it.
+/// Markdown table of the measurements, each followed by the model's figure where there is one.
 fn table(points: &[Point], model: &Model) -> String {
     let mut cells = vec![
         [
