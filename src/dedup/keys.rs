@@ -252,8 +252,8 @@ impl KeyType {
                         catalog::type_name(self.0)
                     ),
                 )
-                .detail("Keys are compared, so that a pair or a group is the same each time.")
-                .hint("Take a key of a type with a default operator class for btree.")
+                .detail("Keys are compared to make pairs and clusters reproducible.")
+                .hint("Use a key whose type has a default btree operator class.")
                 .raise()
             })
     }
@@ -296,7 +296,7 @@ fn refuse_table(table: Rel) -> ! {
 
 fn refuse_null() -> ! {
     UserError::null_not_allowed("the key of a near-duplicate is NULL")
-        .detail("A row cannot be named by it.")
-        .hint("Choose another key, or leave such rows out by filter => '... IS NOT NULL'.")
+        .detail("The key must identify the row.")
+        .hint("Choose another key, or exclude such rows with filter => '... IS NOT NULL'.")
         .raise()
 }

@@ -77,7 +77,7 @@ fn find(
         pg_sys::RELKIND_FOREIGN_TABLE => (),
         // Opening a relation that is not a neardup index raises an error later.
         _ if column.is_none() => return relation,
-        _ => UserError::invalid_parameter("column_name goes with a table, not with an index")
+        _ => UserError::invalid_parameter("column_name requires a table, not an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
             .hint("Leave column_name out, or name the table.")
             .raise(),
@@ -343,7 +343,7 @@ fn no_index(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!("table \"{name}\" has only partial neardup indexes{kind}"),
         )
-        .detail("A partial index knows nothing of the other rows.")
+        .detail("A partial index does not contain the other rows.")
         .hint(format!(
             "Name the index, such as '{}', if its rows are those that you mean.",
             relation_name(one.oid)

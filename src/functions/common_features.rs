@@ -50,8 +50,8 @@ fn add(call: &mut Call) -> Datum {
             }
         };
         if !collector.is_of(&options, share) {
-            UserError::invalid_parameter("parameters of the aggregate differ between rows")
-                .detail("One set is of features that are all made in the same way.")
+            UserError::invalid_parameter("arguments of the aggregate must be the same in all rows")
+                .detail("All features of a set are made with the same options.")
                 .hint("Give constants.")
                 .raise();
         }

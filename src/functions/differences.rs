@@ -95,7 +95,7 @@ impl Write for TextBuffer {
         if self.text.len() + part.len() > MAX_TEXT {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                "the marked text is too long",
+                "marked text is too long",
             )
             .detail(format!("A text has at most {MAX_TEXT} bytes."))
             .hint("Give a number of words as context, or compare parts of the texts.")

@@ -34,7 +34,7 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
             && weights.len() != values.len()
         {
             let (values, weights) = (values.len(), weights.len());
-            UserError::invalid_parameter("features and weights differ in number")
+            UserError::invalid_parameter("numbers of features and weights differ")
                 .detail(format!(
                     "There are {values} features and {weights} weights."
                 ))

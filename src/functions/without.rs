@@ -28,7 +28,7 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
                 options.normalize.digits.name()
             )
         };
-        UserError::invalid_parameter("the set without is of other features")
+        UserError::invalid_parameter("feature set was built with different options")
             .detail(format!(
                 "It was made with {}; the text is cut with {}.",
                 shown(&set.options()),

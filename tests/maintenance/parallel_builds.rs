@@ -259,7 +259,7 @@ fn the_error_of_a_worker_is_the_error_of_the_build() -> Outcome {
         (error.code(), error.message()),
         (
             &SqlState::DATA_EXCEPTION,
-            "signature has another length than those of index \"docs_near\""
+            "signature length does not match index \"docs_near\""
         )
     );
     assert!(

@@ -156,21 +156,60 @@ fn constructor(function: &Expr) -> Option<String> {
 /// Returns the SQLSTATE that a function of `UserError` sets, or the name of the condition in its
 /// arguments.
 fn sqlstate(constructor: &str, arguments: &str) -> String {
-    let by_constructor = match constructor {
-        "invalid_text" => "22P02",
-        "invalid_parameter" => "22023",
-        "null_not_allowed" => "22004",
-        "out_of_memory" => "53200",
-        "bad_encoding" => "22021",
-        _ => "",
+    let condition = match constructor {
+        "invalid_text" => "INVALID_TEXT_REPRESENTATION",
+        "invalid_parameter" => "INVALID_PARAMETER_VALUE",
+        "null_not_allowed" => "NULL_VALUE_NOT_ALLOWED",
+        "out_of_memory" => "OUT_OF_MEMORY",
+        "bad_encoding" => "CHARACTER_NOT_IN_REPERTOIRE",
+        _ => arguments.split("ERRCODE_").nth(1).unwrap_or_default(),
     };
-    if !by_constructor.is_empty() {
-        return by_constructor.to_owned();
-    }
-    let condition = arguments.split("ERRCODE_").nth(1).unwrap_or_default();
     let end = condition.find(|c: char| !(c.is_ascii_uppercase() || c == '_'));
-    condition[..end.unwrap_or(condition.len())].to_lowercase()
+    let condition = &condition[..end.unwrap_or(condition.len())];
+    let known = SQLSTATES.iter().find(|(name, _)| *name == condition);
+    known.map_or(condition, |(_, code)| code).to_owned()
 }
+
+/// Conditions that the extension raises, with their codes in PostgreSQL's errcodes.txt.
+const SQLSTATES: &[(&str, &str)] = &[
+    ("AMBIGUOUS_COLUMN", "42702"),
+    ("AMBIGUOUS_PARAMETER", "42P08"),
+    ("CHARACTER_NOT_IN_REPERTOIRE", "22021"),
+    ("CHECK_VIOLATION", "23514"),
+    ("DATATYPE_MISMATCH", "42804"),
+    ("DATA_CORRUPTED", "XX001"),
+    ("DATA_EXCEPTION", "22000"),
+    ("DISK_FULL", "53100"),
+    ("DUPLICATE_COLUMN", "42701"),
+    ("DUPLICATE_OBJECT", "42710"),
+    ("DUPLICATE_TABLE", "42P07"),
+    ("EXCLUSION_VIOLATION", "23P01"),
+    ("E_R_I_E_TRIGGER_PROTOCOL_VIOLATED", "39P01"),
+    ("FEATURE_NOT_SUPPORTED", "0A000"),
+    ("FOREIGN_KEY_VIOLATION", "23503"),
+    ("GENERATED_ALWAYS", "428C9"),
+    ("INDEX_CORRUPTED", "XX002"),
+    ("INSUFFICIENT_PRIVILEGE", "42501"),
+    ("INTERNAL_ERROR", "XX000"),
+    ("INVALID_BINARY_REPRESENTATION", "22P03"),
+    ("INVALID_OBJECT_DEFINITION", "42P17"),
+    ("INVALID_PARAMETER_VALUE", "22023"),
+    ("INVALID_TEXT_REPRESENTATION", "22P02"),
+    ("IO_ERROR", "58030"),
+    ("NULL_VALUE_NOT_ALLOWED", "22004"),
+    ("NUMERIC_VALUE_OUT_OF_RANGE", "22003"),
+    ("OBJECT_NOT_IN_PREREQUISITE_STATE", "55000"),
+    ("OUT_OF_MEMORY", "53200"),
+    ("PROGRAM_LIMIT_EXCEEDED", "54000"),
+    ("SYNTAX_ERROR", "42601"),
+    ("T_R_SERIALIZATION_FAILURE", "40001"),
+    ("UNDEFINED_COLUMN", "42703"),
+    ("UNDEFINED_FUNCTION", "42883"),
+    ("UNDEFINED_OBJECT", "42704"),
+    ("UNDEFINED_TABLE", "42P01"),
+    ("WARNING", "01000"),
+    ("WRONG_OBJECT_TYPE", "42809"),
+];
 
 /// Appends the string literals of an expression, in order.
 fn collect_texts(tokens: TokenStream, texts: &mut Vec<String>) {
@@ -209,7 +248,7 @@ mod tests {
             }
         "#;
         let expected = "- `22023` radius {a} is negative\n  - detail: A radius counts bits.\n\
-            - `undefined_column` no column\n  - hint: One. / Other.\n\
+            - `42703` no column\n  - hint: One. / Other.\n\
             - NOTICE done\n  - detail: {a} rows\n";
         assert_eq!(messages(source)?, expected);
         Ok(())

@@ -52,7 +52,7 @@ fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
         format!("must be owner of table {}{others}", relation_name(table)),
     )
-    .detail("This function reads an index whole, past row security and rights on columns.")
+    .detail("This function reads the whole index and bypasses row security and column privileges.")
     .raise()
 }
 
@@ -129,7 +129,7 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
                 relation_name(table.oid())
             ),
         )
-        .detail("This function reads an index or a table whole, rows that a policy hides included.")
+        .detail("This function reads the whole index or table, including rows that a policy hides.")
         .hint(
             "Use a join, a.fp <~> b.fp <= 6, which heeds policies; or have the table's \
                  owner run it.",

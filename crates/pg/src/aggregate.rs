@@ -138,7 +138,7 @@ fn context(call: &Call) -> pg_sys::MemoryContext {
         .unwrap_or_else(|| {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "a part of an aggregate was called by itself",
+                "support function of an aggregate was called directly",
             )
             .hint("Call the aggregate.")
             .raise()

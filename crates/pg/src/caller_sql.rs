@@ -132,7 +132,7 @@ impl Query {
     /// Checks that a text is one SELECT, or VALUES, and nothing else.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let wrong = |detail: String| -> ! {
-            UserError::invalid_parameter(format!("{name} is no SELECT"))
+            UserError::invalid_parameter(format!("{name} must be a SELECT"))
                 .detail(detail)
                 .hint("Write one query, such as 'SELECT a.id, b.id FROM ...'.")
                 .raise()

@@ -36,7 +36,7 @@ pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
 pub fn failed(statement: &CStr) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-        "a statement of neardup did not do what it should",
+        "internal statement of neardup returned an unexpected result",
     )
     .detail(statement.to_string_lossy())
     .raise()

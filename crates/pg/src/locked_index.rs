@@ -120,7 +120,7 @@ fn refuse_unreadable(index: Rel) {
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("index \"{}\" is partitioned", name()),
         )
-        .detail("It has no pages of its own: those are in the indexes of the partitions.")
+        .detail("Its pages are in the indexes of the partitions.")
         .hint("Name the index of a partition; pg_partition_tree() lists them.")
         .raise();
     }

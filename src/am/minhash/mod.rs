@@ -23,7 +23,7 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
         let name = index.shown();
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-            format!("signature has another length than those of index \"{name}\""),
+            format!("signature length does not match index \"{name}\""),
         )
         .detail(format!(
             "It has {hashes} hashes; the index is for {}.",

@@ -146,7 +146,7 @@ fn rank<const M: usize>(
 }
 
 fn not_one_for_each() -> ! {
-    UserError::invalid_parameter("keep gives more or fewer rows than there are")
+    UserError::invalid_parameter("\"keep\" returned an unexpected number of rows")
         .detail("Its expressions must have one value for each row.")
         .raise()
 }

@@ -81,7 +81,7 @@ fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut N
     let (key, mark) =
         (columns.key.zip(columns.mark)).expect("both columns are found for this action");
     let Some(original) = found.key.as_ref().map(OwnedValue::get) else {
-        UserError::null_not_allowed("the row that is repeated has no key to mark with")
+        UserError::null_not_allowed("original row has no key to mark duplicates with")
             .detail(format!("Its column {} is NULL.", column_name(table, key)))
             .hint("Name a column that is never NULL, such as 'key=id'.")
             .raise();

@@ -84,7 +84,7 @@ impl NamedColumns {
                     table.shown()
                 ),
             )
-            .detail("neardup_dedup writes down the key of the row that is repeated.")
+            .detail("neardup_dedup writes down the key of the original row.")
             .hint("Name the column that identifies rows, such as 'key=id'.")
             .raise();
         }
@@ -96,7 +96,7 @@ impl NamedColumns {
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                 "the column to mark near-duplicates in is a generated column",
             )
-            .detail("The trigger writes the key of the row that is repeated to it.")
+            .detail("The trigger writes the key of the original row to it.")
             .hint("Name an ordinary column.")
             .raise();
         }

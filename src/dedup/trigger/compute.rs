@@ -35,7 +35,7 @@ impl Fingerprints {
             }
             (Some(_), true) => UserError::new(
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
-                "a generated fingerprint column is not computed by neardup_dedup as well",
+                "neardup_dedup cannot compute a generated column",
             )
             .detail("The column's own expression makes the fingerprint.")
             .hint("Leave the text's column out of the trigger's arguments.")
@@ -245,7 +245,7 @@ fn refuse_function(
 fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
     let known: Vec<_> = known.iter().map(|name| name.to_string_lossy()).collect();
     UserError::invalid_parameter(format!(
-        "neardup_dedup knows no option \"{}\"",
+        "neardup_dedup has no option \"{}\"",
         name.to_string_lossy()
     ))
     .detail(format!(

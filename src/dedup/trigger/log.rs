@@ -73,7 +73,7 @@ impl LogTable {
     /// Writes a row of the table to the log as the user who runs the statement.
     pub fn write(&self, table: Rel, columns: &Columns, found: &Found, row: &NewRow) {
         let Some(existing) = &found.key else {
-            UserError::null_not_allowed("the row that is repeated has no key to log")
+            UserError::null_not_allowed("original row has no key to log")
                 .hint("Name a column that is never NULL, such as 'key=id'.")
                 .raise();
         };

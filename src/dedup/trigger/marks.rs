@@ -75,7 +75,10 @@ pub struct Marks {
 fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-        format!("type {} has no equality", catalog::type_name(key_type)),
+        format!(
+            "could not identify an equality operator for type {}",
+            catalog::type_name(key_type)
+        ),
     )
     .detail("neardup_dedup looks up rows by their keys.")
     .hint("Name a key of another type.")
@@ -239,11 +242,14 @@ impl Marks {
                 "a row cannot be marked as a near-duplicate of itself",
             )
             .detail("The new mark names the row itself, or a row that is marked with its key.")
-            .hint("Take the other row's mark away first: it is an original then.")
+            .hint("Remove the other row's mark first, so that it becomes an original.")
             .raise(),
             Err(NoOriginal::Missing(key)) => UserError::new(
                 PgSqlErrorCode::ERRCODE_FOREIGN_KEY_VIOLATION,
-                format!("a mark names no row of table \"{}\"", table.shown()),
+                format!(
+                    "mark does not reference a row of table \"{}\"",
+                    table.shown()
+                ),
             )
             .detail(format!(
                 "No row has the key ({})=({}).",
@@ -254,9 +260,9 @@ impl Marks {
             .raise(),
             Err(NoOriginal::Circle) => UserError::new(
                 PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
-                "a mark leads to no original",
+                "mark does not lead to an original",
             )
-            .detail("The rows from the one that it names on are marked with each other's keys.")
+            .detail("The marks of the referenced row and of the rows after it form a cycle.")
             .hint("Set the mark of one of them to NULL.")
             .raise(),
         }

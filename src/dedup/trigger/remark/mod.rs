@@ -162,7 +162,7 @@ impl<'a> Job<'a> {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
                 format!(
-                    "type {} has no order",
+                    "could not identify an ordering operator for type {}",
                     catalog::type_name(attribute.atttypid)
                 ),
             )

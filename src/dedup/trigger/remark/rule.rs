@@ -71,11 +71,11 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     match refused.is_empty() {
         true => error
             .detail(format!("They are {all}."))
-            .hint("Say which one by trigger_name."),
+            .hint("Select one by trigger_name."),
         false => error
             .detail(format!("They are {all}. With a WHEN condition: {refused}."))
             .hint(format!(
-                "Say which one by trigger_name: {plain}. One with a WHEN condition is refused."
+                "Select one by trigger_name: {plain}. One with a WHEN condition is refused."
             )),
     }
     .raise()
