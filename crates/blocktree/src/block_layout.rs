@@ -24,7 +24,7 @@ pub fn max_distance(bits: u32) -> u32 {
     (bits / 8).min(MAX_DISTANCE)
 }
 
-/// The radius of most searches where nothing tells how the fingerprints were made.
+/// Default radius if it is unknown how the fingerprints were made.
 pub fn default_radius(bits: u32) -> u32 {
     near_duplicate_bits(bits)
 }
@@ -34,7 +34,7 @@ pub fn default_radius(bits: u32) -> u32 {
 pub enum BlockLayoutError {
     /// The distance is over this one, [`max_distance`].
     DistanceTooLarge(u32),
-    /// There must be more blocks than the distance, and no more than the fingerprint has bits.
+    /// The number of blocks must exceed the distance and not exceed the number of bits.
     BlocksOutOfRange,
     /// C(blocks, distance) is over [`MAX_TABLES`].
     TooManyTables(u64),
@@ -270,7 +270,7 @@ impl<const N: usize> BlockLayout<N> {
         &self.blocks
     }
 
-    /// The tables. The number of a table is its place here.
+    /// The permutations, by number.
     pub fn tables(&self) -> &[PermutedTable<N>] {
         &self.tables
     }

@@ -1,4 +1,4 @@
-//! Writing a new tree, page after page, from rows that come in its order.
+//! Builds a new tree, page by page, from sorted rows.
 
 use crate::bands::{self, Bands};
 use crate::block_layout::{BlockLayout, PermutedTable};
@@ -14,7 +14,7 @@ use crate::sort::{ExternalSort, TempFiles};
 
 /// Receiver of the pages of a new tree and of reports of progress.
 pub trait BuildHost: TempFiles {
-    /// Takes a page. Blocks come in ascending order from 1, and block 0 last of all.
+    /// Writes a page. Blocks are written in ascending order from 1, and block 0 last.
     fn put(&mut self, block: Block, page: &mut Page);
     /// Tells that the rows of one more table are written.
     fn table_done(&mut self, done: usize, tables: usize);
@@ -23,9 +23,9 @@ pub trait BuildHost: TempFiles {
 /// Fill factor of the pages of a new tree, in per cent of their capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// Of leaves.
+    /// Fill of leaves.
     pub leaf: u8,
-    /// Of inner pages.
+    /// Fill of inner pages.
     pub inner: u8,
 }
 

@@ -22,7 +22,7 @@ pub fn split(joined: u64) -> (u32, u32) {
 }
 
 /// Representatives among crowded nodes. A crowded node is near so many others that not all of its
-/// pairs are known. It has one or more entries, which tell what other crowded nodes it may be near.
+/// pairs are known. It has one or more entries, by which other crowded nodes near it are found.
 /// The first word of their keys is the rank and the node.
 pub trait Centers<F: TempFiles, const M: usize> {
     /// Returns the lowest rank of a representative near the node with the entries `own`, if that is
@@ -69,8 +69,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// Adds a pair of nodes: number and rank of each. Pairs may come in any order and repeatedly.
-    /// Pairs of two crowded nodes may be missing.
+    /// Adds a pair of nodes: number and rank of each. Pairs may be added in any order and more than
+    /// once. Pairs of two crowded nodes may be missing.
     pub fn add_pair(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
         let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
         if low.1 != high.1 {
@@ -99,9 +99,9 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     /// Replaces the rank of each node that does not represent itself by that of its representative.
     /// Calls `done` once for each pair and each entry of a crowded node.
     ///
-    /// Nodes come in the order of ranks, in which their numbers are random. So one bit for each
-    /// rank tells whether the node has a representative. `ranks` is written at the end, in the
-    /// order of numbers.
+    /// Visits nodes in the order of ranks, in which node numbers are random. So a bit for each rank
+    /// records whether the node has a representative. `ranks` is written at the end, in the order
+    /// of numbers.
     pub fn finish(
         mut self,
         files: &mut F,
@@ -128,7 +128,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 && split(next.key[0]).0 == rank
             {
                 let (_, lower) = split(next.key[0]);
-                // The lowest rank comes first.
+                // Nodes are visited in ascending order of rank.
                 if representative.is_none() && !represented.contains(files, lower) {
                     representative = Some(lower);
                 }
@@ -239,7 +239,7 @@ impl<F: TempFiles> Connected<F> {
 
     /// Replaces the rank of each node by the lowest of its component.
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
-        // A root has the lowest number of its component, so it comes before the other nodes.
+        // A root has the lowest number of its component, so it precedes the other nodes.
         for node in 0..self.nodes {
             let root = self.root(files, node);
             let rank = ranks.get(files, node);

@@ -56,9 +56,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// Moves the pages at the end of an index of `blocks` blocks into unused ones before them, as
     /// long as `may_continue` says so.
     ///
-    /// To be called while nobody else uses the index, since somebody might hold a link to a page
-    /// that is cut off. A crash at any moment leaves the tree whole; pages that are in no list of
-    /// free ones then are found the next time.
+    /// The caller has the only access to the index, because another process could hold a link to a
+    /// page that is truncated. After a crash at any moment the tree is intact. Pages that are in no
+    /// free list then are found by the next call.
     pub fn compact(
         &self,
         blocks: Block,
@@ -100,8 +100,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         })
     }
 
-    /// Puts what [`Tree::compact`] has left unused among the free leaves. Others may use the index
-    /// meanwhile: until then nobody can come across these pages but by an old link.
+    /// Adds the pages that [`Tree::compact`] left unused to the free leaves. Others may use the
+    /// index meanwhile, because only old links lead to these pages.
     pub fn add_free_pages(&self, holes: &[Block]) {
         for &hole in holes {
             self.store.vacuum_delay();
@@ -147,7 +147,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         });
     }
 
-    /// Puts an unused page, whatever it was, among the free leaves.
+    /// Adds an unused page of any kind to the free leaves.
     fn add_free_page(&self, block: Block) {
         let mut page = self.store.write_new(block);
         let mut meta_page = self.store.write(0);

@@ -72,7 +72,7 @@ impl<const M: usize> CenterList<M> {
         }
     }
 
-    /// Replaces the nodes by those that [`CenterList::write`] has written.
+    /// Replaces the nodes by the nodes that [`CenterList::write`] wrote.
     fn read(&mut self, bytes: &[u8]) {
         self.keys.clear();
         self.scopes.clear();

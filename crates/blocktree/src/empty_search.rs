@@ -35,7 +35,7 @@ struct ReadLeaf {
 pub(crate) struct EmptySearch {
     query: Words,
     radius: u32,
-    /// By table.
+    /// Indexed by permutation.
     leaves: [Option<ReadLeaf>; PAGES_PER_RECORD],
     /// True if something was found, or more than one leaf of a table was read.
     spoilt: bool,

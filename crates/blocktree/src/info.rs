@@ -48,7 +48,7 @@ pub struct LargestBucket<const N: usize> {
     pub table: u16,
     /// Number of entries.
     pub entries: u64,
-    /// The bits that are looked up, where they stand in the fingerprint.
+    /// Bits of the fingerprint that are looked up.
     pub mask: Key<N>,
     /// Their values in these entries, and the scope in front.
     pub bits: Key<N>,
@@ -103,7 +103,7 @@ impl BucketCounter {
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
-    /// Each entry that existed when it began is counted once, whatever is split meanwhile.
+    /// Counts each entry that existed at the start once, even if pages are split meanwhile.
     pub fn measure(&self, layout: &BlockLayout<N>) -> Result<Info<N>> {
         let mut info = Info {
             height: self.refresh_root()?.level,

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 /// find.
 pub(crate) const TABLES: usize = 32;
 
-/// The most copies, 2 MB: those of an index of some 10 million rows with four tables.
+/// Maximum number of copies, 2 MB: enough for about 10 million rows with four permutations.
 const MOST: usize = 256;
 
 /// Descents from which on pages are copied: a transaction of a few rows reads most pages once.
@@ -24,7 +24,7 @@ const BEFORE_COPIES: u32 = 16;
 /// moved.
 #[derive(Debug, Default)]
 pub(crate) struct InnerCache {
-    /// By block, each in memory of its own, which may be refused.
+    /// Page copies by block number. Each copy is a separate fallible allocation.
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     descents: Cell<u32>,
     /// For each table the leaf to which copies led last, and the page above it.
@@ -32,7 +32,7 @@ pub(crate) struct InnerCache {
 }
 
 impl InnerCache {
-    /// Counts a descent, and returns whether pages are to be copied on it.
+    /// Counts a descent and returns whether the descent should copy pages.
     pub(crate) fn counts(&self) -> bool {
         let descents = self.descents.get().saturating_add(1);
         self.descents.set(descents);

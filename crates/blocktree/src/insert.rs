@@ -13,7 +13,7 @@ use crate::tree::Tree;
 /// Entries whose leaves are found and changed together: as many as an index has tables by default.
 const GROUP: usize = PAGES_PER_RECORD;
 
-/// Leaf that is locked, and what is to be added to it.
+/// Locked leaf and the entry to add.
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
@@ -354,7 +354,7 @@ impl<const N: usize> Split<N> {
         }
         let greatest = entries.iter().max().copied().unwrap_or(*entry_key);
         if greatest < *entry_key && entries.iter().all(|entry| entry.key == entry_key.key) {
-            // Equal fingerprints come in the order of their rows: leave full pages behind.
+            // Equal fingerprints are inserted in the order of their rows, so left pages stay full.
             return Ok(*entry_key);
         }
         // Ever greater keys come to the last leaf of a table. What it leaves behind has a range of

@@ -1,10 +1,10 @@
-//! Finding rows in the order of their distance, one by one.
+//! Returns rows in the order of their distance, one by one.
 //!
-//! Ring after ring: all rows within a radius are found, sorted and given; then those between it and
-//! the next radius. Nothing nearer is still to come when a row is given, and a caller that stops
-//! early has paid only for the rings that it needed. Where next to nothing is near, all the rest is
-//! one ring. Of a ring with more rows than memory holds the nearest are kept and given, and the
-//! ring is read again for those that come after them.
+//! A search reads ring after ring: it finds, sorts and returns all rows within a radius, then the
+//! rows between that radius and the next. So no row is returned before a nearer one, and a caller
+//! that stops early pays only for the rings that it needed. If almost no rows are near, one ring
+//! covers all the rest. If a ring has more rows than fit into memory, the nearest are kept and
+//! returned, and the ring is read again for the others.
 
 use crate::key::{Key, distance};
 use crate::leaf;
@@ -39,8 +39,8 @@ const MARGIN: u32 = 1;
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
-    /// The key by whose distance rows come first, where it is not the query of the scan. Then the
-    /// scan's rows are one ring.
+    /// Key by whose distance rows are ordered, if it is not the query of the scan. Then the scan's
+    /// rows are one ring.
     center: Option<Key<N>>,
     /// The scan has been stepped.
     begun: bool,
@@ -103,9 +103,8 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// The next row that is admitted; `None` when all with a fingerprint, within the limit, have
-    /// been given. Its distance is that by which rows come first. `plan_of` makes plans by radius,
-    /// in bits.
+    /// Returns the next admitted row, with the distance that rows are ordered by; `None` after all
+    /// rows with a fingerprint within the limit. `plan_of` makes plans by radius, in bits.
     pub fn next<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -125,8 +124,8 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Sets out for the rows that come next: further ones of the same ring, or the next ring. False
-    /// if there is none.
+    /// Prepares the scan for further rows of the same ring, or for the next ring. Returns false if
+    /// there is none.
     fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
         let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
         match (self.ring.begin_pass(), self.center) {

@@ -60,7 +60,7 @@ pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> Block
 fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = BlockLayout<N>> {
     let most = max_tables(bits);
     let pairs = (0..=max_distance(bits)).flat_map(move |distance| {
-        // One table is the same, whatever the blocks.
+        // With one permutation, the number of blocks does not matter.
         let blocks = if distance == 0 {
             1..=1
         } else {

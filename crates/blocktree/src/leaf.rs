@@ -1,4 +1,4 @@
-//! Leaves: buckets of entries, in order when they are written, and behind these what came since.
+//! Leaves: buckets of sorted entries, followed by the entries that were added later.
 //!
 //! Keys stand as one array growing up from the header, row addresses as one growing down from the
 //! fields at the end. A leaf that is built has its entries in the order of their keys, one that is
@@ -38,8 +38,7 @@ pub fn expected_size(words: usize, rows: f64) -> f64 {
     (8 * words + 4) as f64 - left_out
 }
 
-/// The entries of a leaf with keys of `words` words in an index of the usual size: what one page
-/// read covers.
+/// Usual number of entries of a leaf with keys of `words` words.
 pub const fn usual_count(words: usize) -> f64 {
     0.9 * page::capacity(words, usual_size(words)) as f64
 }
@@ -126,7 +125,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         &self.page[self.start..self.start + self.shape.key_size() * self.count]
     }
 
-    /// [`LeafKeys::bytes`] and what follows them on the page.
+    /// [`LeafKeys::bytes`] and the following bytes of the page.
     #[cfg(any(
         target_arch = "x86_64",
         all(target_arch = "aarch64", target_endian = "little")
@@ -140,12 +139,12 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
 /// Share of a leaf's entries that may stay in no order when it is split, as its inverse.
 const FEW_APPENDED: usize = 4;
 
-/// Places on both sides of those expected that are read as well. Of some hundred keys that are
-/// spread evenly one in a few hundred is further from its place.
+/// Number of entries that are read on both sides of the expected range. Among evenly spread keys,
+/// one in a few hundred is further from its expected index.
 const AROUND: usize = 32;
 
-/// The places, among `count` sorted keys of a leaf from its low key to its high key, if it ends
-/// there, where all keys between two are if they are spread evenly.
+/// Range of indexes among `count` sorted keys of a leaf that contains all keys between two, if the
+/// keys are spread evenly between the leaf's low key and its high key, if it has one.
 #[inline]
 pub(crate) fn expected_places<const N: usize>(
     (low, high): (&Key<N>, Option<&Key<N>>),
@@ -154,7 +153,7 @@ pub(crate) fn expected_places<const N: usize>(
     first: &Key<N>,
     last: &Key<N>,
 ) -> Range<usize> {
-    // The 64 bits behind those that all keys have in common.
+    // The 64 bits after the common prefix of all keys.
     let (word, cut) = (shape.left_out() / 8, 8 * (shape.left_out() % 8) as u32);
     let significant = |key: &Key<N>| match cut {
         0 => key[word],
@@ -231,15 +230,15 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         page::sorted(&self.page)
     }
 
-    /// The places among which all entries are whose keys lie between two, both included: those of
-    /// the sorted ones, and all others.
+    /// Index ranges that contain all entries with keys between two, both included: a range of the
+    /// sorted entries, and all unsorted ones.
     #[inline]
     pub(crate) fn places_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());
         let high = self.high_key().filter(|high| high.table == self.table());
         let high = high.map(|high| high.key);
         let expected = expected_places((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
-        // Two keys tell whether it is so: a search by halves takes longer than the filter does.
+        // Checks two keys only, because a binary search takes longer than the filter.
         let is_behind = expected.start == 0 || keys.get(expected.start - 1) < *first;
         let is_before = expected.end == sorted || keys.get(expected.end) > *last;
         match is_behind && is_before {
@@ -471,7 +470,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     }
 }
 
-/// The three places that an append changes, for a log record that holds nothing else.
+/// The three ranges that an append changes, for a log record with nothing else.
 pub(crate) struct Append<const N: usize> {
     bounds: [u8; 4],
     key: [[u8; 8]; N],
@@ -482,7 +481,7 @@ pub(crate) struct Append<const N: usize> {
 }
 
 impl<const N: usize> Append<N> {
-    /// The changes, in ascending order of their place.
+    /// The changes, in ascending order of their offsets.
     pub fn patches(&self) -> [Patch<'_>; 3] {
         let patch = |offset, bytes| Patch { offset, bytes };
         [

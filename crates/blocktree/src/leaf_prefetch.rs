@@ -1,9 +1,9 @@
 //! Prefetching the part of a leaf that a probe will read.
 //!
-//! Of a leaf whose entries are in order a probe for one prefix reads a few lines of memory, and
-//! which these are shows in the fields of the page. They are read without a lock, so that the
-//! leaves of all tables come from memory at the same time: what they say may be out of date or,
-//! while somebody writes the page, nonsense. All that follows from it is which lines are fetched.
+//! A probe for one prefix reads a few cache lines of a sorted leaf. The fields of the page show
+//! which lines. They are read without a lock, so that the leaves of all permutations are fetched
+//! at the same time. The fields may be outdated, or invalid while another process writes the page.
+//! They decide only which lines are fetched.
 
 use crate::key::{Block, Key};
 use crate::leaf;
@@ -42,7 +42,7 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// The bytes of a leaf where the entries between two keys are, and those that are in no order.
+/// Byte ranges of a leaf with the entries between two keys and with the unsorted entries.
 fn parts_between<const N: usize>(
     glance: &Glance,
     first: &Key<N>,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the fields say, what is fetched is some part of a page, or none.
+        /// For any values of the fields, the fetched range is inside the page or empty.
         #[test]
         fn damaged_fields_do_no_harm(
             head: [u8; 8], tail in prop::collection::vec(any::<u8>(), 64),

@@ -27,7 +27,7 @@ impl<const N: usize> LevelCursor<N> {
         Self::at(EntryKey::start_of(table))
     }
 
-    /// From the leaf where an entry key belongs to the last of its table.
+    /// Reads from the leaf of an entry key to the last leaf of its permutation.
     pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
         let next = Some((entry_key, None));
         LevelCursor { level: 0, next }
@@ -105,7 +105,7 @@ pub struct FullScan<const N: usize> {
 }
 
 impl<const N: usize> FullScan<N> {
-    /// From the first row; with a scope, which needs keys that have one, of that scope only.
+    /// Starts at the first row, or at the first row of a scope if the keys have scopes.
     pub fn new(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         debug_assert!(scope.is_none() || layout.scope_words() > 0);
         FullScan {

@@ -71,7 +71,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// and frees the right one. Returns how many entries the left one has then; `None` if that
     /// cannot be done now: if they have different parents, or a scan has a pin on the right one.
     ///
-    /// To be called by one vacuum at a time, holding nothing.
+    /// Callers hold no lock, and only one vacuum calls it at a time.
     fn merge<E: Mergeable>(
         &self,
         level: u16,

@@ -26,7 +26,7 @@ pub struct Root {
 pub struct Meta {
     /// The metric of the index, with the number of hashes in a signature.
     pub metric: Metric<usize>,
-    /// 64-bit words of a key: those of the fingerprint, and those of a scope in front.
+    /// Number of 64-bit words of a key: the fingerprint's, preceded by the scope's.
     pub words: u8,
     /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
     pub scope_words: u8,
@@ -148,7 +148,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         Ok(meta.root)
     }
 
-    /// The free pages of a level; none on a level above those that can have any.
+    /// Free pages of a level. Levels above the supported ones have none.
     pub fn free_list(&self, level: u16) -> FreeList {
         if usize::from(level) >= FREE_LISTS {
             return FreeList::default();

@@ -1,4 +1,4 @@
-//! Metric of an index: what its values are, and how two of them are compared.
+//! Metric of an index: the kind of its values and their distance.
 
 use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
 
@@ -49,7 +49,7 @@ pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
     hashes / POSITIONS_PER_MISMATCH
 }
 
-/// Bound of most searches of an index: what a near-duplicate is in its table.
+/// Bound of most searches of an index, which defines near-duplicates in its table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UsualBound {
     /// Largest distance of fingerprints, in bits.
@@ -77,7 +77,7 @@ impl<S> Metric<S> {
         }
     }
 
-    /// Number of words of a key that stand for a value.
+    /// Number of words of a key that represent the value.
     pub fn words(&self) -> usize {
         match self {
             Metric::Hamming { bits } => bits.div_ceil(u64::BITS) as usize,

@@ -72,7 +72,7 @@ pub enum Kind {
     Free,
 }
 
-/// A page that is not what the tree says it must be.
+/// Page whose content contradicts the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// The page.
@@ -138,7 +138,7 @@ pub(crate) fn put_tid(page: &mut Page, offset: usize, tid: Tid) {
     page[offset..offset + Tid::SIZE].copy_from_slice(&tid.to_bytes());
 }
 
-/// The two bytes that tell the shape of a leaf ([`crate::shape::Shape`]).
+/// The two bytes with the shape of a leaf ([`crate::shape::Shape`]).
 #[inline]
 pub(crate) fn shape_bytes(page: &Page) -> [u8; 2] {
     [page[SHAPE], page[SHAPE + 1]]
@@ -162,9 +162,9 @@ pub(crate) fn put_sorted(page: &mut Page, count: usize) {
 /// header, and the last bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
-    /// From [`Glance::HEAD`] on.
+    /// Bytes from [`Glance::HEAD`].
     pub head: [u8; 8],
-    /// From [`Glance::TAIL`] on.
+    /// Bytes from [`Glance::TAIL`].
     pub tail: [u8; 64],
 }
 
@@ -223,9 +223,9 @@ pub trait Entries {
 /// Bytes of the elements of a page's two arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Of the first, growing up: a key.
+    /// Bytes per entry of the first array, which grows upwards: a key.
     pub key: usize,
-    /// Of the second, growing down.
+    /// Bytes per entry of the second array, which grows downwards.
     pub other: usize,
 }
 
@@ -234,7 +234,7 @@ impl Sizes {
     #[inline]
     fn count(self, end: usize, hole: &Range<usize>) -> usize {
         let others = end - hole.end;
-        // A division by a known number is no division.
+        // The compiler replaces a division by a constant.
         match self.other {
             4 => others / 4,
             6 => others / 6,

@@ -7,7 +7,7 @@ use crate::sort::TempFiles;
 const NUMBERS: usize = 2048;
 /// Bytes of a page.
 const BYTES: usize = 4 * NUMBERS;
-/// The page is in no frame, or has no place in the file.
+/// The page has no frame, or no position in the file.
 const NONE: u32 = u32::MAX;
 
 /// A page in memory.
@@ -23,11 +23,11 @@ struct Frame {
 #[derive(Clone, Copy)]
 struct PageLocation {
     frame: u32,
-    /// Its place in the file, in pages.
+    /// Position in the file, in pages.
     in_file: u32,
 }
 
-/// The array. Each place holds its initial number until another is set.
+/// The array. Each element has its initial value until it is set.
 pub struct Paged<F: TempFiles> {
     places: Vec<PageLocation>,
     frames: Vec<Frame>,
@@ -71,13 +71,13 @@ impl<F: TempFiles> Paged<F> {
         self.places.resize(self.places.len() + more, nowhere);
     }
 
-    /// The number at a place.
+    /// Returns the number at an index.
     #[inline]
     pub fn get(&mut self, files: &mut F, at: u32) -> u32 {
         self.frame(files, at).numbers[at as usize % NUMBERS]
     }
 
-    /// Sets the number at a place.
+    /// Sets the number at an index.
     #[inline]
     pub fn set(&mut self, files: &mut F, at: u32, number: u32) {
         let frame = self.frame(files, at);

@@ -104,14 +104,14 @@ pub struct Plan<const N: usize> {
     pub radius: u32,
     /// The probes, in the order in which they are made.
     pub probes: Vec<Probe<N>>,
-    /// Leaves that are read, about, if fingerprints are spread evenly.
+    /// Estimated number of leaves that are read, if fingerprints are spread evenly.
     pub leaves: f64,
-    /// Runs of leaves side by side, about: for the first of each the tree is descended, or the
-    /// inner page above the leaves says where it is.
+    /// Estimated number of runs of adjacent leaves. The first leaf of a run is found by a descent
+    /// or through the inner page above the leaves.
     pub descents: f64,
-    /// Those of them of which an inner page says where they are, about.
+    /// Estimated number of runs that are found through an inner page.
     pub queued: f64,
-    /// Leaves of one table, about.
+    /// Estimated number of leaves of one permutation.
     pub table_leaves: f64,
 }
 
@@ -229,14 +229,14 @@ impl Part {
         }
     }
 
-    /// Runs of leaves that the probes fall on, those of them that are found by the inner page that
-    /// leads to the run before, and the leaves in all of them, in a table of `leaves` leaves.
+    /// For a permutation of `leaves` leaves: the number of runs of leaves that the probes read, the
+    /// number of runs found through the inner page of the previous run, and the number of leaves.
     fn reads<const N: usize>(&self, leaves: f64) -> (f64, f64, f64) {
         let Some(threshold) = self.threshold else {
             return (0.0, 0.0, 0.0);
         };
         let bits = f64::from(self.bits);
-        // Prefixes that differ only in bits beyond those that tell leaves apart share a leaf.
+        // Prefixes share a leaf if they differ only in bits that do not select a leaf.
         let telling = leaves.log2().min(bits);
         let runs = ball(telling, threshold);
         let inner_pages = leaves / inner::usual_count::<N>();
@@ -269,8 +269,8 @@ pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     sum.min(bits.exp2())
 }
 
-/// The distance, in bits, at which a query's nearest row is to be expected among `rows` whose
-/// `bits` bits are random: an upper bound for data with near-duplicates.
+/// Expected distance, in bits, of the nearest of `rows` rows with `bits` random bits: an upper
+/// bound for data with near-duplicates.
 pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
     let all = f64::from(bits).exp2();
     (0..bits)
@@ -371,7 +371,7 @@ pub(crate) fn cheapest<P>(
 /// ```
 /// use neardup_blocktree::plan::next_within;
 ///
-/// // Four bits, of which one may differ from 0101.
+/// // Four bits; at most one differs from 0101.
 /// let all = (0..16).filter_map(|from| next_within(0b0101, 4, 1, from));
 /// let mut all: Vec<u64> = all.collect();
 /// all.dedup();

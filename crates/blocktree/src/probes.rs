@@ -80,7 +80,7 @@ impl<const N: usize> Probes<N> {
         Some(key)
     }
 
-    /// The least and the greatest key of a probe for one prefix.
+    /// Lowest and highest key of a probe for one prefix.
     #[inline]
     pub(crate) fn ends(&self, probe: &Probe<N>, permuted: &Key<N>) -> (Key<N>, Key<N>) {
         let word = self.layout.scope_words();

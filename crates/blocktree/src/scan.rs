@@ -164,8 +164,8 @@ impl<const N: usize> Scan<N> {
             true => tree.store.read_prefetched(block),
             false => tree.store.read(block),
         })?;
-        // The way on is read under the same lock as the entries: what a later split moves right of
-        // this page has been seen, and lies before the high key read here.
+        // The right link is read under the same lock as the entries. Entries that a later split
+        // moves to the right have been read already, and are below the high key read here.
         let next = self.next_page(entry_key.table, leaf.right_sibling());
         (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &next);
         self.collect(&leaf, &entry_key, matches);

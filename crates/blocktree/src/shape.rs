@@ -1,18 +1,18 @@
-//! Shapes of leaves: how many bytes keys and row addresses take there.
+//! Shapes of leaves: the number of bytes of each key and row address.
 //!
-//! All keys of a leaf lie between its low and its high key, so that they begin alike. The bytes
-//! that all of these have in common are left out: the low key has them. Row addresses take 4 bytes
-//! where those of all entries fit, else 6.
+//! All keys of a leaf are between its low key and its high key, so they have a common prefix. The
+//! leaf omits the bytes of this prefix, which the low key has. Row addresses take 4 bytes if all of
+//! them fit, otherwise 6.
 //!
-//! Whole bytes are left out, so that the kernels of [`crate::filter`] put words together by one
-//! shuffle, and an append changes no byte of another entry. A leaf keeps its shape while it keeps
-//! its range: it changes when the leaf is split, merged, or given a row that is too far.
+//! Only whole bytes are omitted, so that the kernels of [`crate::filter`] assemble words by one
+//! shuffle, and an append changes no byte of another entry. The shape of a leaf changes only if the
+//! leaf is split, merged, or receives a row address that does not fit.
 
 use crate::key::{EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Page};
 
-/// The most bytes of a key that are left out. What remains is at least half a word, so that the
-/// number of entries of a leaf stays within a small multiple of what it is without.
+/// Maximum number of bytes of a key that are omitted. At least half a word remains, which limits
+/// the number of entries of a leaf to a small multiple of the number of whole keys.
 pub(crate) const fn most_left_out(words: usize) -> usize {
     if words == 1 { 4 } else { 12 }
 }
@@ -151,7 +151,7 @@ impl<const N: usize> Shape<N> {
         page::capacity(N, self.key_size() + self.row_size())
     }
 
-    /// The first word of which not all is left out, and the bytes that are left out of that.
+    /// First word that is not omitted completely, and the number of its omitted bytes.
     #[inline]
     fn cut(self) -> (usize, usize) {
         match N {
@@ -203,7 +203,7 @@ impl<const N: usize> Shape<N> {
         bytes
     }
 
-    /// Writes a key at an offset. The bytes left out must be those of the low key.
+    /// Writes a key at an offset. The omitted bytes must equal those of the low key.
     #[inline]
     pub(crate) fn put_key(self, page: &mut Page, offset: usize, key: &Key<N>) {
         if self.left_out == 0 {
@@ -257,7 +257,7 @@ impl<const N: usize> Shape<N> {
     }
 }
 
-/// A word whose first bytes in memory are those of `word` without its `cut` most significant ones.
+/// Word whose first bytes in memory are `word` without its `cut` most significant bytes.
 #[inline]
 fn first_bytes(word: u64, cut: usize) -> u64 {
     match cfg!(target_endian = "big") {
@@ -284,7 +284,7 @@ pub(crate) fn common_bytes<const N: usize>(a: &Key<N>, b: &Key<N>) -> usize {
     8 * N
 }
 
-/// The greatest key below another one; for the least key, the greatest of all.
+/// Predecessor of a key. Wraps from the lowest key to the highest.
 fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
     let mut before = *key;
     for word in before.iter_mut().rev() {

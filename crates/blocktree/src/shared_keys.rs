@@ -48,7 +48,7 @@ pub struct BlockKeys<const N: usize> {
     blocks: u32,
     /// The bits of a fingerprint that each table's key is made of.
     masks: Vec<Key<N>>,
-    /// Width, radius and blocks, where they stand in a key.
+    /// Bit offsets of width, radius and blocks in a key.
     parameters: u64,
 }
 
@@ -93,7 +93,7 @@ impl<const N: usize> BlockKeys<N> {
             .map_or(radius + 1, |(blocks, _)| blocks)
     }
 
-    /// The greatest distance of two values that are sure to share a key.
+    /// Maximum distance at which two values are guaranteed to share a key.
     pub fn radius(&self) -> u32 {
         self.radius
     }
@@ -162,7 +162,7 @@ impl<const N: usize> BlockKeys<N> {
 pub struct BandKeys {
     bands: Bands,
     mismatches: usize,
-    /// The number of bands, where it stands in a key.
+    /// Bit offset of the number of bands in a key.
     parameters: u64,
 }
 

@@ -28,9 +28,9 @@ pub trait TempFiles {
     fn write(&mut self, file: &mut Self::File, bytes: &[u8]);
     /// Goes back to the start of a file, for reading.
     fn rewind(&mut self, file: &mut Self::File);
-    /// Reads what comes next. It is never asked for more than was written.
+    /// Reads the next bytes. Callers never read more than was written.
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
-    /// Goes to a place within a file, or to its end, for reading or for writing. In bytes.
+    /// Seeks to a byte offset within a file, or to its end, for reading or writing.
     fn seek(&mut self, file: &mut Self::File, place: u64);
     /// Called now and then by what runs long: may unwind to cancel.
     fn check_interrupts(&mut self);
@@ -303,7 +303,7 @@ pub struct Sorted<F: TempFiles, const N: usize> {
 }
 
 impl<F: TempFiles, const N: usize> Sorted<F, N> {
-    /// Merges runs, of which it keeps `limit` entries in memory, about.
+    /// Merges runs with about `limit` entries in memory.
     fn merge(files: &mut F, mut runs: Vec<SortedRun<F::File, N>>, limit: usize) -> Self {
         let chunk = (limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
         let mut heads = BinaryHeap::new();

@@ -27,7 +27,7 @@ pub struct Patch<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Bytes to be written at places of one page, in ascending order. They do not touch.
+/// Byte ranges to write to one page, in ascending order, not adjacent.
 #[derive(Debug)]
 pub struct PageChange<'a, W> {
     /// The page.
@@ -61,7 +61,7 @@ impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(page)
     }
 
-    /// Checks that the page is what must be on a level.
+    /// Checks that the page belongs on a level.
     #[inline]
     pub(crate) fn check_on(&self, level: u16) -> Result<()> {
         self.check(self.block())?;

@@ -5,7 +5,7 @@ use crate::scan::Match;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 
-/// The fewest rows that there is room for, whatever the memory.
+/// Minimum capacity in rows, even with little memory.
 const MIN_ROOM: usize = 128;
 
 /// The rows that there is room for in `memory` bytes, or a small minimum.
@@ -13,7 +13,7 @@ fn room<const N: usize>(memory: usize) -> usize {
     (memory / size_of::<Match<N>>()).max(MIN_ROOM)
 }
 
-/// The rows that are kept of those that there is room for.
+/// Number of rows that are kept, for a capacity.
 fn most_kept(room: usize) -> usize {
     room / 5 * 4
 }
@@ -23,10 +23,10 @@ pub(crate) fn kept_in<const N: usize>(memory: usize) -> usize {
     most_kept(room::<N>(memory))
 }
 
-/// Collects rows and keeps those that come first, by distance, then by the distances to further
-/// keys, then by address: an order without ties, in which each row has its place as long as it
-/// stands in the index. Those that do not fit are left out, and found by another pass over the
-/// index, for the rows that come after the last one kept.
+/// Collects rows and keeps the first ones in the order of distance, then of the distances to
+/// further keys, then of address. The order has no ties, so each row keeps its rank while it is in
+/// the index. Rows that do not fit are dropped. Another pass over the index finds the rows after
+/// the last one that was kept.
 #[derive(Debug)]
 pub(crate) struct TopK<const N: usize> {
     /// Rows at one distance are ordered by the distances to these.
@@ -65,7 +65,7 @@ impl<const N: usize> TopK<N> {
         self.keep = rows.min(most_kept(self.room));
     }
 
-    /// Rows that are collected before those that come first are chosen among them.
+    /// Number of rows that are collected before the first ones are selected.
     fn collected(&self) -> usize {
         self.room.min(2 * self.keep)
     }
@@ -133,8 +133,8 @@ impl<const N: usize> TopK<N> {
         self.rows.pop()
     }
 
-    /// Begins another pass. Returns the distance of the last row of the pass before if that has
-    /// left rows out: they come after it. Otherwise all rows so far have been returned.
+    /// Begins another pass. If the previous pass dropped rows, returns the distance of its last
+    /// row, which precedes them. Otherwise all rows so far have been returned.
     pub(crate) fn begin_pass(&mut self) -> Option<u32> {
         self.after = self.cut.take();
         self.after.as_ref().map(|row| row.distance)

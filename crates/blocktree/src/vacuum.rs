@@ -17,27 +17,27 @@ const FEW_REMOVED: usize = 8;
 /// Outcome of a vacuum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
-    /// Entries taken away, in all tables.
+    /// Removed entries, in all permutations.
     pub removed: u64,
-    /// Rows taken away: those of the first table's entries and of that of the nulls.
+    /// Removed rows: entries of the first permutation and of the NULLs.
     pub removed_rows: u64,
-    /// Rows that remain: entries of the first table and of that of the nulls.
+    /// Remaining rows: entries of the first permutation and of the NULLs.
     pub rows: u64,
-    /// Pages taken out of the tree, for splits to use again.
+    /// Pages removed from the tree, which splits can reuse.
     pub freed_pages: u64,
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Takes away the entries of all dead rows, in all tables up to `null_table`.
+    /// Removes the entries of all dead rows, in all permutations up to `null_table`.
     ///
-    /// It walks the leaves along their right links: others move entries to the right only, so that
-    /// none escapes it. Each leaf is held alone, also when nothing is to be taken away: an
-    /// index-only scan that stands on a leaf relies on all its rows staying what they are,
-    /// including those that a split has moved on since. `is_dead` is asked once for each entry.
+    /// Follows the right links of the leaves. Other processes move entries only to the right, so it
+    /// misses none. Takes a cleanup lock on each leaf, even if it removes nothing: an index-only
+    /// scan that pins a leaf relies on its rows not being removed, including rows that a split has
+    /// moved since. Calls `is_dead` once for each entry.
     ///
-    /// Neighbours that together are no fuller than the pages of a new tree, of this `fill`, are
-    /// merged. So a vacuumed tree has less than twice as many leaves as a new one, but for those
-    /// that could not be merged. There must be one vacuum at a time.
+    /// Merges neighbours that together are at most as full as pages of a new tree with this `fill`.
+    /// So a vacuumed tree has less than twice as many leaves as a new one, except for leaves that
+    /// could not be merged. Only one vacuum may run at a time.
     pub fn vacuum(
         &self,
         null_table: u16,
@@ -90,7 +90,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Calls a function with each row, once: those of the first table and of that of the nulls.
+    /// Calls a function once for each row: entries of the first permutation and of the NULLs.
     /// Rows that others add meanwhile may be among them or not.
     pub fn each_row(&self, null_table: u16, mut each: impl FnMut(Tid)) -> Result<()> {
         for table in [0, null_table] {

@@ -188,7 +188,7 @@ fn measure<const N: usize>(rows: usize, named: &[&str]) {
     }
 }
 
-/// Writes the time of searches with an index, and the ratio to those with the default one.
+/// Writes the time of searches with an index, and its ratio to the default layout's.
 fn compare<const N: usize>(
     default: &Index<N>,
     index: &Index<N>,

@@ -30,7 +30,7 @@ pub struct ExhaustiveWork {
     pub candidates: f64,
 }
 
-/// Random sample of rows, the same every time: those with the least hashes (bottom-k).
+/// Deterministic random sample of rows: the rows with the smallest hashes (bottom-k).
 #[derive(Default)]
 struct SketchSample<const N: usize> {
     rows: BinaryHeap<(u64, Key<N>)>,

@@ -35,7 +35,7 @@ use crate::key::{BAND_KEY_WORDS, Key, mix};
 /// The most bands: each costs its share of space and of every insert.
 pub const MAX_BANDS: usize = 256;
 
-/// The most values in a band that the user names: what the meta page has room for.
+/// Maximum number of values in a band that a user can set, limited by the meta page.
 pub const MAX_BAND_ROWS: usize = 64;
 
 /// Words of a key without a scope.
@@ -68,7 +68,7 @@ pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
 /// Reason why a combination of numbers makes no bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandsError {
-    /// There must be one band at least, and [`MAX_BANDS`] at most.
+    /// The number of bands must be between 1 and [`MAX_BANDS`].
     BandsOutOfRange,
     /// All bands together have more rows than a signature has positions.
     TooManyRows,
@@ -98,7 +98,7 @@ pub struct Bands {
     starts: Vec<usize>,
     /// The bits of each band in a sketch.
     masks: Vec<Sketch>,
-    /// The bit that each position of a signature turns in the sketch, as word and place.
+    /// Sketch bit that each position of a signature flips, as word and bit offset.
     places: Vec<(usize, u32)>,
 }
 
@@ -310,7 +310,7 @@ mod tests {
     }
 
     proptest! {
-        /// The two things that exactness stands on.
+        /// The two properties that exactness depends on.
         #[test]
         fn bands_guarantee_and_bounds_hold((a, b, count, rows) in pair()) {
             let bands = Bands::new(a.len(), count, rows).unwrap();

@@ -17,10 +17,10 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Bits below a row's address in a number that stands for an entry.
+/// Bits below a row's address in the number of an entry.
 const BELOW: u32 = 16;
 
-/// The fewest entries that are kept, whatever the memory.
+/// Minimum number of entries that are kept, even with little memory.
 const MIN_KEPT: usize = 1024;
 
 /// Bands whose leaves are found together, so that the machine fetches them all at once.
@@ -199,8 +199,8 @@ impl<const N: usize> BandScan<N> {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
-        // The way on is read under the same lock as the entries: what a later split moves right of
-        // this page has been seen, and lies before the high key read here.
+        // The right link is read under the same lock as the entries. Entries that a later split
+        // moves to the right have been read already, and are below the high key read here.
         let high = leaf.right_sibling();
         tree.store.unlock_keep_pin(leaf.page);
         if self.found.len() > self.kept {
@@ -227,7 +227,7 @@ impl<const N: usize> BandScan<N> {
         (first, last)
     }
 
-    /// Returns whether a key lies behind all those with the query's hash.
+    /// Returns whether a key is greater than all keys with the query's hash.
     fn is_beyond(&self, key: &Key<N>) -> bool {
         *key > self.ends(self.band).1
     }

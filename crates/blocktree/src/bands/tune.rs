@@ -10,7 +10,7 @@ pub const BACKGROUND: f64 = 0.1;
 /// Fill factor of leaves after a build.
 const FILL: f64 = 0.9;
 
-/// Bands, and what to expect of them.
+/// Bands, with their expected recall and cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     /// The number of bands.

@@ -35,7 +35,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys of which the last `W` words count.
+/// Keys whose last `W` words are compared.
 #[target_feature(enable = "avx2,popcnt")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -211,7 +211,7 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
         match (N - W, W) {
             // 4 / W whole keys, or the four words of one: 32 bytes.
             (0, _) | (_, 4) => _mm256_loadu_si256(first.cast()),
-            // Eight words from the first scope on, of which every other one counts.
+            // Eight words, beginning with the first scope. Every second word is compared.
             (_, 1) => {
                 let scope = first.sub(8);
                 let (low, high) = (

@@ -122,7 +122,7 @@ const fn places<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
     (places, there)
 }
 
-/// [`places`] of keys that stand close together, for each number of bytes that they lack.
+/// [`places`] of adjacent keys, for each number of omitted bytes.
 const fn dense_places<const W: usize>() -> [([u8; 64], u64); 8] {
     let mut all = [([0; 64], 0); 8];
     let mut cut = 0;
@@ -236,7 +236,7 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {
         match (N - W, W) {
             // 8 / W whole keys: 64 bytes.
             (0, _) => _mm512_loadu_si512(first.cast()),
-            // 16 words from the first scope on, of which every other one counts.
+            // 16 words, beginning with the first scope. Every second word is compared.
             (_, 1) => {
                 let scope = first.sub(8);
                 let (low, high) = (

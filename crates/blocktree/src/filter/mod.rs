@@ -22,7 +22,7 @@ pub use prefix::{leaf_with_prefix, with_prefix};
 
 use crate::key::{Key, word_at};
 
-/// Appends to `found` the places of the keys within `radius` of the query, in ascending order.
+/// Appends the positions of the keys within `radius` of the query to `found`, ascending.
 /// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
 /// words are ignored.
 #[inline]
@@ -60,7 +60,7 @@ pub fn within<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// [`within`] for keys that are no part of a page; at most 65,536 of them.
+/// [`within`] for keys outside of a page, at most 65,536.
 ///
 /// ```
 /// use neardup_blocktree::filter::within_keys;
@@ -108,7 +108,7 @@ fn within_popcnt<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// Measures one key after the other, from a place on.
+/// Measures one key after the other, beginning at a position.
 #[inline(always)]
 fn push_rest<const N: usize>(
     keys: &[u8],
@@ -131,7 +131,7 @@ fn push_rest<const N: usize>(
     }
 }
 
-/// Appends the places of the bits that are set, counted from `base`.
+/// Appends the positions of the bits that are set, counted from `base`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn push_bits(mut bits: u32, base: usize, found: &mut Vec<u16>) {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys of `N` words, some of which are near the query in all words but the first.
+    /// Keys of `N` words, some near the query in all words but the first.
     fn keys_near<const N: usize>(
         query: &Key<N>,
         keys: &[([u64; N], Vec<u32>, bool)],

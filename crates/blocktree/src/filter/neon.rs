@@ -7,7 +7,7 @@ use crate::key::Key;
 use std::arch::aarch64::*;
 use std::array::from_fn;
 
-/// Keys of a step: a byte of a register tells whether a key is near.
+/// Keys compared in one step. Each byte of a register is the result for one key.
 const STEP: usize = 16;
 /// Keys that are examined at once.
 type Step<const N: usize> = [[Word; N]; STEP];
@@ -32,7 +32,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys of which the last `W` words count.
+/// Keys whose last `W` words are compared.
 #[target_feature(enable = "neon")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -261,7 +261,7 @@ fn sum_of_8(registers: [uint8x16_t; 8]) -> uint8x16_t {
     vpaddq_u8(low, high)
 }
 
-/// Loads the two words that begin at a place.
+/// Loads the two words that begin at an offset.
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(words: &[Word], at: usize) -> uint8x16_t {
@@ -277,7 +277,7 @@ fn load_u64(words: &[Word], at: usize) -> uint64x2_t {
     vreinterpretq_u64_u8(load(words, at))
 }
 
-/// Four bits for each byte, all of which are set or none.
+/// Reduces each byte, which is all ones or zero, to four bits.
 #[inline]
 #[target_feature(enable = "neon")]
 fn lanes(bytes: uint8x16_t) -> u64 {
@@ -294,7 +294,7 @@ fn first_lanes(keys: usize) -> u64 {
     }
 }
 
-/// Appends the places of the lanes that are set, counted from `base`.
+/// Appends the positions of the lanes that are set, counted from `base`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn push_lanes(lanes: u64, base: usize, found: &mut Vec<u16>) {

@@ -149,7 +149,7 @@ fn within_words_popcnt<const N: usize>(
     within_words(keys, query, skipped, radius, found);
 }
 
-/// [`within_leaf`], key by key: what the kernels are compared with.
+/// [`within_leaf`] key by key, the reference for the kernels.
 pub fn within_leaf_portable<const N: usize>(
     keys: &LeafKeys<'_, N>,
     query: &Key<N>,
@@ -226,7 +226,7 @@ mod tests {
         let mut found = vec![7];
         within_leaf(&keys, &query, skipped, radius, &mut found);
         assert_eq!(found[1..], expected, "chosen");
-        // Some of the keys, wherever they stand on the page.
+        // Some of the keys, at any offset on the page.
         for start in [keys.len() / 3, keys.len() * 6 / 7] {
             let part = start..start + (keys.len() - start) * 2 / 3;
             let mut places: Vec<u16> = Vec::new();
@@ -341,7 +341,7 @@ mod tests {
                 let keys: Vec<_> = (0..2000u32).map(|i| (query, vec![i; 1], true)).collect();
                 let mut capacity = 0;
                 for count in [1, 2000] {
-                    // The first says how many there is room for.
+                    // The first page limits the number of keys.
                     let count = if capacity == 0 { count } else { capacity };
                     let page = leaf_of(&query, alike, false, &keys[..count]);
                     capacity = LeafRef::<N>::open(&page, 1).unwrap().shape().capacity();

@@ -1,4 +1,4 @@
-//! Keys that begin alike: what lies in one bucket of a band.
+//! Keys with a common prefix: the bucket of a band.
 
 use crate::key::word_at;
 use crate::leaf::LeafKeys;
@@ -79,7 +79,7 @@ pub fn leaf_with_prefix<const N: usize>(
     found.extend((0..keys.len()).filter(equal).map(|i| i as u16));
 }
 
-/// The kernel for any machine, from the key at a place on.
+/// Portable kernel, beginning at the key at a position.
 fn with_prefix_portable<const N: usize>(
     keys: &[u8],
     from: usize,
@@ -95,7 +95,7 @@ fn with_prefix_portable<const N: usize>(
     }
 }
 
-/// Sixteen keys of two words at a time, of which the first words are compared.
+/// Compares the first words of sixteen keys of two words at a time.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>) {
@@ -114,7 +114,7 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
             let differing = _mm512_xor_si512(keys, wanted_words);
             u32::from(_mm512_testn_epi64_mask(differing, masks)) << (8 * four)
         };
-        // Every second lane is a second word, and tells nothing.
+        // Every second lane is a second word and is ignored.
         let mut bits = (equal(0) | equal(1) | equal(2) | equal(3)) & 0x5555_5555;
         while bits != 0 {
             found.push((STEP * step) as u16 + bits.trailing_zeros() as u16 / 2);
@@ -124,7 +124,7 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
     with_prefix_portable::<2>(keys, STEP * steps.len(), 0, wanted, mask, found);
 }
 
-/// Sixteen keys of less than two words at a time, of which the first words are compared.
+/// Compares the first words of sixteen keys of less than two words at a time.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn packed_with_prefix_avx512<const N: usize>(

@@ -11,7 +11,7 @@ use std::ops::{Deref, Range};
 /// Flag of an entry that has been resolved: the rest of the word is the address that `resolve`
 /// returned.
 const RESOLVED: u64 = 1 << 63;
-/// Flag, beside [`RESOLVED`], of an entry for which `resolve` returned `None`.
+/// Flag, with [`RESOLVED`], of an entry for which `resolve` returned `None`.
 const UNWANTED: u64 = 1 << 62;
 /// Of an entry that is not resolved yet, the pairs that it was in stand above its address.
 const MET: u64 = 1 << 48;
@@ -44,12 +44,12 @@ struct Group {
 pub(super) struct SortedChunk<const N: usize> {
     /// Words of a key that hold a scope.
     scope_words: usize,
-    /// Of equal keys one is enough.
+    /// Keeps one of several equal keys.
     distinct: bool,
     /// Pairs of an entry before its row is asked for.
     trusted: u32,
     keys: Vec<Key<N>>,
-    /// Rows in the same order, packed, with what is known of them.
+    /// Rows in the same order, packed, with their state.
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
@@ -132,7 +132,7 @@ impl<const N: usize> SortedChunk<N> {
         Tid::from_packed(self.rows[entry].get() % MET)
     }
 
-    /// Removes all entries outside of a range. There must be no groups yet.
+    /// Removes all entries outside of a range, before any groups exist.
     pub fn keep(&mut self, entries: Range<usize>) {
         debug_assert!(self.groups.is_empty());
         self.keys.truncate(entries.end);

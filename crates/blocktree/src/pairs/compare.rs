@@ -85,7 +85,7 @@ pub(super) struct JoinCursor {
 }
 
 impl JoinCursor {
-    /// From the first group of a run on.
+    /// Starts at the first group of a run.
     pub fn of(run: usize) -> Self {
         JoinCursor {
             run,
@@ -100,7 +100,7 @@ impl JoinCursor {
 /// The groups that a group is compared with.
 #[derive(Clone, Debug)]
 enum Neighbours {
-    /// Those whose prefixes differ from its own by one of these.
+    /// Groups whose prefixes differ from its own by one of these values.
     Differences(Rc<Vec<u64>>),
     /// All groups, whose prefixes are compared: they are fewer.
     All,
@@ -112,7 +112,7 @@ pub(super) struct GroupPair {
     pub left: Range<usize>,
     pub right: Range<usize>,
     pub same: bool,
-    /// In a thinned search: the entries of `right` that may still bring pairs.
+    /// In a thinned search, the entries of `right` that can still produce pairs.
     pub open: Open,
     /// Progress of the entry at the start of `left`.
     at: usize,

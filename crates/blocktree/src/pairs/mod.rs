@@ -6,10 +6,10 @@
 //! leaves to the right that hold groups near one of the chunk; at the guaranteed radius that is
 //! the rest of its last group, seldom more than one leaf.
 //!
-//! Each pair is given once, whatever is inserted or split meanwhile: entries of a table have a
-//! fixed order, chunks end where leaves ended when they were read, and such a border stays one.
-//! The lower entry of a pair lies in one chunk, the upper in the same or to its right. Of several
-//! passes that find a pair the first gives it, which the difference of its two keys decides.
+//! Each pair is returned once, even if entries are inserted or leaves are split meanwhile. Entries
+//! of a permutation have a fixed order, and chunks end where leaves ended when they were read.
+//! The lower entry of a pair is in one chunk, the upper entry in the same chunk or to its right. If
+//! several passes find a pair, the difference of its keys decides which pass returns it: the first.
 //!
 //! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the table itself as
 //! the set of queries.
@@ -105,8 +105,8 @@ pub struct Pairs<const N: usize> {
 
 impl<const N: usize> Pairs<N> {
     /// A search that follows a plan within `memory` bytes, or as many as two leaves take.
-    /// With `distinct` it gives pairs of fingerprints: one row stands for all that have the same,
-    /// and a pair may come twice.
+    /// With `distinct`, returns pairs of fingerprints, each with one row that has it. A pair may
+    /// be returned twice.
     pub fn new(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -135,10 +135,10 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Gives the first pairs of an entry, of each part of a table that memory is given for, without
-    /// asking for its row: by the entry's own address, so that the caller can look up many rows
-    /// together. What is in more pairs than that is asked for, since the entries of rows that
-    /// nobody sees are as many as a row has versions, and their pairs the square of them.
+    /// Returns the first `pairs` pairs of an entry in each chunk without resolving its row, by the
+    /// entry's own address, so that the caller can look up many rows together. Resolves entries in
+    /// more pairs: invisible entries can be as many as a row has versions, and their pairs grow
+    /// with the square.
     #[must_use]
     pub fn trusting(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -177,7 +177,7 @@ impl<const N: usize> Pairs<N> {
         search
     }
 
-    /// Goes on with a range, of the same plan, and nothing else. What was under way is dropped.
+    /// Continues with another range of the same plan. Drops the work in progress.
     pub fn begin_range(&mut self, range: PairRange<N>) {
         assert_eq!(self.plan.probes[range.pass].table, range.from.table);
         self.probe = range.pass;
@@ -476,7 +476,7 @@ pub struct KeyOrderScan<const N: usize> {
 }
 
 impl<const N: usize> KeyOrderScan<N> {
-    /// From the first on.
+    /// Starts at the first range.
     pub fn new(layout: Rc<BlockLayout<N>>) -> Self {
         KeyOrderScan {
             cursor: LevelCursor::new(0),

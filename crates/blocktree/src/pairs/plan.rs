@@ -12,11 +12,11 @@ use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_tables, spr
 
 /// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 35.0;
-/// To compare two keys of one word.
+/// Cost of comparing two keys of one word.
 const COMPARE: f64 = 0.25;
-/// To begin to compare a key with a group.
+/// Cost of starting to compare a key with a group.
 const VISIT: f64 = 20.0;
-/// To search a neighbouring group, most often in vain, and outside of the processor's caches.
+/// Cost of looking up a neighbouring group, mostly without a result and with a cache miss.
 const LOOK_UP: f64 = 15.0;
 
 /// Rule for a pair that several passes find.

@@ -96,7 +96,7 @@ fn borders<S: ReadPages, const N: usize>(
     loop {
         let mut borders = vec![Vec::new(); tables];
         tree.each_inner_page(level, |page| {
-            // The first separator of a page counts as below everything, whatever it says.
+            // The first separator of a page counts as below all keys, regardless of its value.
             for (separator, _) in page.entries().skip(1) {
                 let of_table = borders.get_mut(usize::from(separator.table));
                 if let Some(of_table) = of_table

@@ -14,7 +14,7 @@ pub enum Thinning {
     Forest,
 }
 
-/// The entries of a group that may still bring pairs for entries that have brought enough.
+/// Entries of a group that can still produce pairs with entries that have enough pairs.
 #[derive(Debug, Default)]
 pub(super) struct Open {
     /// `None`: all of them.

@@ -1,8 +1,8 @@
-//! Finding the rows whose sets have one of some numbers.
+//! Finds the rows whose sets contain at least one of some numbers.
 //!
-//! A row stands under each of its elements, and is to be returned once. So the addresses that are
-//! found are gathered, as many as memory allows; rows with higher addresses are left to another
-//! pass over the index. A caller to whom repeated rows do no harm has them as they are found.
+//! A row has an entry for each of its elements, but must be returned once. So the scan collects
+//! addresses, as many as memory allows. Another pass over the index returns rows with higher
+//! addresses. A caller that accepts repeated rows receives them as they are found.
 
 use std::ops::Deref;
 
@@ -14,7 +14,7 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// The fewest addresses that are gathered, whatever the memory.
+/// Minimum number of addresses that are gathered, even with little memory.
 const MIN_KEPT: usize = 1024;
 
 /// Numbers whose leaves are found together, so that the machine fetches them all at once.
@@ -73,7 +73,7 @@ impl SetQuery {
         }
     }
 
-    /// Lowest entry key with the number at a place.
+    /// Lowest entry key with the number at an index.
     fn start<const N: usize>(&self, at: usize) -> EntryKey<N> {
         match self.in_all_scopes {
             true => EntryKey::start_of(self.table),
@@ -90,7 +90,7 @@ pub struct SetScan<const N: usize> {
     at: usize,
     /// The next leaf and the entry key from which it has not been read; `None`: that of the number.
     next: Option<(Block, EntryKey<N>)>,
-    /// First leaves of numbers from a place on, as they were when they were prefetched.
+    /// First leaves of the numbers from an index, as of the prefetch.
     ahead: (usize, [Option<Block>; PREFETCH_DEPTH]),
     /// Packed addresses of rows.
     found: Vec<u64>,
@@ -209,8 +209,8 @@ impl<const N: usize> SetScan<N> {
         if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
             tree.store.out_of_memory();
         }
-        // The way on is read under the same lock as the entries: what a later split moves right of
-        // this page has been seen, and lies before the high key read here.
+        // The right link is read under the same lock as the entries. Entries that a later split
+        // moves to the right have been read already, and are below the high key read here.
         let sibling = leaf.right_sibling();
         let sibling = sibling.filter(|(high, _)| high.table == from.table);
         let end = sibling.map_or(self.query.numbers.len(), |(high, _)| self.end_before(&high));
@@ -232,8 +232,8 @@ impl<const N: usize> SetScan<N> {
         Ok(())
     }
 
-    /// The place behind the last number that a leaf with this high key may have. The number at
-    /// which the leaf is read is one.
+    /// End index of the numbers that a leaf with this high key may contain. The leaf contains the
+    /// number for which it is read.
     fn end_before(&self, high: &EntryKey<N>) -> usize {
         let SetQuery {
             numbers,

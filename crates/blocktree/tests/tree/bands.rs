@@ -380,7 +380,7 @@ struct Clusters {
     of: Vec<u32>,
     /// Number of pairs that the thinned search gave.
     pairs: usize,
-    /// Number of crowded rows that were fetched for comparisons beside these.
+    /// Number of other crowded rows that were fetched for comparisons.
     fetched: usize,
 }
 

@@ -257,7 +257,7 @@ fn a_root_that_has_been_moved_is_found_again() {
     assert!(index.store.blocks() <= old.block);
     let new = MetaRef::new(&index.store.read(0)).root().unwrap();
     assert_ne!(new.block, old.block);
-    // The end grows again over the place where the root was.
+    // The end grows again over the former root's block.
     let mut rows: Vec<Tid> = (model.into_keys()).filter(|tid| tid.block <= 2).collect();
     for i in 9_000_000.. {
         let key = std::array::from_fn(|_| rng.random());
@@ -267,7 +267,7 @@ fn a_root_that_has_been_moved_is_found_again() {
             break;
         }
     }
-    // Somebody who remembers the old root finds everything, and finds his place.
+    // A process that remembers the old root finds all rows and their leaves.
     let tree = Tree::<_, 16>::new(&index.store, old);
     index.insert(&tree, tid(9_999_999), Some([1; 16]));
     rows.push(tid(9_999_999));

@@ -265,7 +265,7 @@ fn a_ball_brings_no_quadratic_pairs() {
 /// Entries that are left out connect nothing: a forest of the others alone.
 #[test]
 fn a_forest_leaves_out_entries() {
-    // Chains of three, and a ball of fingerprints each of which two rows have.
+    // Chains of three, and a ball of fingerprints with two rows each.
     let mut keys = Vec::new();
     for i in 1..400u64 {
         let start = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);

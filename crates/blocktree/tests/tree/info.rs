@@ -29,7 +29,7 @@ fn expected<const N: usize>(
     for (number, table) in layout.tables().iter().enumerate() {
         let mut mask = table.leading_mask(layout.leading_bits(number).min(64));
         mask[..layout.scope_words()].fill(u64::MAX);
-        // By the bits in the table's order, of which the lowest come first.
+        // Bits in the permutation's order, lowest first.
         let mut groups: BTreeMap<Key<N>, (u64, Tid, Key<N>)> = BTreeMap::new();
         for (&tid, fingerprint) in rows {
             let Some(fingerprint) = fingerprint else {
@@ -119,7 +119,7 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
 }
 
 impl<const N: usize> Index<N> {
-    /// The level of the page that has no other on its level and is no leaf.
+    /// Level of the inner page that is alone on its level.
     fn check_height(&self) -> u16 {
         let levels: Vec<u16> = (1..self.store.blocks())
             .map(|block| PageRef::<N>::new(&self.store.read(block)).level())
@@ -159,7 +159,7 @@ fn a_tree_is_what_a_count_of_its_rows_says() {
     grown_and_shrunk::<2>(BlockLayout::new(2, 6).unwrap(), 3);
     // More leading bits than a search looks up.
     grown_and_shrunk::<4>(BlockLayout::new(1, 2).unwrap(), 4);
-    // Scopes, of which each word is one: many of a few rows, and that of the nulls.
+    // Each word is a scope: many scopes of a few rows, and the scope of the NULLs.
     grown_and_shrunk::<3>(BlockLayout::in_scope(true, 2, 4).unwrap(), 5);
     // Several levels.
     grown_and_shrunk::<16>(BlockLayout::new(2, 4).unwrap(), 6);
@@ -202,13 +202,13 @@ fn rows_are_counted_once_while_leaves_split() {
     std::thread::scope(|scope| {
         let measurer = scope.spawn(|| {
             let tree = Tree::<_, 16>::new(store, root);
-            // Whichever of the two is faster: rows come in while others are counted.
+            // Rows are inserted while others are counted, whichever is faster.
             while measured.fetch_add(1, Ordering::SeqCst) < 30
                 || inserted.load(Ordering::SeqCst) < 500
             {
                 let before = inserted.load(Ordering::SeqCst);
                 let info = tree.measure(&layout).unwrap();
-                // One more may stand in some of its tables.
+                // One more row may be in some of the permutations.
                 let after = inserted.load(Ordering::SeqCst) + 1;
                 assert!((before..=after).contains(&info.rows), "{info:?}");
                 assert!((before * tables..=after * tables).contains(&info.entries));

@@ -1,4 +1,4 @@
-//! A backend that goes by copies of inner pages while others split, merge and reuse these.
+//! A backend follows copies of inner pages while others split, merge and reuse the pages.
 use crate::model::{Index, Model};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{Key, Tid};
@@ -51,7 +51,7 @@ fn what_others_have_changed_is_found_by_old_copies() {
             let (tid, value) = rows[rng.random_range(0..rows.len())];
             assert_eq!(near_rows(&index, &reader, &value), [tid], "round {round}");
         }
-        // This one's own rows go by its copies as well.
+        // This backend's own inserts follow its copies too.
         let tree = Tree::new(&index.store, index.meta.root).with_leaf_cache(&writer);
         for _ in 0..200 {
             let value = std::array::from_fn(|_| rng.random());

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 type Between<'a> = Box<dyn FnMut(Block) + 'a>;
 
-/// Calls somebody before it locks a page for reading.
+/// Calls a function before it locks a page for reading.
 pub struct Met<'a> {
     pub store: &'a MemStore,
     pub between: RefCell<Option<Between<'a>>>,

@@ -154,7 +154,7 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
         }
         let index = Index::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
         let query = Query::random(&mut rng, &known(&model));
-        // Rows that go: those of an odd block, in the midst of the search.
+        // Rows of odd blocks are removed during the search.
         let stays = |tid: &Tid| tid.block.is_multiple_of(2) && tid.block < 1_000_000;
         let expected: Vec<Found> = (query.expected(&model).into_iter())
             .filter(|(_, tid)| stays(tid))

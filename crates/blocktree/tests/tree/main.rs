@@ -161,7 +161,7 @@ fn a_tree_of_three_levels_grows_from_nothing() {
     }
     assert!(tree.root().level >= 2, "{:?}", tree.root());
     index.assert_equals(&model, &mut rng, 8);
-    // Equal fingerprints that come in the order of their rows leave full pages behind.
+    // Equal fingerprints inserted in the order of their rows leave full pages.
     let equal_leaves = 20_000 / 59 * 2;
     let random_leaves = 40_000 / 29 * 2;
     assert!(index.check().leaves < equal_leaves + random_leaves + 100);
@@ -340,7 +340,7 @@ fn threads_insert_search_and_vacuum_together() {
 
 #[test]
 fn splits_between_the_steps_of_a_search_hide_nothing() {
-    // Leaves of 29 entries, whose places a search looks up some time before it reads them.
+    // Leaves of 29 entries, which a search looks up some time before it reads them.
     let layout = BlockLayout::<16>::new(3, 4).unwrap();
     let mut rng = StdRng::seed_from_u64(7);
     let center: Key<16> = std::array::from_fn(|_| rng.random());

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 thread_local! {
-    /// Blocks that this thread has locked, with their level; `None` for pages nobody can reach.
+    /// Blocks that this thread has locked, with their level; `None` for unreachable pages.
     static HELD: RefCell<Vec<(Block, Option<u16>)>> = const { RefCell::new(Vec::new()) };
 }
 

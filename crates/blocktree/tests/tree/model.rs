@@ -1,4 +1,4 @@
-//! An index over the store in memory, beside a model of what it must hold and find.
+//! An index over the store in memory, with a model of its expected content and results.
 use crate::mem_store::MemStore;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::{Fill, build};
@@ -145,7 +145,7 @@ impl<const N: usize> Index<N> {
         rows
     }
 
-    /// Checks every invariant, and that no page has been lost but those that were new in a crash.
+    /// Checks all invariants, and that only pages that were new in a crash are lost.
     pub fn check(&self) -> CheckStats {
         let tree = self.tree();
         let stats = tree.check(&self.layout, |_, _, _| ()).unwrap();

@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// Keys of which many share their first bits, so that groups span leaves and chunks.
+/// Keys that often share their first bits, so that groups span leaves and chunks.
 fn crowded(rng: &mut StdRng, count: u32) -> Model<1> {
     let centers: Vec<u64> = (0..5).map(|_| rng.random()).collect();
     (0..count)
@@ -442,7 +442,7 @@ fn only_wanted_entries_are_compared() {
     }
 }
 
-/// Versions of one row that nobody sees are compared in one pass, and with few others.
+/// Invisible versions of one row are compared in one pass, and with few others.
 #[test]
 fn equal_rows_that_nobody_sees_take_little_work() {
     let versions = 60_000;

@@ -1,4 +1,4 @@
-//! Searches that an insertion validates: what several writers see of each other.
+//! Searches that an insertion validates: visibility among several writers.
 use crate::model::{Index, Model};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::key::{EntryKey, Key, Tid};
@@ -187,7 +187,7 @@ fn a_search_stands_for_nothing_but_the_next_row() {
     assert!(!lone_row.is_alone_within(&row(6).1, RADIUS));
     assert!(!lone_row.is_alone_within(&row(5).1, RADIUS + 1));
     assert!(backend.leaves.take_lone_row().is_none(), "taken once");
-    // A search that finds something, be it what nobody will see any more.
+    // A search that finds an entry, even an invisible one.
     backend.search(&index, row(5));
     backend.add(&index, row(5));
     assert!(backend.leaves.take_lone_row().is_none());
