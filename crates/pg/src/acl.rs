@@ -1,5 +1,5 @@
-//! Rights of a caller on a table, for functions that read an index past the executor, which
-//! would check this otherwise.
+//! Privileges of the caller on a table. Functions that read an index without the executor check
+//! them here, because the executor does not.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::relation_name;
@@ -10,8 +10,8 @@ use super::{backend, catalog, compat, server};
 const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
 const OKAY: pg_sys::AclResult::Type = pg_sys::AclResult::ACLCHECK_OK;
 
-/// Raises an error unless the caller has the right to read anything at all of a table. To be asked
-/// before the table is locked, so that nobody can hold a lock on what is not theirs to read.
+/// Raises an error unless the caller may read at least one column of a table. Call it before
+/// locking the table, so that users cannot lock tables that they may not read.
 pub fn check_some(table: pg_sys::Oid) {
     let any = pg_sys::AclMaskHow::ACLMASK_ANY;
     if !may_select_table(table)
@@ -21,24 +21,24 @@ pub fn check_some(table: pg_sys::Oid) {
     }
 }
 
-/// Returns whether the caller owns the table of an index, or is a member of the role that does.
-/// Other relations are everybody's, for the caller to refuse.
+/// Returns whether the current user owns the table of an index, or is a member of the role that
+/// owns it. Returns true for relations other than indexes; the calling function rejects them.
 pub fn owns_table_of(index: pg_sys::Oid) -> bool {
     let table = server::IndexGetRelation(index, true);
     table == pg_sys::InvalidOid || compat::owns_relation(table, server::GetUserId())
 }
 
-/// Raises an error unless the caller owns the table of an index. To be called before anything is
-/// locked. What is no index passes, for the caller to refuse.
+/// Raises an error unless the current user owns the table of an index. Call it before locking
+/// anything. Accepts relations other than indexes; the calling function rejects them.
 pub fn check_owner(index: pg_sys::Oid) {
     if !owns_table_of(index) {
         refuse_other(index, "");
     }
 }
 
-/// Raises an error unless the caller owns the table of an index, or may run what monitors tables
-/// under a weak lock: as the server's role `pg_stat_scan_tables`, of which `pg_monitor` is a
-/// member. To be called before anything is locked. What is no index passes.
+/// Raises an error unless the current user owns the table of an index or has the privileges of
+/// `pg_stat_scan_tables`, the server's role for monitoring under a weak lock (`pg_monitor` is a
+/// member). Call it before locking anything. Accepts relations other than indexes.
 pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
     if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {
@@ -56,13 +56,13 @@ fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
     .raise()
 }
 
-/// Raises an error unless the caller is the role that owns a table, in a session of that role.
-/// Superusers and members of the role are refused as well. To be called before anything is locked.
+/// Raises an error unless the current user is the role that owns a table, in a session of that
+/// role. Also rejects superusers and members of the role. Call it before locking anything.
 ///
-/// For functions that fire the table's triggers, which are the owner's code. That code can undo SET
-/// ROLE and SET SESSION AUTHORIZATION, and a deferred trigger runs when the caller is itself again.
+/// For functions that fire the table's triggers, which run the owner's code. That code can undo
+/// SET ROLE and SET SESSION AUTHORIZATION, and deferred triggers run under the caller's own role.
 pub fn check_session_of_owner(table: pg_sys::Oid) {
-    // Nothing to check for a table that was dropped: opening it is an error.
+    // Skips a dropped table, because opening it raises an error later.
     let Some(owner) = catalog::relation_owner(table) else {
         return;
     };
@@ -100,9 +100,9 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// Raises an error unless the caller has the right to read all that an index tells of its table:
-/// the table, or each column that the index, its expressions and its predicate use. Where a policy
-/// of row security applies to the caller, the index would show rows that the policy hides.
+/// Raises an error unless the caller may read all table data that an index reveals: the table, or
+/// each column that the index, its expressions and its predicate use. Also raises an error if a
+/// row security policy applies to the caller: the index would show rows that the policy hides.
 pub fn check_index(table: Rel, index: Rel) {
     let mut columns = index.index_form().columns;
     columns.retain(|&column| column != 0);
@@ -110,8 +110,8 @@ pub fn check_index(table: Rel, index: Rel) {
     check_columns(table, &columns);
 }
 
-/// Raises an error unless the caller has the right to read the table or all of these columns (0:
-/// whole rows), and no policy of row security applies to the caller.
+/// Raises an error unless the caller may read the table or all of these columns (0: whole rows),
+/// and no row security policy applies to the caller.
 pub fn check_columns(table: Rel, columns: &[i16]) {
     let may_read = may_select_table(table.oid())
         || (!columns.is_empty()
@@ -142,14 +142,14 @@ fn may_select_table(table: pg_sys::Oid) -> bool {
     server::pg_class_aclcheck(table, server::GetUserId(), SELECT) == OKAY
 }
 
-/// Returns whether the current user has the right to read a column, or the whole table.
+/// Returns whether the current user may read a column or the whole table.
 pub fn may_select(table: Rel, column: i16) -> bool {
     let table = table.oid();
     may_select_table(table)
         || server::pg_attribute_aclcheck(table, column, server::GetUserId(), SELECT) == OKAY
 }
 
-/// Returns whether policies of row security apply to the current user.
+/// Returns whether row security policies of the table apply to the current user.
 pub fn has_policies(table: Rel) -> bool {
     let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
     server::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == applies

@@ -1,4 +1,4 @@
-//! State of an aggregate between its rows, in memory that the server counts and frees.
+//! Aggregate state in memory that the server accounts for and frees.
 use neardup_sketch::simhash::exact::WordStore;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
@@ -9,9 +9,9 @@ use super::value::ValueType;
 use super::{server, varlena};
 
 impl Call {
-    /// Changes the bytes behind the header of argument `n`, a value of variable length: in place if
-    /// it is the state of the aggregate that calls, else in a copy. Returns the changed value. The
-    /// bytes are aligned to four bytes.
+    /// Changes the bytes behind the header of argument `n`, a value of variable length. Changes
+    /// them in place if the value is the state of the calling aggregate, else in a copy. Returns
+    /// the changed value. The bytes are aligned to four bytes.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));
@@ -19,18 +19,18 @@ impl Call {
         let is_plain = unsafe { pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr()) };
         let state = match may_change && is_plain {
             true => state,
-            // The server copies it in turn, and frees the earlier state.
+            // The server copies the result again and frees the previous state.
             false => varlena::build(&[self.aligned_bytes(n)]),
         };
-        // SAFETY: the copy is not used elsewhere yet. A step of the aggregate has made its state,
-        // or the server has copied it for the aggregate, and passes it to one step at a time. Both
-        // have a plain header.
+        // SAFETY: nothing else uses the copy yet. An aggregate's state was made by one of its
+        // steps or copied by the server, which passes it to one step at a time. Both have a plain
+        // header.
         edit(unsafe { varlena::plain_body_mut(state) });
         state
     }
 }
 
-/// Words of 64 bits that live as long as a group.
+/// List of 64-bit words in an aggregate's memory, which lives as long as the current group.
 pub struct GroupWords {
     words: *mut u64,
     len: usize,
@@ -39,12 +39,12 @@ pub struct GroupWords {
 }
 
 impl GroupWords {
-    /// No words, in the memory of the group that the aggregate is at.
+    /// Empty list in the memory of the aggregate's current group.
     pub fn new<'a>(call: &Call) -> &'a mut Self {
         Self::new_in(context(call))
     }
 
-    /// No words, in the current memory context: for this step of the aggregate only.
+    /// Empty list in the current memory context, for this step of the aggregate only.
     pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
         context(call);
         Self::new_in(server::current_memory_context())
@@ -57,8 +57,8 @@ impl GroupWords {
             capacity: 0,
             context,
         };
-        // SAFETY: what is allocated has room for the value and lives as long as the context; the
-        // server hands it to this aggregate's functions alone, one at a time.
+        // SAFETY: the allocation has room for the value and lives as long as the context. The
+        // server passes it only to functions of this aggregate, one at a time.
         unsafe {
             let place = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
             place.write(none);
@@ -66,14 +66,14 @@ impl GroupWords {
         }
     }
 
-    /// The words that argument `n` stands for; `None` if it is NULL.
+    /// List that argument `n` points to; `None` if the argument is NULL.
     pub fn of_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
         context(call);
-        // SAFETY: an aggregate passes no other value of type internal than what `as_datum` made.
+        // SAFETY: all values of type `internal` that an aggregate passes were made by `as_datum`.
         (!call.is_null(n)).then(|| unsafe { &mut *call.internal::<Self>(n) })
     }
 
-    /// The state as the server passes it on.
+    /// The state as a datum of type `internal`.
     pub fn as_datum(&mut self) -> Datum {
         Datum::from(core::ptr::from_mut(self))
     }
@@ -87,7 +87,7 @@ impl GroupWords {
         unsafe { core::slice::from_raw_parts(self.words, self.len) }
     }
 
-    /// All words, to be changed.
+    /// All words, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
         if self.words.is_null() {
             return &mut [];
@@ -96,12 +96,12 @@ impl GroupWords {
         unsafe { core::slice::from_raw_parts_mut(self.words, self.len) }
     }
 
-    /// Puts `count` zeroes in front of the word at `at`, or behind the last.
+    /// Inserts `count` zeroes before index `at`, or at the end if `at` is the length.
     pub fn insert_zeroes(&mut self, at: usize, count: usize) {
         assert!(at <= self.len);
         let len = self.len + count;
-        // SAFETY: there is room for `len` words, of which the first `self.len` are set, and words
-        // move within it; the server raises an error if it has no more memory.
+        // SAFETY: the buffer gets room for `len` words before words move inside it; the first
+        // `self.len` are set. The server raises an error if it has no more memory.
         unsafe {
             if self.words.is_null() {
                 self.words = pg_sys::MemoryContextAlloc(self.context, 8 * len).cast();
@@ -131,7 +131,7 @@ impl WordStore for &mut GroupWords {
     }
 }
 
-/// The memory of the group. Error 0A000 if it is not an aggregate that calls.
+/// Memory context of the current group. Raises error 0A000 if the caller is not an aggregate.
 fn context(call: &Call) -> pg_sys::MemoryContext {
     call.aggregate()
         .map(|(context, _)| context)

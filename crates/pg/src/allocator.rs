@@ -1,4 +1,4 @@
-//! The library's allocator: the system's, with a reserve for when that has nothing left.
+//! The library's allocator: the system allocator, and a reserve for requests that it cannot serve.
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -7,24 +7,24 @@ use std::alloc::System;
 
 use neardup_sketch::memory;
 
-/// Bytes of the reserve. Its pages take no memory before they are used.
+/// Size of the reserve in bytes. Its pages take no memory before they are used.
 const RESERVE: usize = 2 << 20;
-/// Bytes of a unit, in which the reserve is handed out.
+/// Bytes of a unit. The reserve is allocated in whole units.
 const UNIT: usize = 256;
 const UNITS: usize = RESERVE / UNIT;
 
 #[repr(C, align(4096))]
 struct Space([u8; RESERVE]);
 
-/// The system's allocator, and a reserve for when that has nothing.
+/// System allocator with a reserve.
 struct WithReserve {
     locked: AtomicBool,
     space: UnsafeCell<Space>,
-    /// A bit for each unit that is handed out.
+    /// Bitmap of allocated units.
     used: UnsafeCell<[u64; UNITS / 64]>,
 }
 
-// SAFETY: the cells are touched with the lock held.
+// SAFETY: the cells are accessed only while the lock is held.
 unsafe impl Sync for WithReserve {}
 
 #[global_allocator]
@@ -50,7 +50,8 @@ impl WithReserve {
         result
     }
 
-    /// Memory of the reserve; null if the request may fail, or there is not enough in one piece.
+    /// Allocates from the reserve. Returns null if the caller can handle a failure, if the
+    /// alignment is too large, or if no free range is long enough.
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {
@@ -86,8 +87,8 @@ impl WithReserve {
     }
 }
 
-// SAFETY: blocks come from the system's allocator or from units of the reserve that were free;
-// where a block came from is told by its address. Nothing here unwinds.
+// SAFETY: blocks come from the system allocator or from free units of the reserve. The address of
+// a block shows its origin. Nothing here unwinds.
 unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -101,7 +102,7 @@ unsafe impl GlobalAlloc for WithReserve {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises; what is handed out has that size.
+        // SAFETY: as the caller promises; a block from the reserve has the requested size.
         unsafe {
             let memory = System.alloc_zeroed(layout);
             if !memory.is_null() {
@@ -120,14 +121,14 @@ unsafe impl GlobalAlloc for WithReserve {
         if self.owns(memory) {
             return self.take_back(memory, layout.size());
         }
-        // SAFETY: as the caller promises; it is not from the reserve.
+        // SAFETY: as the caller promises; the block is not from the reserve.
         unsafe { System.dealloc(memory, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller promises; the system gets only what is not from the reserve. The
-        // old block stays as it is until it is copied.
+        // SAFETY: as the caller promises; the system allocator gets only its own blocks. The old
+        // block stays valid until its bytes are copied.
         unsafe {
             if !self.owns(memory) {
                 let moved = System.realloc(memory, layout, size);

@@ -1,4 +1,4 @@
-//! Calls a function when ALTER INDEX has changed an index, before later commands see the change.
+//! Hook that runs after ALTER INDEX has changed an index, before later commands see the change.
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
@@ -10,12 +10,12 @@ use super::rel::{OpenRelation, Rel};
 
 thread_local! {
     static CALLBACK: Cell<Option<fn(Rel)>> = const { Cell::new(None) };
-    /// The hook that another library had installed before.
+    /// Hook of another library that was installed earlier.
     static PREVIOUS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
 }
 
-/// Installs a function for changed indexes of this access method. The relation cache has the index
-/// as it was before. Called once, when the library is loaded.
+/// Installs a function that is called for each altered index of this access method. The relation
+/// cache still has the old version of the index. Called once, when the library is loaded.
 pub fn install(callback: fn(Rel)) {
     assert!(CALLBACK.replace(Some(callback)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.
@@ -34,7 +34,7 @@ unsafe extern "C-unwind" fn accessed(
     argument: *mut c_void,
 ) {
     if let Some(previous) = PREVIOUS.get() {
-        // SAFETY: the server's own arguments.
+        // SAFETY: passes the server's arguments unchanged.
         unsafe {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous(access, class, object, part, argument));
         }
@@ -46,7 +46,7 @@ unsafe extern "C-unwind" fn accessed(
     if !is_altered {
         return;
     }
-    // The command that changes the index has locked it.
+    // ALTER INDEX has locked the index.
     let index = OpenRelation::index(object, pg_sys::NoLock);
     if index.rel().is_neardup_index()
         && let Some(callback) = CALLBACK.get()

@@ -1,10 +1,10 @@
 //! Arguments of SQL functions as Rust values.
 //!
-//! A function reads its arguments with the types that its declaration in `sql/` gives them. Readers
-//! of values that are passed by reference compare their type with the declared one, and raise an
-//! internal error for another type and for NULL. Readers of numbers return the bits of the datum.
+//! A function reads its arguments with the types of its declaration in `sql/`. Methods for types
+//! that are passed by reference compare the declared type with their own, and raise an internal
+//! error for another type and for NULL. Methods for numbers do not check the declared type.
 //!
-//! A function that is not strict asks [`Call::is_null`] first.
+//! A function that is not strict calls [`Call::is_null`] first.
 use core::ffi::CStr;
 use core::marker::PhantomData;
 use std::borrow::Cow;
@@ -61,7 +61,7 @@ impl Call {
         pg_sys::Oid::from(self.arg(n).value() as u32)
     }
 
-    /// The words of a value of fixed length that is passed by reference.
+    /// Copies the words of a value of fixed length that is passed by reference.
     #[inline(always)]
     pub fn copy_words(&self, n: usize, words: &mut [u64]) {
         let size = size_of_val(words);
@@ -69,12 +69,12 @@ impl Call {
             !declared.by_value() && usize::try_from(declared.length()) == Ok(size)
         };
         let start = self.reference(n, fits).cast_mut_ptr::<u8>();
-        // SAFETY: a value of this type has as many bytes.
+        // SAFETY: values of this type have `size` bytes.
         unsafe { core::ptr::copy_nonoverlapping(start, words.as_mut_ptr().cast(), size) };
     }
 
-    /// The bytes behind the header of a value of variable length: of a `bytea`, or of a `text` in
-    /// the encoding of the database.
+    /// The bytes behind the header of a value of variable length, such as a `bytea` or a `text`.
+    /// Text is in the encoding of the database.
     #[inline]
     pub fn bytes(&self, n: usize) -> &[u8] {
         // SAFETY: a value of variable length, which lives as long as the call. So does memory that
@@ -82,19 +82,19 @@ impl Call {
         unsafe { varlena::bytes(self.reference(n, ValueType::is_varlena)) }
     }
 
-    /// The same, aligned to four bytes.
+    /// [`Call::bytes`], aligned to four bytes.
     #[inline]
     pub fn aligned_bytes(&self, n: usize) -> &[u8] {
         // SAFETY: as above. The server aligns each type of variable length to four bytes at least.
         unsafe { varlena::aligned(self.reference(n, ValueType::is_varlena)) }
     }
 
-    /// A `text` in UTF-8, without a copy if that is the encoding of the database.
+    /// A `text` in UTF-8. Does not copy it if the database uses UTF-8.
     pub fn utf8(&self, n: usize) -> Cow<'_, str> {
         text::bytes_utf8(self.bytes(n))
     }
 
-    /// The bytes of a `cstring`, as input functions take it.
+    /// The bytes of a `cstring`, the argument of input functions.
     pub fn cstring(&self, n: usize) -> &[u8] {
         let text = self.reference(n, |declared| declared.oid() == pg_sys::CSTRINGOID);
         // SAFETY: a terminated string, which lives as long as the call.
@@ -104,7 +104,7 @@ impl Call {
     /// The next `length` bytes of the binary message that is a receive function's first argument.
     /// The server raises 08P01 if fewer are left.
     pub fn message(&self, length: usize) -> &[u8] {
-        // SAFETY: the server passes a StringInfo to functions of this kind. It holds the bytes.
+        // SAFETY: the server passes a StringInfo to receive functions. It holds the bytes.
         unsafe {
             let message: pg_sys::StringInfo = self.internal(0);
             let bytes = pg_sys::pq_getmsgbytes(message, length as core::ffi::c_int);
@@ -122,9 +122,9 @@ impl Call {
         text.to_str().expect("digits")
     }
 
-    /// The place that a sort support function fills in.
+    /// The structure that a sort support function fills in.
     pub fn sort_support(&mut self) -> &mut pg_sys::SortSupportData {
-        // SAFETY: the server passes a SortSupport to functions of this kind.
+        // SAFETY: the server passes a SortSupport to sort support functions.
         unsafe { &mut *self.internal(0) }
     }
 
@@ -135,8 +135,8 @@ impl Call {
         unsafe { Lexemes::new(value) }
     }
 
-    /// An array of `T`, of any number of dimensions. A NULL in it is error 22004, since the meaning
-    /// of NULL is different for each function. `name` is the argument's.
+    /// An array of `T`, of any number of dimensions. Raises error 22004 if it contains NULL,
+    /// because each function would give NULL another meaning. `name` is the name of the argument.
     pub fn array<'a, T: ArrayElement<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
         Array {
             elements: self.elements::<T>(n).not_null(name),
@@ -144,7 +144,7 @@ impl Call {
         }
     }
 
-    /// The same, with `None` for a NULL.
+    /// [`Call::array`] with `None` for each NULL.
     pub fn nullable_array<'a, T: ArrayElement<'a>>(&'a self, n: usize) -> Vec<Option<T>> {
         let elements = self.elements::<T>(n).nullable();
         let mut values = Vec::new();

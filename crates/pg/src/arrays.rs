@@ -1,4 +1,4 @@
-//! Arrays of the server: their elements, and new ones.
+//! Reading and making SQL arrays.
 use std::borrow::Cow;
 
 use neardup_sketch::memory::GrowVec;
@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::errors::UserError;
 use super::{text, varlena};
 
-/// Storage of an array's elements by the server.
+/// Type of an array's elements, and how the server stores them.
 pub struct ElementType {
     oid: pg_sys::Oid,
     length: i32,
@@ -16,7 +16,7 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// A type whose values have this length, and are datums themselves unless it is below zero.
+    /// A type of this length. A length below zero varies; other types are passed by value.
     pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
         ElementType {
             oid,
@@ -27,7 +27,7 @@ impl ElementType {
     }
 }
 
-/// A Rust type for the elements of an array.
+/// Rust type of an array's elements.
 pub trait ArrayElement<'a> {
     /// The SQL type.
     const TYPE: ElementType;
@@ -89,14 +89,14 @@ impl ArrayElement<'_> for bool {
 
 const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
 
-/// The values of an array, and which of them are NULL.
+/// The elements of an array, with a NULL flag for each.
 pub struct Elements<'a> {
     values: &'a [Datum],
     nulls: &'a [bool],
 }
 
 impl<'a> Elements<'a> {
-    /// The values. A NULL among them is error 22004; `name` is the argument's.
+    /// The values. Raises error 22004 if one is NULL. `name` is the name of the argument.
     pub fn not_null(self, name: &str) -> &'a [Datum] {
         if let Some(position) = self.nulls.iter().position(|null| *null) {
             UserError::null_not_allowed(format!("{name} must not contain NULL"))
@@ -107,7 +107,7 @@ impl<'a> Elements<'a> {
         self.values
     }
 
-    /// The values; `None` is NULL.
+    /// The values, `None` for NULL.
     pub fn nullable(self) -> impl Iterator<Item = Option<Datum>> + 'a {
         let elements = self.values.iter().zip(self.nulls);
         elements.map(|(value, null)| (!null).then_some(*value))
@@ -117,8 +117,7 @@ impl<'a> Elements<'a> {
 /// All elements of an array, of any number of dimensions.
 ///
 /// # Safety
-/// `array` is an array of `element`; the result lives as long as it and as the current memory
-/// context.
+/// `array` is an array of `element`. It and the current memory context outlive the result.
 pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> {
     let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
     // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
@@ -159,11 +158,11 @@ pub fn element_count(body: &[u8]) -> usize {
     }
 }
 
-/// The elements that are not NULL of a `bigint[]`, of any number of dimensions, from the bytes
-/// behind its header (utils/array.h). Raises an internal error for an array of another type.
+/// The elements of a `bigint[]` that are not NULL, from the bytes behind its header
+/// (utils/array.h). Accepts any number of dimensions. Raises an internal error for other types.
 #[inline]
 pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
-    // Places are counted from the header, which `body` is without.
+    // The server counts offsets from the start of the header, which `body` does not include.
     const HEADER: usize = pg_sys::VARHDRSZ;
     const DIMENSIONS: usize = 16 - HEADER;
     let int4 = |at: usize| {
@@ -174,7 +173,7 @@ pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
     assert_eq!(element, pg_sys::INT8OID.to_u32());
     let count = element_count(body);
     let bitmap = DIMENSIONS + 8 * dimensions;
-    // Without NULLs there is no bitmap, and 0 for the place of the data.
+    // An array without NULLs has no bitmap, and its data offset is 0.
     let has_nulls = data != 0;
     let data = match has_nulls {
         false => (HEADER + bitmap).next_multiple_of(8) - HEADER,
@@ -193,7 +192,7 @@ pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
     const TYPE: ElementType = i64::TYPE;
     let mut elements: Vec<Datum> = Vec::new();
     elements.grow_all(numbers.map(Datum::from));
-    // SAFETY: the pointer and the number are those of one slice of elements of that type.
+    // SAFETY: the pointer and the length describe one slice of elements of that type.
     unsafe {
         let array = pg_sys::construct_array(
             elements.as_mut_ptr(),

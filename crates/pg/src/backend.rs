@@ -1,4 +1,4 @@
-//! State of the backend process, and catalogue look-ups.
+//! State of the backend process, and a lookup of column names.
 use pgrx::pg_sys::{self, Datum};
 
 use super::{server, varlena};
@@ -8,22 +8,22 @@ pub fn is_parallel_worker() -> bool {
     server::parallel_worker_number() >= 0
 }
 
-/// Returns whether the server is a standby, or recovers from a crash.
+/// Returns whether the server is a standby or is recovering from a crash.
 pub fn in_recovery() -> bool {
     server::RecoveryInProgress()
 }
 
-/// Marks all cached plans of this backend as no longer valid.
+/// Invalidates all cached plans of this backend.
 pub fn reset_plan_cache() {
     server::ResetPlanCache();
 }
 
-/// Waits until another process wakes this one, or for some milliseconds, and takes interrupts.
-/// `reason` is what pg_stat_activity shows meanwhile.
+/// Waits until another process wakes this one or the time has passed, and handles interrupts.
+/// pg_stat_activity shows `reason` as the wait event.
 pub fn wait(milliseconds: Option<core::ffi::c_long>, reason: u32) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
     let events = milliseconds.map_or(events, |_| events | pg_sys::WL_TIMEOUT);
-    // SAFETY: a backend's latch is its own.
+    // SAFETY: `MyLatch` is this backend's own latch.
     unsafe {
         let latch = pg_sys::MyLatch;
         pg_sys::WaitLatch(latch, events as i32, milliseconds.unwrap_or(0), reason);
@@ -32,7 +32,7 @@ pub fn wait(milliseconds: Option<core::ffi::c_long>, reason: u32) {
     pgrx::check_for_interrupts!();
 }
 
-/// The name of a column as a value of type `name`; `None` for a column that does not exist.
+/// The name of a column as a value of type `name`; `None` if the column does not exist.
 pub fn column_name(table: pg_sys::Oid, column: i16) -> Option<Datum> {
     let name = server::get_attname(table, column, true)?;
     let mut copy = pg_sys::NameData::default();

@@ -1,11 +1,11 @@
-//! Rings of few buffers, through which much is read once.
+//! Small rings of buffers for reading many pages once.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 
-/// A ring of buffers to read through, or none.
+/// Ring of buffers for reading pages, or all shared buffers.
 #[derive(Clone, Copy)]
 pub struct Strategy<'a> {
     raw: pg_sys::BufferAccessStrategy,
@@ -13,7 +13,7 @@ pub struct Strategy<'a> {
 }
 
 impl<'a> Strategy<'a> {
-    /// All buffers.
+    /// No ring: pages may take any buffer.
     pub const ALL: Self = Strategy {
         raw: core::ptr::null_mut(),
         _ring: PhantomData,
@@ -30,10 +30,10 @@ impl<'a> Strategy<'a> {
         }
     }
 
-    /// A ring for reading all pages of a relation once, so that what others need stays in the rest
-    /// of the buffers.
+    /// Ring for reading all pages of a relation once. The other buffers keep the pages that other
+    /// queries use.
     pub fn for_one_pass(_relation: Rel<'a>) -> Self {
-        // SAFETY: a relation is open within a transaction, whose memory outlives it.
+        // SAFETY: the relation is open in a transaction, whose memory context outlives it.
         unsafe {
             let outer = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
             let kind = pg_sys::BufferAccessStrategyType::BAS_BULKREAD;
@@ -43,7 +43,7 @@ impl<'a> Strategy<'a> {
         }
     }
 
-    /// The server's ring.
+    /// The server's pointer; null without a ring.
     pub fn raw(self) -> pg_sys::BufferAccessStrategy {
         self.raw
     }

@@ -1,4 +1,4 @@
-//! Scans of a table for an index on it: for a build, or for a check of one that exists.
+//! Table scans that build an index or check an existing one.
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
@@ -13,7 +13,7 @@ use super::security_context::AsOwner;
 use super::snapshot::RegisteredSnapshot;
 use super::tid::tid_of;
 
-/// Scan of a table for a new index on it.
+/// Scan of a table that builds an index.
 pub struct BuildScan<'a> {
     table: Rel<'a>,
     index: Rel<'a>,
@@ -21,17 +21,17 @@ pub struct BuildScan<'a> {
     _info: PhantomData<&'a mut pg_sys::IndexInfo>,
 }
 
-/// Rows that a scan reads.
+/// Source of the rows of a scan.
 pub(super) enum RowSource<'a> {
-    /// The whole table, as a build by one process reads it, with reports of the progress.
+    /// Whole table, as a build by one process reads it. Reports the progress.
     Build,
-    /// Those that a snapshot sees.
+    /// Rows that a snapshot sees.
     Snapshot(&'a RegisteredSnapshot),
-    /// Those that other processes leave of a scan that they share.
+    /// Blocks of a shared scan that no other process has taken.
     Shared(SharedScan),
 }
 
-/// A scan of a table by several processes, in shared memory.
+/// Table scan in shared memory, which several processes read together.
 #[derive(Clone, Copy)]
 pub(super) struct SharedScan {
     raw: pg_sys::ParallelTableScanDesc,
@@ -39,11 +39,10 @@ pub(super) struct SharedScan {
 }
 
 impl SharedScan {
-    /// Wraps what the server shares.
+    /// Wraps the server's shared scan.
     ///
     /// # Safety
-    /// The scan is ready to be joined, and stays so while this is used, only for the table that it
-    /// was made for.
+    /// The scan is initialized, outlives the value, and is used only for its own table.
     pub unsafe fn new(raw: pg_sys::ParallelTableScanDesc, reports_progress: bool) -> Self {
         SharedScan {
             raw,
@@ -56,8 +55,8 @@ impl<'a> BuildScan<'a> {
     /// Wraps what the server passes to `ambuild`.
     ///
     /// # Safety
-    /// The description is that of the index, which is one of the table, and lives for `'a`. As for
-    /// [`IndexRow::new`].
+    /// `info` describes the index and lives for `'a`. The index is on the table. The conditions of
+    /// [`IndexRow::new`] hold for each row.
     pub unsafe fn new(table: Rel<'a>, index: Rel<'a>, info: *mut pg_sys::IndexInfo) -> Self {
         BuildScan {
             table,
@@ -83,37 +82,37 @@ impl<'a> BuildScan<'a> {
         unsafe { &*self.info }
     }
 
-    /// Notes that another process has met a chain of updates that the index cannot follow.
+    /// Records that another process has found a broken HOT chain.
     pub(super) fn note_broken_chain(&self) {
         // SAFETY: as promised in `new`.
         unsafe { (*self.info).ii_BrokenHotChain = true }
     }
 
-    /// The strategy by which a column, counted from 0, is compared if the index is for an exclusion
-    /// constraint.
+    /// Strategy number of a column's operator, if the index is for an exclusion constraint. The
+    /// column is counted from 0.
     pub fn excludes_by(&self, column: usize) -> Option<u16> {
         assert!(column < self.index.index_form().key_columns);
-        // SAFETY: null, or a strategy for each key column.
+        // SAFETY: the array is null or has a strategy for each key column.
         unsafe {
             let strategies = self.info().ii_ExclusionStrats;
             (!strategies.is_null()).then(|| *strategies.add(column))
         }
     }
 
-    /// Calls a function for each row that belongs into the index, and reports the progress. Returns
-    /// the number of rows seen.
+    /// Calls a function for each row that belongs in the index, and reports the progress. Returns
+    /// the number of rows that the scan has read.
     pub fn run(&self, each: impl FnMut(IndexRow, Tid)) -> f64 {
         self.scan(RowSource::Build, each)
     }
 
-    /// Calls a function for each of some rows that belong into the index. Returns the number of
-    /// rows seen.
+    /// Calls a function for each row of a source that belongs in the index. Returns the number of
+    /// rows that the scan has read.
     pub(super) fn scan<F: FnMut(IndexRow, Tid)>(&self, source: RowSource, mut each: F) -> f64 {
         let (table, index) = (self.table.raw(), self.index.raw());
         let no_keys = core::ptr::null_mut();
         let state = (&raw mut each).cast();
-        // SAFETY: as promised in `new`; the snapshot is registered, and the shared scan as promised
-        // when it was wrapped. The function outlives the scan, which is ended as well.
+        // SAFETY: as promised in `new` and in `SharedScan::new`; the snapshot is registered. The
+        // function outlives the scan, which the server ends.
         unsafe {
             let (scan, progress) = match source {
                 RowSource::Build => (core::ptr::null_mut(), true),
@@ -135,15 +134,15 @@ impl<'a> BuildScan<'a> {
     }
 }
 
-/// The rows of a table that a snapshot sees and that belong into an index.
+/// Rows of a table that a snapshot sees and that belong in an index.
 pub struct VisibleRows<'a> {
     relations: &'a LockedIndex,
     snapshot: RegisteredSnapshot,
 }
 
 impl<'a> VisibleRows<'a> {
-    /// Takes a new snapshot. Raises an error if the index is younger than it: as amcheck, since
-    /// rows that the index left out when it was built may be visible.
+    /// Takes a new snapshot. Raises an error, as amcheck does, if the snapshot may see rows that
+    /// the index build has skipped.
     pub fn new(relations: &'a LockedIndex) -> Self {
         let snapshot = RegisteredSnapshot::of_transaction();
         relations.check_age(snapshot.xmin());
@@ -153,18 +152,18 @@ impl<'a> VisibleRows<'a> {
         }
     }
 
-    /// The check of pages for a reader that must find all of the rows.
+    /// Page check for a reader that must find all of the rows.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         self.snapshot.old_snapshot_check()
     }
 
-    /// Calls a function for each of the rows.
+    /// Calls a function for each row.
     pub fn each(&self, each: impl FnMut(IndexRow, Tid)) {
         let (table, index) = (self.relations.table(), self.relations.index());
         let _as_owner = AsOwner::of(table);
         // SAFETY: both relations are open and locked.
         let scan = unsafe {
-            // As amcheck does it: with a snapshot of its own, and no constraint to check.
+            // As in amcheck: use our own snapshot, and check no constraints.
             let info = index.index_info();
             (*info).ii_Concurrent = true;
             (*info).ii_Unique = false;
@@ -177,7 +176,7 @@ impl<'a> VisibleRows<'a> {
     }
 }
 
-/// Passes one row of the table on.
+/// Passes one row of the table to the function of [`BuildScan::scan`].
 #[pg_guard]
 unsafe extern "C-unwind" fn take_row<F: FnMut(IndexRow, Tid)>(
     index: pg_sys::Relation,

@@ -1,6 +1,6 @@
-//! Workers that read a table for a new index together with the backend that builds it.
+//! Workers that read the table of a new index together with the backend that builds the index.
 //!
-//! All of them share one scan of the table, as in a parallel build of a btree.
+//! All processes share one table scan, as in a parallel build of a btree.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -13,32 +13,32 @@ use super::rel::{OpenRelation, Rel};
 use super::snapshot::RegisteredSnapshot;
 use super::workers::{Job, Outbox, Worker, Workers};
 
-/// The function that a worker is started with (`src/am/build.rs`).
+/// Function that a worker runs (`src/am/build.rs`).
 const ENTRY_POINT: &CStr = c"neardup_build_worker";
 
-/// Rows that the leader reads itself between two looks at the queues.
+/// Rows that the leader reads before it polls the queues again.
 const LOOK_EVERY: u32 = 32;
 
 /// Input of the leader.
 pub enum Input<'a> {
-    /// A row that it has read itself.
+    /// Row that the leader has read.
     Row(IndexRow<'a>, Tid),
-    /// Words that a worker has sent: one or more times what [`BuildWorker::run`] was given for a
-    /// row.
+    /// Words that a worker has sent: the words of one or more rows, as written by the function
+    /// passed to [`BuildWorker::run`].
     Words(&'a [u64]),
 }
 
-/// Workers of a build that have been started, seen from the leader.
+/// Leader's handle of the running workers of a build.
 pub struct BuildWorkers<'a> {
     scan: &'a BuildScan<'a>,
     workers: Workers,
-    /// Registered until all have ended.
+    /// Registered until all workers have ended.
     _snapshot: Option<RegisteredSnapshot>,
 }
 
 impl<'a> BuildWorkers<'a> {
-    /// Starts as many workers as the server's planner wants for the index, or as many of these as
-    /// there are. `None`: the leader is to work alone.
+    /// Starts the workers that the planner requests for the index, or as many as are available.
+    /// Returns `None` if the leader must work alone.
     pub fn launch(scan: &'a BuildScan<'a>) -> Option<Self> {
         let (table, index) = (scan.table(), scan.index());
         let wanted = compat::build_workers(scan.info(), table.oid(), index.oid());
@@ -46,7 +46,7 @@ impl<'a> BuildWorkers<'a> {
             return None;
         }
         let is_concurrent = scan.info().ii_Concurrent;
-        // As for a build by one process: all rows, or in a concurrent one those of a snapshot.
+        // As in a serial build: reads all rows, or in a concurrent build the rows of a snapshot.
         let snapshot = is_concurrent.then(RegisteredSnapshot::of_transaction);
         let oids = [table, index].map(|relation| u64::from(relation.oid().to_u32()));
         let workers = Workers::launch(&Job {
@@ -63,9 +63,9 @@ impl<'a> BuildWorkers<'a> {
         })
     }
 
-    /// Takes part in the scan, and calls a function for each row that the leader reads and each
-    /// message of a worker. Returns the number of rows that all have seen. Raises the error of a
-    /// worker that has failed.
+    /// Takes part in the scan, and calls a function for each row that the leader reads and for
+    /// each message of a worker. Returns the number of rows that all processes have read. Raises
+    /// the error of a failed worker.
     pub fn run(self, mut each: impl FnMut(Input)) -> f64 {
         let BuildWorkers {
             scan, mut workers, ..
@@ -89,9 +89,9 @@ impl<'a> BuildWorkers<'a> {
     }
 }
 
-/// A worker of a build, seen from itself.
+/// State of a build in a worker process.
 pub struct BuildWorker {
-    // In the order in which they are closed.
+    // The index is dropped, and so closed, before the table.
     index: OpenRelation,
     table: OpenRelation,
     is_concurrent: bool,
@@ -106,7 +106,7 @@ impl BuildWorker {
         };
         let [table, index] = [table, index].map(|oid| pg_sys::Oid::from_u32(*oid as u32));
         let is_concurrent = *is_concurrent != 0;
-        // The locks that the leader has, by which it may be known to deserve them.
+        // The leader holds the same locks; members of a lock group do not conflict.
         let (table_lock, index_lock) = match is_concurrent {
             false => (pg_sys::ShareLock, pg_sys::AccessExclusiveLock),
             true => (pg_sys::ShareUpdateExclusiveLock, pg_sys::RowExclusiveLock),
@@ -124,13 +124,13 @@ impl BuildWorker {
         self.index.rel()
     }
 
-    /// Takes part in the scan. The function puts words for the leader into the outbox for each row
-    /// that belongs into the index.
+    /// Takes part in the scan. For each row that belongs in the index, the function writes words
+    /// for the leader to the outbox.
     pub fn run(mut self, mut each: impl FnMut(IndexRow, Tid, &mut Outbox)) {
         let (table, index) = (self.table.rel(), self.index.rel());
-        // SAFETY: both relations are open and locked, and one is an index of the other.
+        // SAFETY: both relations are open and locked, and `index` is an index of `table`.
         let scan = unsafe {
-            // Like the leader, a worker has the rights of the owner already.
+            // The worker already has the owner's rights, as the leader does.
             let info = pg_sys::BuildIndexInfo(index.raw());
             (*info).ii_Concurrent = self.is_concurrent;
             BuildScan::new(table, index, info)

@@ -1,5 +1,5 @@
-//! Parts of a query that a caller gives as text: an order, a condition. They are parsed by
-//! themselves first, so that nothing else comes with them, and evaluated as the caller.
+//! Parts of a query that a caller passes as text, such as an order or a condition. Each text is
+//! first parsed alone, so that it cannot add other clauses, and evaluated as the caller.
 use core::panic::AssertUnwindSafe;
 use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,24 +18,24 @@ use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// The name of the rows to be ordered, in the query that does it.
+/// Name of the relation with the rows to order, in the query that orders them.
 pub(super) const ROWS: &CStr = c"neardup rows to order";
 
-/// Clause of a SELECT that stands alone in a text.
+/// Clause of a SELECT, for checking that a text is this clause and nothing else.
 pub(super) struct Clause {
-    /// The query up to the clause.
+    /// Text of the query before the clause.
     pub before: &'static [u8],
-    /// Returns whether a plain query has this clause, and none that the other kinds have.
+    /// Returns whether a plain query has this clause and no clause of the other kinds.
     pub is_alone: fn(&Parsed) -> bool,
-    /// Predicate of the error's message.
+    /// Predicate of the error message, after the parameter's name.
     pub wrong: &'static str,
     /// Advice to the user.
     pub hint: &'static str,
 }
 
 impl Clause {
-    /// Raises an error unless a text, passed as the parameter `name`, is this clause and nothing
-    /// else.
+    /// Raises an error unless a text is this clause and nothing else. `name` is the caller's
+    /// parameter.
     pub fn check(&self, name: &str, text: &[u8]) {
         let wrong = |detail: String| -> ! {
             UserError::invalid_parameter(format!("{name} {}", self.wrong))
@@ -43,7 +43,7 @@ impl Clause {
                 .hint(self.hint)
                 .raise()
         };
-        // The line end closes a comment.
+        // The newline ends a comment in the text.
         let Ok(query) = CString::new([self.before, text, b"\n"].concat()) else {
             wrong("It holds a zero byte.".to_owned())
         };
@@ -57,11 +57,11 @@ impl Clause {
     }
 }
 
-/// Expression of a table's columns, as written by a caller, in the server's encoding.
+/// Expression over a table's columns, as written by a caller, in the server's encoding.
 pub struct Expression(Vec<u8>);
 
 impl Expression {
-    /// Checks that a text is one expression as in a select list and nothing else.
+    /// Raises an error unless a text is a single expression of a select list.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ",
@@ -78,13 +78,13 @@ impl Expression {
         Expression(text.to_vec())
     }
 
-    /// A column, by its name.
+    /// The column of this name.
     pub fn column(name: &CStr) -> Self {
         Expression(quoted(name))
     }
 
-    /// Runs a query of a table's rows with the expression, without its rows, so that an error in it
-    /// is raised now. Returns the expression's type. `name` is the caller's parameter.
+    /// Runs a query with the expression that reads no rows of the table, so that an error in the
+    /// expression is raised now. Returns the expression's type. `name` is the caller's parameter.
     pub fn check(&self, name: &str, table: Rel) -> pg_sys::Oid {
         let query = [
             b"SELECT (",
@@ -100,11 +100,11 @@ impl Expression {
         })
     }
 
-    /// The expression as a text, if it is of this type.
+    /// SQL that converts the expression, which has this type, to `text`.
     ///
-    /// A cast from an enum, or from another type that any role can make, may call a function of the
-    /// type's owner, and would do so with the caller's rights. Values of such a type are shown by
-    /// the type's output function.
+    /// A cast from an enum, or from another type that any role can make, may call a function of
+    /// the type's owner, and would do so with the caller's rights. Values of such a type are
+    /// converted by the type's output function instead.
     pub fn as_text(&self, type_oid: pg_sys::Oid) -> Vec<u8> {
         let sql = self.sql();
         match is_base_type(type_oid) {
@@ -119,7 +119,7 @@ impl Expression {
         }
     }
 
-    /// The expression with a line end behind it, which closes a comment.
+    /// The expression and a newline, which ends a comment in it.
     pub fn sql(&self) -> Vec<u8> {
         [self.0.as_slice(), b"\n"].concat()
     }
@@ -129,7 +129,7 @@ impl Expression {
 pub struct Query(Vec<u8>);
 
 impl Query {
-    /// Checks that a text is one SELECT, or VALUES, and nothing else.
+    /// Raises an error unless a text is a single SELECT or VALUES.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let wrong = |detail: String| -> ! {
             UserError::invalid_parameter(format!("{name} must be a SELECT"))
@@ -152,7 +152,7 @@ impl Query {
         }
     }
 
-    /// The query as an item of FROM, without a name.
+    /// The query as a FROM item without an alias.
     pub fn sql(&self) -> Vec<u8> {
         [b"(", self.0.as_slice(), b"\n)"].concat()
     }
@@ -166,7 +166,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Checks that a text is an expression as after WHERE and nothing else.
+    /// Raises an error unless a text is a single expression that can follow WHERE.
     pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT WHERE ",
@@ -183,14 +183,14 @@ impl Condition {
         Condition { name, text }
     }
 
-    /// Gives the rows of a table, by their addresses, for which it is true. The query runs as the
-    /// caller's own, with the active snapshot.
+    /// Calls a function with the address of each row of a table for which the condition is true.
+    /// The query runs with the caller's rights and the active snapshot.
     pub fn rows(&self, table: Rel, each: impl FnMut(Tid)) {
         self.run(table, b"", each);
     }
 
-    /// Runs the query without its rows, so that an error in it is raised now: a column that does
-    /// not exist, a missing right.
+    /// Runs the query with LIMIT 0, so that an error in it is raised now: for example a column
+    /// that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.run(table, b" LIMIT 0", |_| ());
     }
@@ -207,7 +207,7 @@ impl Condition {
         in_parameter(self.name, || select_addresses(&query, None, each));
     }
 
-    /// The statement that evaluates it for a row of a table, the statement's parameter.
+    /// Statement that evaluates the condition for a row of a table, which is its only parameter.
     pub fn statement_for_row(&self, table: Rel) -> CString {
         let statement = [
             b"SELECT ",
@@ -220,7 +220,7 @@ impl Condition {
         CString::new(statement).expect("the parser has read the condition")
     }
 
-    /// Evaluates the statement for a row, as the current user. The current user need not be the
+    /// Evaluates the statement for a row, as the current user. That user need not be the
     /// condition's author, so `search_path` has no schema in which others could make objects.
     pub fn holds(&self, statement: &CStr, row: Value) -> bool {
         in_parameter(self.name, || {
@@ -232,13 +232,13 @@ impl Condition {
 
     /// The expression in parentheses, for a query.
     pub fn expression(&self) -> Vec<u8> {
-        // The line end closes a comment.
+        // The newline ends a comment in the text.
         [b"(", self.text.as_slice(), b"\n)"].concat()
     }
 }
 
-/// Comment that changes with the columns of a table. The server does not replan a statement when
-/// the row type of its parameter changes.
+/// SQL comment with a hash of a table's columns, which makes a new statement when they change. The
+/// server does not replan a statement when the row type of its parameter changes.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {
@@ -254,11 +254,11 @@ fn layout_comment(table: Rel) -> String {
     format!(" /* columns {:016x} */", hasher.finish())
 }
 
-/// Rows that a query finds under the name [`ROWS`]: the next address.
+/// Returns the address of the next row of the relation [`ROWS`], or `None` after the last.
 pub(super) type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
 
-/// Runs a function whose errors say in their detail by which of the caller's parameters they come.
-/// (What the server adds as CONTEXT is lost where pgrx catches an error.)
+/// Runs a function, and names the caller's parameter in the detail of its errors. (pgrx drops the
+/// server's CONTEXT when it catches an error.)
 pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(function))
         .catch_others(|error| match error {
@@ -279,10 +279,10 @@ pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
         .execute()
 }
 
-/// Returns whether an expression can be the reason of an error: not of a cancelled statement, of a
-/// server that shuts down or has no resources, of a conflict with other transactions, of a bug.
+/// Returns whether an expression can have caused an error. Cancellation, shutdown, missing
+/// resources, conflicts with other transactions and bugs have other causes.
 fn is_of_expression(code: PgSqlErrorCode) -> bool {
-    // The first two of five characters, six bits each.
+    // The error class is the first two of five characters, which have six bits each.
     let class = code as u32 & 0xfff;
     let class_of = |name: [u8; 2]| u32::from(name[0] - b'0') | u32::from(name[1] - b'0') << 6;
     ![*b"57", *b"53", *b"58", *b"40", *b"XX"]
@@ -290,7 +290,7 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
         .contains(&class)
 }
 
-/// Calls a function for each row of a query, whose first column is an address.
+/// Calls a function with the row address in the first column of each row of a query.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {
@@ -309,7 +309,7 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: 
     });
 }
 
-/// Parses a query; the error is the parser's message, as a sentence.
+/// Parses a query. The error is a sentence with the parser's message.
 fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(parse_select(query, &read))))
         .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
@@ -326,24 +326,24 @@ fn message(error: CaughtError) -> String {
     }
 }
 
-/// A SELECT as the parser reads it.
+/// Parsed SELECT.
 pub(super) struct Parsed<'a> {
     select: &'a pg_sys::SelectStmt,
     /// Number of expressions in the select list.
     targets: usize,
-    /// One of them has a name by AS.
+    /// True if one of them has a name (AS).
     is_named: bool,
-    /// Bytes of the statement without what ends it; 0: all of the text.
+    /// Bytes of the statement without its semicolon; 0 if the statement is the whole text.
     length: usize,
 }
 
 impl Parsed<'_> {
-    /// Returns whether it has an ORDER BY and nothing else.
+    /// Returns whether the query has an ORDER BY but no WHERE and no select list.
     pub(super) fn is_order(&self) -> bool {
         !self.select.sortClause.is_null() && self.select.whereClause.is_null() && self.targets == 0
     }
 
-    /// Returns whether it consists of a select list, WHERE and ORDER BY at most.
+    /// Returns whether the query has no clauses besides a select list, WHERE and ORDER BY.
     fn is_plain(&self) -> bool {
         let select = self.select;
         select.op == pg_sys::SetOperation::SETOP_NONE
@@ -361,13 +361,12 @@ impl Parsed<'_> {
     }
 }
 
-/// Parses a query and reads the result; `None` unless it is one SELECT with nothing behind it.
-/// Raises the parser's errors.
+/// Parses a query and reads the result; `None` unless the text is a single SELECT. Raises the
+/// parser's errors.
 fn parse_select<T>(query: &CStr, read: impl FnOnce(Parsed) -> T) -> Option<T> {
     let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
-    // SAFETY: the parser only reads the text, and what it builds goes with the memory context. When
-    // it fails it holds nothing else. Tags say which structs the nodes are; a select list has
-    // targets.
+    // SAFETY: the parser only reads the text. Its tree is freed with the memory context, also
+    // after an error. Node tags identify the structs; a select list has targets.
     unsafe {
         let statements = pg_sys::raw_parser(query.as_ptr(), mode);
         let statements = pgrx::PgList::<pg_sys::RawStmt>::from_pg(statements);

@@ -1,11 +1,11 @@
-//! Look-ups in the catalogues, and names as SQL text has them.
+//! Catalogue lookups, and names quoted for SQL text.
 use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::server::{self, owned};
 
-/// The bytes of a name that need not exist.
+/// The bytes of a name; empty for `None`.
 fn bytes(text: Option<CString>) -> Vec<u8> {
     text.unwrap_or_default().into_bytes()
 }
@@ -20,14 +20,14 @@ pub fn schema_name(schema: Oid) -> CString {
     server::get_namespace_name(schema).unwrap_or_default()
 }
 
-/// A function's name with its schema, quoted where need be.
+/// A function's name with its schema, quoted if necessary.
 pub fn qualified_function(function: Oid) -> Vec<u8> {
     let schema = schema_name(schema_of_function(function));
     let name = server::get_func_name(function).unwrap_or_default();
     qualified(&schema, &name)
 }
 
-/// A relation's name with its schema, quoted where need be; `None` if there is no such relation.
+/// A relation's name with its schema, quoted if necessary; `None` if there is no such relation.
 pub fn qualified_relation(relation: Oid) -> Option<Vec<u8>> {
     let name = server::get_rel_name(relation)?;
     let schema = server::get_rel_namespace(relation);
@@ -39,7 +39,7 @@ pub fn extension_exists(name: &CStr) -> bool {
     server::get_extension_oid(name, true) != pg_sys::InvalidOid
 }
 
-/// The name of a relation for messages, or its number if there is none.
+/// The name of a relation for messages, or its OID if there is no such relation.
 pub fn relation_name(relation: Oid) -> String {
     match server::get_rel_name(relation) {
         Some(name) => name.to_string_lossy().into_owned(),
@@ -47,7 +47,7 @@ pub fn relation_name(relation: Oid) -> String {
     }
 }
 
-/// The kind of a relation (`pg_class.relkind`); 0 if there is none.
+/// The kind of a relation (`pg_class.relkind`); 0 if there is no such relation.
 pub fn relation_kind(relation: Oid) -> u8 {
     server::get_rel_relkind(relation) as u8
 }
@@ -65,9 +65,9 @@ pub fn role(oid: Oid) -> Option<(String, bool)> {
     Some((name, role.rolcanlogin))
 }
 
-/// Returns whether only a superuser can have made a type, or a cast from it to another such type:
-/// base types are those. Enums, composite types and ranges are the work of any role, and so are the
-/// functions that their casts call. A domain counts as the type that it is over.
+/// Returns whether a type is a base type, or an array of one. Only superusers can make base types
+/// and casts between them. Any role can make enums, composite types and ranges, and the functions
+/// that their casts call. A domain counts as its base type.
 pub fn is_base_type(oid: Oid) -> bool {
     let oid = base_type(oid);
     let element = array_element(oid);
@@ -77,12 +77,12 @@ pub fn is_base_type(oid: Oid) -> bool {
     }
 }
 
-/// A name with its schema, quoted where need be.
+/// A name with its schema, quoted if necessary.
 pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
     bytes(server::quote_qualified_identifier(schema, name))
 }
 
-/// A name, quoted where need be.
+/// A name, quoted if necessary.
 pub fn quoted(name: &CStr) -> Vec<u8> {
     bytes(server::quote_identifier(name))
 }
@@ -92,8 +92,8 @@ pub fn literal(text: &CStr) -> Vec<u8> {
     bytes(server::quote_literal_cstr(text))
 }
 
-/// Looks a table up by a name as written by a user, and returns it with its quoted name. A name
-/// without a schema is one of the given schema. An unknown table is error 42P01.
+/// Looks up a table by a name as written by a user, and returns its OID and its quoted name. A
+/// name without a schema is looked up in `schema`. Raises error 42P01 if there is no such table.
 pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     // SAFETY: lists and names live in the current memory context.
     unsafe {
@@ -102,7 +102,7 @@ pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
         if (*place).schemaname.is_null() {
             (*place).schemaname = pg_sys::get_namespace_name(schema);
         }
-        // No lock: the name goes into a statement, which takes its own.
+        // No lock, because the statement that uses the name locks the table.
         let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let table =
             pg_sys::RangeVarGetRelidExtended(place, no_lock, 0, None, core::ptr::null_mut());
@@ -111,17 +111,17 @@ pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     }
 }
 
-/// The type that a domain is over; any other type itself.
+/// The base type of a domain; any other type itself.
 pub fn base_type(oid: Oid) -> Oid {
     server::getBaseType(oid)
 }
 
-/// The type of the elements of an array type; InvalidOid if it is none.
+/// The element type of an array type; InvalidOid for other types.
 pub fn array_element(oid: Oid) -> Oid {
     server::get_element_type(oid)
 }
 
-/// Returns whether values of a type can be taken as `text` as they are.
+/// Returns whether values of a type have the same binary form as `text`.
 pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
@@ -133,28 +133,28 @@ pub fn type_name(oid: Oid) -> String {
         .into_owned()
 }
 
-/// The name of a type with its schema and modifier, as SQL needs it under any `search_path`.
+/// The name of a type with its schema and modifier, valid in SQL under any `search_path`.
 pub fn qualified_type(oid: Oid, modifier: i32) -> Vec<u8> {
     let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
     bytes(server::format_type_extended(oid, modifier, flags as u16))
 }
 
-/// The name `first_second_label`, as the server makes names of indexes: it shortens the first two
-/// parts to the longest name that the server stores.
+/// The name `first_second_label`, made as the server makes names of indexes: it shortens the first
+/// two parts so that the name fits.
 pub fn derived_name(first: &CStr, second: Option<&CStr>, label: &CStr) -> CString {
     server::makeObjectName(first, second, label).unwrap_or_default()
 }
 
-/// Rows of a catalogue that the server caches by their OID.
+/// Catalogue row that the server caches by its OID.
 ///
 /// # Safety
-/// The type is that of the rows in the cache.
+/// The cache has rows of this type.
 unsafe trait CachedRow: Copy {
     /// Cache by OID.
     const CACHE: pg_sys::SysCacheIdentifier::Type;
 }
 
-// SAFETY: caches of the server, with the catalogues whose rows they hold.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl CachedRow for pg_sys::FormData_pg_type {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::TYPEOID;
 }
@@ -195,13 +195,13 @@ pub fn name_of(name: &pg_sys::NameData) -> CString {
     name.to_owned()
 }
 
-/// The name of a type, without a schema, if it is in this one.
+/// The name of a type, without its schema, if the type is in `schema`.
 pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
     let form = row::<pg_sys::FormData_pg_type>(oid)?;
     (form.typnamespace == schema).then(|| name_of(&form.typname))
 }
 
-/// The name of a function, without a schema, if it belongs to the extension of another function.
+/// The name of a function, without its schema, if it belongs to the same extension as `other`.
 pub fn name_in_extension_of(other: Oid, function: Oid) -> Option<CString> {
     let extension_of = |function| {
         let class = pg_sys::ProcedureRelationId;
@@ -231,7 +231,7 @@ pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
         .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
 }
 
-/// An entry of the type cache, with the fields that flags stand for.
+/// An entry of the type cache, with the fields that `flags` requests.
 pub fn cached_type(oid: Oid, flags: u32) -> &'static pg_sys::TypeCacheEntry {
     // SAFETY: entries stay for the backend's life.
     unsafe { &*pg_sys::lookup_type_cache(oid, flags as i32) }
@@ -242,7 +242,7 @@ pub fn btree_family(oid: Oid) -> Oid {
     cached_type(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY).btree_opf
 }
 
-/// The strategy of an operator in a family; 0 if it is none of them.
+/// The strategy of an operator in a family; 0 if the family does not contain the operator.
 pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
     server::get_op_opfamily_strategy(operator, family)
 }
@@ -282,11 +282,11 @@ pub enum Named<'a> {
     Function(&'a [Oid]),
 }
 
-/// Looks an object up by its name in a schema.
+/// Looks up an object by its name in a schema.
 pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
     use pg_sys::SysCacheIdentifier::{OPERNAMENSP, PROCNAMEARGSNSP, RELNAMENSP, TYPENAMENSP};
     let (schema, none) = (Datum::from(schema), Datum::null());
-    // SAFETY: the keys have the number and types that the caches are keyed by.
+    // SAFETY: the keys match the key columns of the caches.
     let oid = unsafe {
         let (cache, column, [a, b, c]) = match kind {
             Named::Type => (TYPENAMENSP, pg_sys::Anum_pg_type_oid, [schema, none, none]),
@@ -306,7 +306,7 @@ pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The default operators `=` and `<` of a type, as far as it has them.
+/// The default operators `=` and `<` of a type; `None` for each that it does not have.
 pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
     let entry = cached_type(oid, wanted);
@@ -326,21 +326,21 @@ pub fn operator_result(operator: Oid) -> Oid {
     server::get_op_rettype(operator)
 }
 
-/// Returns whether a type stands for several, as `anyarray` does.
+/// Returns whether a type is a pseudo-type, such as `anyarray`.
 pub fn is_pseudo_type(oid: Oid) -> bool {
     server::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO
 }
 
-/// Catalogue rows that the server caches in lists by a first key.
+/// Catalogue row that the server caches in lists by their first key.
 ///
 /// # Safety
-/// The type is that of the rows in the cache.
+/// The cache has rows of this type.
 unsafe trait ListedRow {
-    /// Cache by that key and others.
+    /// Cache whose first key is the key of the lists.
     const CACHE: pg_sys::SysCacheIdentifier::Type;
 }
 
-// SAFETY: caches of the server, with the catalogues whose rows they hold.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl ListedRow for pg_sys::FormData_pg_amop {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::AMOPSTRATEGY;
 }
@@ -349,7 +349,7 @@ unsafe impl ListedRow for pg_sys::FormData_pg_proc {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP;
 }
 
-/// Calls a function with each row of a catalogue that has this first key, and its tuple.
+/// Calls a function with each catalogue row that has this first key, and the row's tuple.
 fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapTuple)) {
     let none = Datum::null();
     // SAFETY: the list is released after the last row, or by the server after an error.
@@ -364,8 +364,8 @@ fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapT
     }
 }
 
-/// The names of the parameters behind the first, of the functions of a schema with this name that
-/// take a text first: each once, those of the function with the fewest first.
+/// The parameter names, without the first, of all functions of this name in a schema whose first
+/// parameter is a `text`. Each name occurs once. The names of the shortest function are first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(
@@ -373,8 +373,8 @@ pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString
         |form: &pg_sys::FormData_pg_proc, tuple| {
             let (mut types, mut modes) = (core::ptr::null_mut(), core::ptr::null_mut());
             let mut names = core::ptr::null_mut();
-            // SAFETY: a function's row, with as many types as it has arguments. The server fills in
-            // the names of these and of the columns of its result, or null.
+            // SAFETY: a function's row has a type for each argument. The server fills in the names
+            // of the arguments and result columns, or null.
             unsafe {
                 let takes_text =
                     form.pronargs > 0 && *form.proargtypes.values.as_ptr() == pg_sys::TEXTOID;
@@ -392,7 +392,7 @@ pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString
             }
         },
     );
-    // The server lists functions in no particular order.
+    // The server's list is in no particular order.
     found.sort_unstable_by_key(Vec::len);
     found
         .into_iter()

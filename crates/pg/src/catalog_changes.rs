@@ -1,4 +1,4 @@
-//! Notices of changes in the system catalogues.
+//! Callbacks for changes in the system catalogues.
 use pgrx::pg_sys::{self, Datum};
 
 /// Calls a function whenever a row of this cache (`SysCacheIdentifier`) may have changed. The

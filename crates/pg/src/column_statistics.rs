@@ -1,4 +1,4 @@
-//! Statistics of columns (pg_statistic), as the planner finds them for an estimate.
+//! Column statistics (pg_statistic), looked up as the planner does for an estimate.
 use std::cell::RefCell;
 
 use pgrx::pg_sys::{self, Oid, VariableStatData};
@@ -8,22 +8,20 @@ use super::expr::{Expr, List};
 use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
 
-/// The statistics of the operands of a condition.
+/// Statistics of a condition's operands. The variants differ in the rows whose share is estimated.
 pub enum Operands<'s, 'a> {
-    /// A column and an expression, of which the rows of a relation are asked for.
+    /// Rows of one relation: statistics of its column, and the other operand.
     Restriction(&'s Statistics, Expr<'a>),
-    /// A column, of which the rows of a relation are asked for, and a column of another relation,
-    /// of which one row at a time is known: the inner side of a nested loop.
+    /// Rows of one relation for each row of another, as on the inner side of a nested loop.
     Parameterized {
-        /// Column of the rows that are asked for.
+        /// Column of the relation whose rows are estimated.
         column: &'s Statistics,
         /// Column of the other relation.
         other: &'s Statistics,
     },
-    /// Two columns, of which all pairs of rows are asked for.
+    /// Pairs of rows of two relations: statistics of both columns.
     Pairs(&'s Statistics, &'s Statistics),
-    /// Two columns, of which the outer rows are asked for that have an inner one: semi-joins and
-    /// anti-joins.
+    /// Outer rows that match at least one inner row, in semi-joins and anti-joins.
     Matched {
         /// Column of the outer rows.
         outer: &'s Statistics,
@@ -33,8 +31,8 @@ pub enum Operands<'s, 'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// Estimates a share from the statistics of the operands. `None` if those of a restriction are
-    /// not a column and an expression.
+    /// Estimates the share of rows from the operands' statistics. Returns `None` for a restriction
+    /// that does not compare a column with an expression.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],
@@ -47,7 +45,7 @@ impl<'a> Condition<'a> {
             Rows::Relation(relation) => {
                 let (mut b, mut left) = (core::ptr::null_mut(), false);
                 let (a_at, b_at, left_at) = (&raw mut a, &raw mut b, &raw mut left);
-                // SAFETY: the list has two expressions. If the first is filled in, so is the other.
+                // SAFETY: the list has two expressions. The server fills in both or neither.
                 let (column, other) = unsafe {
                     pg_sys::get_restriction_variable(root, list, relation, a_at, b_at, left_at)
                         .then(|| (Statistics::new(a), Expr::new(b)))?
@@ -89,7 +87,7 @@ impl<'a> Condition<'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// The statistics of an expression with columns of one relation; `None` for any other one.
+    /// The statistics of an expression over one relation; `None` for any other expression.
     fn statistics_of(
         &self,
         root: *mut pg_sys::PlannerInfo,
@@ -99,8 +97,7 @@ impl<'a> Condition<'a> {
             return None;
         }
         let mut variable = VariableStatData::default();
-        // SAFETY: the planner's state and an expression of its, for which the server fills in
-        // statistics.
+        // SAFETY: the planner's state and an expression of its query.
         unsafe {
             pg_sys::examine_variable(root, expression.as_ptr(), 0, &raw mut variable);
             (!variable.rel.is_null()).then(|| Statistics::new(variable))
@@ -114,12 +111,12 @@ pub struct Statistics {
     pub distinct: f64,
     /// True if that number is a guess.
     pub is_guess: bool,
-    /// Rows of the relation after its conditions, and before them; `None` if they are not known.
+    /// Rows of the relation after and before its conditions apply; `None` if unknown.
     pub rows: Option<(f64, f64)>,
-    /// Share of NULLs; `None` if nothing is known of the values.
+    /// Share of NULLs; `None` if there are no statistics.
     pub null_fraction: Option<f64>,
     variable: VariableStatData,
-    /// Values that the server has handed out.
+    /// Arrays of values that the server has allocated.
     slots: RefCell<Vec<pg_sys::AttStatsSlot>>,
 }
 
@@ -128,7 +125,7 @@ impl Statistics {
     /// The server has filled in `variable`.
     unsafe fn new(mut variable: VariableStatData) -> Self {
         let mut is_guess = false;
-        // SAFETY: the relation and the statistics tuple are null or what their types say.
+        // SAFETY: the relation and the statistics tuple are null or valid.
         unsafe {
             let distinct = pg_sys::get_variable_numdistinct(&mut variable, &mut is_guess);
             let rows = variable.rel.as_ref().map(|rel| (rel.rows, rel.tuples));
@@ -148,7 +145,8 @@ impl Statistics {
         }
     }
 
-    /// Returns whether the user may learn of the values through this function.
+    /// Returns whether the estimate may pass the values to this function: the user may read the
+    /// column, or the function is leakproof.
     pub fn allow(&self, function: Oid) -> bool {
         let mut variable = self.variable;
         // SAFETY: filled in by the server.
@@ -167,8 +165,8 @@ impl Statistics {
             false => pg_sys::ATTSTATSSLOT_VALUES,
         };
         let any = pg_sys::InvalidOid;
-        // SAFETY: the tuple is one of pg_statistic. The server fills in arrays of as many elements
-        // as it says, which are kept for as long as the statistics.
+        // SAFETY: the tuple is a row of pg_statistic. The server fills in arrays and their
+        // lengths. The arrays live as long as the statistics.
         unsafe {
             if !pg_sys::get_attstatsslot(&mut slot, tuple, kind as i32, any, flags as i32) {
                 return None;
@@ -182,12 +180,12 @@ impl Statistics {
         }
     }
 
-    /// An index that is searched for values of this column or expression by an operator, holds all
-    /// rows of the table, and has no other column.
+    /// An index that supports the operator on this column or expression. It has no other column
+    /// and holds all rows of the table.
     pub fn index(&self, operator: Oid) -> Option<Oid> {
         let (rel, operand) = (self.variable.rel, self.variable.var);
-        // SAFETY: a relation of the planner's, or null, with its list of indexes. Each has one
-        // family for each of its columns.
+        // SAFETY: null, or a relation of the planner with its list of indexes. Each index has an
+        // operator family for each key column.
         unsafe {
             let indexes = rel.as_ref()?.indexlist;
             let mut indexes = (0..pg_sys::list_length(indexes)).map(|n| {
@@ -207,7 +205,7 @@ impl Statistics {
         }
     }
 
-    /// Gives the memory back. (Not by dropping: the server must not be called while unwinding.)
+    /// Frees the memory. Not in `drop`, because the server must not be called while unwinding.
     fn release(self) {
         // SAFETY: filled in by the server; the values are no longer used.
         unsafe {

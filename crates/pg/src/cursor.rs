@@ -1,5 +1,5 @@
-//! Connections to SPI and their queries: rows one by one as they come, and rows of ours that a
-//! query finds by a name.
+//! SPI connections and queries. Cursors read rows one by one, and a query can read rows of ours
+//! under a relation name.
 use core::ffi::{CStr, c_char, c_long};
 use core::marker::PhantomData;
 use std::ffi::CString;
@@ -17,11 +17,9 @@ const FETCH: c_long = 1000;
 /// An open connection to SPI.
 pub struct Connection(());
 
-/// Runs a function while SPI is connected, for a statement to be named in an error. An error
-/// disconnects as well.
+/// Runs a function while SPI is connected. Errors of SPI name the statement.
 pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
-    // SAFETY: disconnects from what it has connected to; what was connected meanwhile has been
-    // disconnected.
+    // SAFETY: connects and disconnects once. Nested connections have ended before that.
     unsafe {
         if pg_sys::SPI_connect() != pg_sys::SPI_OK_CONNECT as i32 {
             failed(statement);
@@ -32,7 +30,7 @@ pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
     }
 }
 
-/// Error XX000: a statement did something else than it says.
+/// Raises error XX000: a statement returned an unexpected result.
 pub fn failed(statement: &CStr) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
@@ -50,7 +48,7 @@ pub struct Parameter<'a> {
     pub value: Option<Value<'a>>,
 }
 
-/// Rows of a query that runs. It ends with the transaction, unless it is read.
+/// Cursor of a running query. Reading it closes it; otherwise it ends with the transaction.
 #[must_use]
 pub struct Cursor<'a> {
     portal: pg_sys::Portal,
@@ -58,8 +56,8 @@ pub struct Cursor<'a> {
 }
 
 impl Connection {
-    /// Begins a SELECT, which reads what the active snapshot sees, with the current user's rights.
-    /// It finds the rows of `stores` by their names.
+    /// Begins a SELECT with the active snapshot and the current user's rights. The query can read
+    /// the relations `stores` by their names.
     pub fn open(&self, query: &[u8], parameters: &[Parameter], stores: &[&Store]) -> Cursor<'_> {
         let query = CString::new(query).unwrap_or_default();
         let mut types: Vec<Oid> = parameters.iter().map(|one| one.type_oid).collect();
@@ -69,8 +67,8 @@ impl Connection {
         let nulls: Vec<c_char> = (parameters.iter())
             .map(|one| if one.value.is_some() { b' ' } else { b'n' } as c_char)
             .collect();
-        // SAFETY: SPI is connected; as many types, values and marks of NULLs as are counted. A
-        // store that is known already stays so.
+        // SAFETY: SPI is connected; the arrays of types, values and NULL flags have the passed
+        // length. A store that is already registered stays registered.
         unsafe {
             for store in stores {
                 pg_sys::SPI_register_relation(store.relation);
@@ -94,7 +92,7 @@ impl Cursor<'_> {
     /// Wraps an open cursor.
     ///
     /// # Safety
-    /// The cursor is of a SELECT, and open; SPI is connected for the result's lifetime.
+    /// The cursor is open and runs a SELECT. SPI stays connected while the result lives.
     pub(super) unsafe fn new(portal: pg_sys::Portal) -> Self {
         Cursor {
             portal,
@@ -102,9 +100,9 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns the types of the columns, and reads no row.
+    /// Returns the types of the columns without reading rows.
     pub fn columns(self) -> Vec<Oid> {
-        // SAFETY: the cursor is open, and has a description of its rows.
+        // SAFETY: the cursor is open and has a row descriptor.
         unsafe {
             let descriptor = &*(*self.portal).tupDesc;
             let columns = (1..=descriptor.natts as i16)
@@ -119,8 +117,8 @@ impl Cursor<'_> {
     pub fn for_each(self, mut each: impl FnMut(&[Option<Value>])) {
         let mut row = Vec::new();
         loop {
-            // SAFETY: the cursor is open, and SPI connected. The rows that were fetched last stay
-            // until they are freed here, whatever the function runs.
+            // SAFETY: the cursor is open and SPI is connected. Fetched rows stay until they are
+            // freed here, even if the function runs other queries.
             unsafe {
                 pg_sys::SPI_cursor_fetch(self.portal, true, FETCH);
                 let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
@@ -149,8 +147,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Rows that a query finds by a name, as those of triggers find transition tables. Beyond
-/// `work_mem` they go to a temporary file.
+/// Rows that a query reads under a relation name, like a trigger's transition table. Rows beyond
+/// `work_mem` are in a temporary file.
 pub struct Store<'a> {
     rows: *mut pg_sys::Tuplestorestate,
     relation: pg_sys::EphemeralNamedRelation,
@@ -161,7 +159,7 @@ pub struct Store<'a> {
 impl Connection {
     /// Makes an empty store of rows with these columns.
     pub fn store(&self, name: &'static CStr, columns: &[(&CStr, Oid)]) -> Store<'_> {
-        // SAFETY: SPI is connected. The description and the store live in its memory, which
+        // SAFETY: SPI is connected. The descriptor and the store live in SPI's memory, which
         // outlives its queries.
         unsafe {
             let descriptor = pg_sys::CreateTemplateTupleDesc(columns.len() as i32);
@@ -186,7 +184,7 @@ impl Connection {
 }
 
 impl Store<'_> {
-    /// Adds a row. Raises an internal error if its values are not of the columns' types.
+    /// Adds a row. Raises an internal error if its values do not have the columns' types.
     pub fn push(&mut self, row: &[Value]) {
         assert!(
             row.iter()
@@ -195,8 +193,8 @@ impl Store<'_> {
         );
         let mut values: Vec<Datum> = row.iter().map(|value| value.datum()).collect();
         let mut nulls = vec![false; row.len()];
-        // SAFETY: the store and its description live, and the values are of its types. The number
-        // of rows is for the planner.
+        // SAFETY: the store and its descriptor live, and the values have its types. The planner
+        // uses the row count.
         unsafe {
             let relation = &mut (*self.relation).md;
             let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
@@ -208,9 +206,9 @@ impl Store<'_> {
 
 impl Drop for Store<'_> {
     fn drop(&mut self) {
-        // After an error it goes with SPI's memory, and its file with the transaction.
+        // After an error the server frees the store's memory and file.
         if !std::thread::panicking() {
-            // SAFETY: made by us, while SPI was connected, and it still is.
+            // SAFETY: this connection made the store and is still open.
             unsafe {
                 pg_sys::SPI_unregister_relation((*self.relation).md.name);
                 pg_sys::tuplestore_end(self.rows);

@@ -12,9 +12,8 @@ unsafe extern "C-unwind" {
     ) -> core::ffi::c_int;
 }
 
-/// The comparison of two datums as unsigned integers, for sorting: the server's own function, which
-/// it recognises by its address and replaces by a specialised sort. It is named without the wrapper
-/// that pgrx puts around C functions.
+/// The server's comparison of two datums as unsigned integers. The server recognises its address
+/// and uses a specialised sort, so it is declared without pgrx's wrapper of C functions.
 pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     pg_sys::Datum,
     pg_sys::Datum,
@@ -23,10 +22,11 @@ pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     ssup_datum_unsigned_cmp
 }
 
-/// Sorts values of `W` words, passed by reference, by their first words and then by all words.
+/// Sets up sorting of values of `W` words, passed by reference, with the first word as the
+/// abbreviated key.
 ///
 /// # Safety
-/// The server sorts values of a type of `W` words, aligned to eight bytes.
+/// The sorted values have `W` words, aligned to eight bytes.
 pub unsafe fn sort_words<const W: usize>(support: &mut pg_sys::SortSupportData) {
     support.comparator = Some(compare::<W>);
     if support.abbreviate {
@@ -38,7 +38,7 @@ pub unsafe fn sort_words<const W: usize>(support: &mut pg_sys::SortSupportData) 
 }
 
 unsafe extern "C-unwind" fn compare<const W: usize>(a: Datum, b: Datum, _: SortSupport) -> c_int {
-    // SAFETY: `sort_words` was promised values of this length.
+    // SAFETY: the caller of `sort_words` promised values of this length.
     let [a, b] = [a, b].map(|value| unsafe { &*value.cast_mut_ptr::<[u64; W]>() });
     match a.cmp(b) {
         Ordering::Less => -1,
@@ -48,11 +48,11 @@ unsafe extern "C-unwind" fn compare<const W: usize>(a: Datum, b: Datum, _: SortS
 }
 
 unsafe extern "C-unwind" fn first_word<const W: usize>(value: Datum, _: SortSupport) -> Datum {
-    // SAFETY: `sort_words` was promised values of this length.
+    // SAFETY: the caller of `sort_words` promised values of this length.
     Datum::from(unsafe { *value.cast_mut_ptr::<u64>() })
 }
 
-/// Never gives up abbreviated keys, which cost one load for each row.
+/// Never aborts abbreviation, because an abbreviated key costs one load per row.
 unsafe extern "C-unwind" fn never(_rows: c_int, _: SortSupport) -> bool {
     false
 }

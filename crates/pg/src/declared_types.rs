@@ -1,8 +1,7 @@
 //! Declared types of the arguments of SQL functions.
 //!
-//! A reader of arguments that are passed by reference compares the declared type with the one that
-//! it reads. The backend looks the types of a function up once: some functions run for each row of
-//! a scan.
+//! Code that reads an argument by reference checks the declared type. The backend looks up the
+//! types of a function once, because some functions run for each row of a scan.
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -17,12 +16,12 @@ use super::value::ValueType;
 /// Number of entries of [`RECENT`]. The extension's functions have nearly consecutive OIDs.
 const RECENT_ENTRIES: usize = 512;
 
-/// Types of the functions that were called last, by the low bits of their OIDs.
+/// Types of recently called functions, indexed by the low bits of the OID.
 static RECENT: [AtomicPtr<DeclaredTypes>; RECENT_ENTRIES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RECENT_ENTRIES];
 
 thread_local! {
-    /// The types of all functions that were called.
+    /// Types of all functions called so far.
     static KNOWN: RefCell<HashMap<Oid, &'static DeclaredTypes>> = RefCell::default();
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
@@ -35,7 +34,7 @@ pub struct DeclaredTypes {
 }
 
 impl DeclaredTypes {
-    /// The types of a function if they are known, without a look at the catalogue.
+    /// The types of a function if they are cached. Does not read the catalogue.
     #[inline(always)]
     pub fn recent(function: Oid) -> Option<&'static Self> {
         let entry = RECENT[function.to_u32() as usize % RECENT_ENTRIES].load(Ordering::Acquire);
@@ -55,7 +54,7 @@ impl DeclaredTypes {
             function,
             types: types.into_iter().map(ValueType::of).collect(),
         };
-        // A function that is dropped may leave its OID to another one.
+        // A new function may have the OID of a dropped one.
         let known = KNOWN.with_borrow_mut(|known| match known.get(&function) {
             Some(&known) if *known == current => known,
             _ => {

@@ -1,4 +1,4 @@
-//! Scans that see rows which other transactions have not committed yet.
+//! Scans that also see uncommitted rows of other transactions.
 use core::ops::ControlFlow;
 
 use neardup_blocktree::key::Tid;
@@ -10,7 +10,7 @@ use super::scan_key::OwnScanKeys;
 use super::slot::Slot;
 use super::tid::tid_of;
 
-/// A row version that a scan has found.
+/// Row version that a scan has found.
 pub struct DirtyRow<'s, 'a> {
     /// The row.
     pub slot: &'s Slot<'a>,
@@ -23,8 +23,8 @@ pub struct DirtyRow<'s, 'a> {
 }
 
 /// Scans an index of a table, and calls `each` for each row version that is live for a dirty
-/// snapshot. `vanished` is called with the address of each version that later snapshots do not see,
-/// but that an earlier one may still see.
+/// snapshot. Calls `vanished` with the address of each version that is dead for later snapshots
+/// but that an earlier snapshot may still see.
 pub fn scan(
     table: Rel,
     keys: &mut OwnScanKeys,
@@ -42,8 +42,8 @@ pub fn scan(
     let (table, index) = (table.raw(), index.raw());
     let (keys, orders) = (keys.as_mut_slice(), orders.as_mut_slice());
     let (key_count, order_count) = (keys.len() as i32, orders.len() as i32);
-    // SAFETY: the snapshot needs no field but its type. It outlives the scan, which ends below, or
-    // with an error.
+    // SAFETY: the only field that the snapshot needs is its type. The snapshot outlives the scan,
+    // which ends below or with an error.
     let scan = unsafe {
         let seen = &raw mut snapshot;
         let scan = compat::index_beginscan(table, index, seen, key_count, order_count);
@@ -82,12 +82,12 @@ pub fn scan(
 enum Version {
     /// The row is in the slot.
     Live,
-    /// Dead for this snapshot, but not for all others.
+    /// Dead for this snapshot, but not for all snapshots.
     Vanished(Tid),
     Dead,
 }
 
-/// The next row version that an entry of the index leads to.
+/// The next row version that an index entry points to.
 ///
 /// # Safety
 /// The scan has begun, and the slot is for rows of its table.

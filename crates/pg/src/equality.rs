@@ -1,18 +1,18 @@
-//! Equality of the values of an index's column.
+//! Equality and order of values of an index column or a type.
 use pgrx::pg_sys::{self, Oid};
 
 use super::rel::{KeyClass, Rel};
 use super::value::Value;
 use super::{catalog, server};
 
-/// Calls one of the comparisons below with two values of its type.
+/// Calls a comparison function with two values of its type.
 fn call(function: Oid, collation: Oid, a: Value, b: Value) -> pg_sys::Datum {
-    // SAFETY: the function is of an operator class that the server has accepted for the type, or
-    // the type's default one, and the callers have compared the types.
+    // SAFETY: the function belongs to an operator class that the server accepts for the type, or
+    // is the type's default. The callers have compared the types.
     unsafe { pg_sys::OidFunctionCall2Coll(function, collation, a.datum(), b.datum()) }
 }
 
-/// A column of an index, and when its values are equal.
+/// Equality of the values of an index column.
 pub struct EqualColumn {
     /// The column of the table, counted from 1; 0 for an expression.
     pub column: i16,
@@ -23,12 +23,12 @@ pub struct EqualColumn {
 }
 
 impl EqualColumn {
-    /// The `i`th column of an open index, by the operator of this strategy of its class.
+    /// Equality in the `i`th column of an open index, by the operator with this strategy.
     pub fn new(index: Rel, i: usize, strategy: u16) -> Self {
         let form = index.index_form();
         let class = index.key_class(i);
         let KeyClass { family, input, .. } = class;
-        // A class for one type of arrays may have the server's operator for all of them.
+        // The operator class of one array type may use the server's operator for all arrays.
         let operators = [input, pg_sys::ANYARRAYOID]
             .map(|oid| server::get_opfamily_member(family, oid, oid, strategy as i16));
         let [own, of_arrays] = operators;
@@ -55,8 +55,8 @@ impl EqualColumn {
         self.collation
     }
 
-    /// Returns whether two values of the column are equal. Raises an internal error if they are not
-    /// of the column's type.
+    /// Returns whether two values of the column are equal. Raises an internal error if they are
+    /// not of the column's type.
     pub fn equal(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.value_type; 2]);
         call(self.function, self.collation, a, b).value() != 0
@@ -65,14 +65,14 @@ impl EqualColumn {
     /// Returns whether two datums of the column are equal, without a check of their types.
     ///
     /// # Safety
-    /// Both are of the type that the index's column has.
+    /// Both values have the type of the index column.
     pub(super) unsafe fn equal_datums(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
         // SAFETY: the caller's promise.
         unsafe { pg_sys::OidFunctionCall2Coll(self.function, self.collation, a, b).value() != 0 }
     }
 }
 
-/// The order of a type, by its default operator class of btree and a collation.
+/// The order of a type, by its default btree operator class and a collation.
 pub struct TypeOrder {
     function: Oid,
     collation: Oid,
@@ -80,7 +80,7 @@ pub struct TypeOrder {
 }
 
 impl TypeOrder {
-    /// By the default operator class; `None` if the type has none.
+    /// The default order; `None` if the type has no default operator class.
     pub fn new(type_oid: Oid, collation: Oid) -> Option<Self> {
         let function = catalog::cached_type(type_oid, pg_sys::TYPECACHE_CMP_PROC).cmp_proc;
         (function != pg_sys::InvalidOid).then_some(TypeOrder {
@@ -90,8 +90,7 @@ impl TypeOrder {
         })
     }
 
-    /// Returns whether the first of two values comes before the second. Raises an internal error if
-    /// they are not of the type.
+    /// Returns whether `a` sorts before `b`. Raises an internal error for values of another type.
     pub fn is_before(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.type_oid; 2]);
         (call(self.function, self.collation, a, b).value() as i32) < 0
@@ -106,7 +105,7 @@ pub struct TypeEquality {
 }
 
 impl TypeEquality {
-    /// By the default operator `=` of a type; `None` if it has none.
+    /// The default equality of a type and its operator `=`; `None` if the type has none.
     pub fn new(type_oid: Oid, collation: Oid) -> Option<(Self, Oid)> {
         let operator = catalog::default_operators(type_oid).0?;
         let equality = TypeEquality {
@@ -122,8 +121,8 @@ impl TypeEquality {
         self.type_oid
     }
 
-    /// Returns whether two values, or NULLs, are the same. Raises an internal error if they are not
-    /// of the type.
+    /// Returns whether two values are equal. Two NULLs are equal. Raises an internal error if the
+    /// values do not have this type.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let (Some(a), Some(b)) = (a, b) else {
             return a.is_none() && b.is_none();

@@ -1,11 +1,10 @@
-//! Errors and notices as users see them: each with an SQLSTATE, a detail and, where there is one, a
-//! hint.
+//! Errors and notices for users, with an SQLSTATE, a detail and, where possible, a hint.
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use super::held_back;
 
-/// An error on its way to the user.
+/// Error for the user.
 pub struct UserError {
     pub(super) code: PgSqlErrorCode,
     pub(super) message: String,
@@ -24,20 +23,20 @@ impl UserError {
         }
     }
 
-    /// Adds what exactly is wrong with the value at hand.
+    /// Adds a detail that describes the mistake.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// Adds what the user can do.
+    /// Adds a hint with advice for the user.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// 22P02: a text that is not a value of the type. `made_by` is an expression that makes a value
-    /// from a document, if there is one; it is the hint for input that looks like a document.
+    /// 22P02: a text is not a valid value of the type. If `made_by` is given, it is an expression
+    /// that makes a value from a document: the hint for input that looks like a document.
     pub fn invalid_text(
         type_name: &str,
         text: &[u8],
@@ -60,41 +59,41 @@ impl UserError {
         }
     }
 
-    /// 22023: an argument whose value the function cannot take.
+    /// 22023: an argument has a value that the function does not accept.
     pub fn invalid_parameter(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
     }
 
-    /// 22004: a NULL where none can stand.
+    /// 22004: a value is NULL where NULL is not allowed.
     pub fn null_not_allowed(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, message)
     }
 
-    /// 53200: the machine, or a limit set for the server, has no more memory.
+    /// 53200: the machine has no more memory, or the server has reached its memory limit.
     pub fn out_of_memory() -> Self {
         held_back::release();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }
 
-    /// 22021: bytes that are no text in the expected encoding.
+    /// 22021: bytes are not valid text in the expected encoding.
     pub fn bad_encoding(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
     }
 
-    /// Ends the current statement with this error. The caller runs below a guard (`pg::fmgr`).
+    /// Ends the current statement with this error. The caller runs inside a guard (`pg::fmgr`).
     #[track_caller]
     pub fn raise(self) -> ! {
         self.report(PgLogLevel::ERROR);
         unreachable!("an error report of level ERROR does not return")
     }
 
-    /// Sends it to the client as a notice, and goes on.
+    /// Sends the message to the client as a notice, and returns.
     pub fn notify(self) {
         self.report(PgLogLevel::NOTICE);
     }
 
-    /// Sends it to the client and to the server's log as a warning, and goes on.
+    /// Sends the message to the client and to the server's log as a warning, and returns.
     pub fn warn(self) {
         self.report(PgLogLevel::WARNING);
     }
@@ -112,18 +111,19 @@ impl UserError {
     }
 }
 
-/// Returns whether a text has a letter that is not a hexadecimal digit or the `x` of `0x`.
+/// Returns whether a text has a character that is not ASCII, or a letter other than hexadecimal
+/// digits and `x`.
 fn has_words(text: &[u8]) -> bool {
     (text.iter()).any(|byte| !byte.is_ascii() || matches!(byte | 0x20, b'g'..=b'w' | b'y' | b'z'))
 }
 
-/// A notice to the user, after which the statement goes on.
+/// Notice for the user. The statement continues.
 pub struct UserNotice {
-    /// One line.
+    /// Message in one line.
     pub message: String,
-    /// The facts behind it: full sentences.
+    /// Facts, in full sentences.
     pub detail: String,
-    /// Advice: full sentences.
+    /// Advice, in full sentences.
     pub hint: String,
 }
 
@@ -138,7 +138,7 @@ impl UserNotice {
     }
 }
 
-/// Tells the user something, at the level NOTICE.
+/// Sends a message to the user at the level NOTICE.
 pub fn notice(message: String) {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -148,7 +148,7 @@ pub fn notice(message: String) {
     .report(PgLogLevel::NOTICE);
 }
 
-/// User input for a message: pure ASCII, so that it is valid in every server encoding, and short.
+/// User input for a message, shortened and in ASCII, which is valid in every server encoding.
 pub fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text

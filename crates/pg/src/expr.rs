@@ -8,14 +8,14 @@ use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 use super::catalog;
 use super::value::{Value, ValueType};
 
-/// Expression that lives for `'a`, the time of one call by the planner.
+/// Expression that lives for `'a`, the duration of one call by the planner.
 #[derive(Clone, Copy)]
 pub struct Expr<'a> {
     node: NonNull<Node>,
     _call: PhantomData<&'a ()>,
 }
 
-/// The kinds of expression that this extension looks into.
+/// Kinds of expression that this extension inspects.
 pub enum Form<'a> {
     /// A constant; `None` is NULL.
     Constant(Option<Value<'a>>),
@@ -34,7 +34,7 @@ pub enum Form<'a> {
     Call(Oid, List<'a>),
     /// `left operator ANY (right)`.
     Any(Oid, List<'a>),
-    /// `COALESCE` of these arguments.
+    /// `COALESCE` with these arguments.
     Coalesce(List<'a>),
     /// The same value under another type.
     Relabel(Expr<'a>),
@@ -50,8 +50,7 @@ impl<'a> Expr<'a> {
     /// Wraps a node of the server.
     ///
     /// # Safety
-    /// `node` points to an expression that type checks and lives for `'a`. So does the memory
-    /// context that is current.
+    /// `node` points to a well-typed expression. It and the current memory context live for `'a`.
     pub unsafe fn new(node: *mut Node) -> Self {
         Expr {
             node: NonNull::new(node).expect("an expression"),
@@ -67,7 +66,7 @@ impl<'a> Expr<'a> {
     /// The expression by its kind.
     pub fn form(self) -> Form<'a> {
         let node = self.as_ptr();
-        // SAFETY: the tag says which struct the node is; the parts live as long as the whole.
+        // SAFETY: the node's tag identifies its struct; its parts live as long as the node.
         unsafe {
             match (*node).type_ {
                 NodeTag::T_Const => {
@@ -113,13 +112,13 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Returns whether both are the same expression.
+    /// Returns whether both expressions are equal.
     pub fn equals(self, other: Expr) -> bool {
         // SAFETY: expressions.
         unsafe { pg_sys::equal(self.as_ptr().cast(), other.as_ptr().cast()) }
     }
 
-    /// Returns whether it is a constant.
+    /// Returns whether the expression is a constant.
     pub fn is_constant(self) -> bool {
         matches!(self.form(), Form::Constant(_))
     }
@@ -132,19 +131,19 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The value of a constant of type int2, int4, int8 or a domain over one of them. `None` if the
-    /// expression is no constant, is NULL, or has another type.
+    /// The value of a constant of type int2, int4, int8 or a domain over one of them. `None` if
+    /// the expression is not a constant, is NULL, or has another type.
     pub fn integer(self) -> Option<i64> {
         self.value()?.integer()
     }
 
     /// The value of a constant of type float4, float8 or a domain over one of them. `None` if the
-    /// expression is no constant, is NULL, or has another type.
+    /// expression is not a constant, is NULL, or has another type.
     pub fn float(self) -> Option<f64> {
         self.value()?.float()
     }
 
-    /// The expression below any changes of type that leave the value as it is.
+    /// The expression without outer changes of type that keep the value.
     pub fn strip_relabel(self) -> Self {
         let mut expression = self;
         while let Form::Relabel(inner) = expression.form() {
@@ -153,26 +152,25 @@ impl<'a> Expr<'a> {
         expression
     }
 
-    /// Its type.
+    /// The type of the expression.
     pub fn type_oid(self) -> Oid {
         // SAFETY: an expression.
         unsafe { pg_sys::exprType(self.as_ptr()) }
     }
 
-    /// Its type, or the type below it if it is a domain.
+    /// The type of the expression, or the base type if that is a domain.
     pub fn base_type(self) -> Oid {
         catalog::base_type(self.type_oid())
     }
 
-    /// Returns whether values of this expression are values of `wanted`: the type itself, or a
-    /// domain over it.
+    /// Returns whether the type of the expression is `wanted` or a domain over it.
     pub fn has_type(self, wanted: Oid) -> bool {
         let own = self.type_oid();
         own == wanted || catalog::base_type(own) == wanted
     }
 
-    /// The same value under another type that differs at most by a domain. Raises an internal error
-    /// for any other type.
+    /// The same value as type `wanted`, which must have the same base type or be equal. Raises an
+    /// internal error for any other type.
     pub fn relabelled(self, wanted: Oid) -> Self {
         let own = self.type_oid();
         if own == wanted {
@@ -180,7 +178,7 @@ impl<'a> Expr<'a> {
         }
         assert_eq!(catalog::base_type(own), catalog::base_type(wanted));
         let form = pg_sys::CoercionForm::COERCE_IMPLICIT_CAST;
-        // SAFETY: both types are represented alike; the node is copied where it would change.
+        // SAFETY: both types have the same representation. The server copies a changed node.
         unsafe {
             let (node, none) = (self.as_ptr(), pg_sys::InvalidOid);
             Expr::new(pg_sys::applyRelabelType(
@@ -189,11 +187,11 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The columns of the first entry of its own query's range table that it uses (0: whole rows).
+    /// Columns of the first range table entry that the expression uses (0: whole rows).
     pub fn columns_used(self) -> Vec<i16> {
         let mut columns = Vec::new();
-        // SAFETY: an expression. The set holds the columns from
-        // `FirstLowInvalidHeapAttributeNumber` on.
+        // SAFETY: an expression. The set holds column numbers minus
+        // `FirstLowInvalidHeapAttributeNumber`.
         unsafe {
             let (mut used, mut member) = (core::ptr::null_mut(), -1);
             pg_sys::pull_varattnos(self.as_ptr(), 1, &raw mut used);
@@ -207,7 +205,7 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Functions that it calls at any depth.
+    /// Functions that the expression calls at any depth.
     pub fn functions_called(self) -> Vec<Oid> {
         unsafe extern "C-unwind" fn add(node: *mut Node, functions: *mut c_void) -> bool {
             if node.is_null() {
@@ -228,13 +226,13 @@ impl<'a> Expr<'a> {
         functions
     }
 
-    /// Returns whether it may have another value each time.
+    /// Returns whether the expression calls volatile functions.
     pub fn is_volatile(self) -> bool {
         // SAFETY: an expression.
         unsafe { pg_sys::contain_volatile_functions(self.as_ptr()) }
     }
 
-    /// Returns whether it contains columns of its own query.
+    /// Returns whether the expression contains columns of its own query level.
     pub fn has_columns(self) -> bool {
         // SAFETY: an expression.
         unsafe { pg_sys::contain_vars_of_level(self.as_ptr(), 0) }
@@ -252,8 +250,8 @@ impl<'a> List<'a> {
     /// Wraps a list of the server.
     ///
     /// # Safety
-    /// `list` is null, the empty list, or a list of nodes as [`Expr::new`] takes them, which keeps
-    /// its length for `'a`.
+    /// `list` is null (the empty list) or a list of nodes that are valid for [`Expr::new`]. Its
+    /// length does not change during `'a`.
     pub unsafe fn new(list: *const pg_sys::List) -> Self {
         List {
             list,
@@ -279,7 +277,7 @@ impl<'a> List<'a> {
     /// The elements.
     pub fn iter(self) -> impl Iterator<Item = Expr<'a>> {
         (0..).map_while(move |n| {
-            // SAFETY: `new` was promised a list of expressions; `n` is within it.
+            // SAFETY: the caller of `new` promised a list of expressions; `n` is within it.
             unsafe {
                 (n < pg_sys::list_length(self.list))
                     .then(|| Expr::new(pg_sys::list_nth(self.list, n).cast()))

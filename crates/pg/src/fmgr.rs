@@ -1,7 +1,7 @@
-//! Functions that the server calls from SQL: their arguments, and the symbols it finds them by.
+//! Functions that the server calls from SQL: their arguments and their exported symbols.
 //!
 //! The extension's SQL is written by hand, and many of its functions run once for each row of a
-//! scan. So they are exported straight as version-1 C functions, without conversion layers.
+//! scan. So they are exported directly as version-1 C functions, without conversion layers.
 use core::cell::Cell;
 use std::ffi::CString;
 
@@ -15,7 +15,7 @@ use super::value::{Value, ValueType};
 /// One call of a function by the server, with its arguments.
 pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
-    /// Set by the first look at the types.
+    /// Set by the first lookup.
     types: Cell<Option<&'static DeclaredTypes>>,
 }
 
@@ -43,14 +43,14 @@ impl Call {
         self.slot(n).value
     }
 
-    /// Returns whether the argument at position `n` is SQL NULL. A strict function need not ask.
+    /// Returns whether the argument at position `n` is SQL NULL. Strict functions need no check.
     #[inline(always)]
     pub fn is_null(&self, n: usize) -> bool {
         self.slot(n).isnull
     }
 
-    /// Looks the types of the arguments up if that needs no look at the catalogue. Returns whether
-    /// they are known.
+    /// Looks up the types of the arguments without reading the catalogue. Returns whether they are
+    /// known.
     #[inline(always)]
     pub fn knows_types(&self) -> bool {
         let known = DeclaredTypes::recent(self.function_oid());
@@ -71,8 +71,8 @@ impl Call {
         types.argument(n)
     }
 
-    /// The argument at position `n`, to be read by its reference. Raises an internal error for
-    /// NULL, and if the declared type does not fit.
+    /// The argument at position `n`, which is passed by reference. Raises an internal error for
+    /// NULL, and if the declared type does not satisfy `fits`.
     #[inline(always)]
     pub(super) fn reference(&self, n: usize, fits: impl FnOnce(ValueType) -> bool) -> Datum {
         let slot = self.slot(n);
@@ -81,8 +81,8 @@ impl Call {
         slot.value
     }
 
-    /// The argument at position `n`, which is declared as `internal`. The server lets superusers
-    /// alone declare functions that take or return such values.
+    /// The argument at position `n`, which is declared as `internal`. Only superusers can declare
+    /// functions that take or return such values.
     #[inline]
     pub(super) fn internal<T>(&self, n: usize) -> *mut T {
         let datum = self.reference(n, |declared| declared.oid() == pg_sys::INTERNALOID);
@@ -100,8 +100,8 @@ impl Call {
         unsafe { server::owned(name.cast_mut_ptr()) }
     }
 
-    /// The argument at position `n` as the bytes of a `text`, in the encoding of the server; `None`
-    /// for NULL. Raises an internal error if the function is declared with another type.
+    /// The argument at position `n` as the bytes of a `text`, in the encoding of the server;
+    /// `None` for NULL. Raises an internal error if the function is declared with another type.
     pub fn text(&self, n: usize) -> Option<Vec<u8>> {
         if self.is_null(n) {
             return None;
@@ -110,11 +110,11 @@ impl Call {
         Some(self.bytes(n).to_vec())
     }
 
-    /// The argument at position `n`, with the type that it has in this call: of a polymorphic one
-    /// that of the value passed.
+    /// The argument at position `n`, with its type in this call. The type of a polymorphic
+    /// argument is the type of the passed value.
     pub fn parameter(&self, n: usize) -> Parameter<'_> {
-        // SAFETY: null in a direct call, or a live record of the function. A value that is not NULL
-        // is of the argument's type, and lives as long as the call.
+        // SAFETY: null in a direct call, or a live record of the function. A value that is not
+        // NULL has the argument's type, and lives as long as the call.
         unsafe {
             let type_oid = pg_sys::get_fn_expr_argtype(self.function(), n as i32);
             let value = || Value::typed(self.arg(n), ValueType::of(type_oid));
@@ -133,7 +133,7 @@ impl Call {
 
     /// Makes the function's result SQL NULL.
     pub fn return_null(&mut self) -> pg_sys::Datum {
-        // SAFETY: `new` was promised a live call record, and the server reads this flag afterwards.
+        // SAFETY: the caller of `new` promised a live call record.
         unsafe { (*self.fcinfo).isnull = true };
         pg_sys::Datum::from(0)
     }
@@ -156,25 +156,24 @@ impl Call {
         self.record().flinfo
     }
 
-    /// The node that the caller passed along, such as a place to keep a soft error.
+    /// The node that the caller passes, such as a trigger's data or storage for a soft error.
     pub fn context(&self) -> *mut pg_sys::Node {
         self.record().context
     }
 
-    /// The memory context of the aggregate that calls this function with its state in front, and
-    /// whether nobody else uses that state, so that it may be changed in place. `None` if no
-    /// aggregate calls.
+    /// The memory context of the calling aggregate, which passes its state as the first argument,
+    /// and whether the state may be changed in place. `None` if the caller is not an aggregate.
     pub fn aggregate(&self) -> Option<(pg_sys::MemoryContext, bool)> {
         let mut context = core::ptr::null_mut();
-        // SAFETY: `new` was promised a live call record.
+        // SAFETY: the caller of `new` promised a live call record.
         let kind = unsafe { pg_sys::AggCheckCallContext(self.fcinfo, &raw mut context) };
-        // A window may still show the state of the rows so far.
+        // A window aggregate may still use the present state.
         (kind != 0).then_some((context, kind == pg_sys::AGG_CONTEXT_AGGREGATE as i32))
     }
 
     #[inline(always)]
     fn record(&self) -> &pg_sys::FunctionCallInfoBaseData {
-        // SAFETY: `new` was promised a live call record.
+        // SAFETY: the caller of `new` promised a live call record.
         unsafe { &*self.fcinfo }
     }
 
@@ -186,17 +185,17 @@ impl Call {
     }
 }
 
-/// Exports functions of the shape `fn(&mut Call) -> Datum` under the symbols that the SQL script
-/// names after `'MODULE_PATHNAME'`.
+/// Exports functions of type `fn(&mut Call) -> Datum` under the symbols that the SQL script names
+/// after `'MODULE_PATHNAME'`.
 ///
-/// - `plain`: a function that does not call the server, cannot panic and reads no argument by its
-///   reference. It carries no guard.
-/// - `checked`: the same, but the function may read arguments by their references. It carries a
-///   guard until the backend knows their declared types.
+/// - `plain`: a function that does not call the server, cannot panic and reads no argument by
+///   reference. It has no guard.
+/// - `checked`: as `plain`, but the function may read arguments by reference. It has a guard until
+///   the backend knows their declared types.
 /// - `guarded`: any function. The guard turns panics and errors into errors of the server.
 /// - `screened`: two functions. The first is as for `checked` and returns the result of the most
-///   frequent calls. The second is as for `guarded`. It runs if the first returns `None`, or if the
-///   types are not known.
+///   frequent calls. The second is as for `guarded`. It runs if the first returns `None`, or if
+///   the types are not known.
 #[macro_export]
 macro_rules! export_functions {
     ($($mode:ident $symbol:expr => $function:expr;)*) => { $(

@@ -1,4 +1,4 @@
-//! Generated columns, which the server itself computes only after the BEFORE triggers.
+//! Values of generated columns for BEFORE triggers. The server computes them later.
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -6,14 +6,14 @@ use super::new_row::NewRow;
 use super::rel::Rel;
 use super::value::{OwnedValue, Value};
 
-/// Expressions of generated columns, ready to be evaluated for rows of their table.
+/// Compiled expressions of generated columns, which are evaluated for rows of their table.
 pub struct GeneratedColumns {
     table: pg_sys::Oid,
-    /// Columns counted from 1, each with its expression.
+    /// Column numbers from 1, each with its expression.
     columns: Vec<(i16, *mut pg_sys::ExprState)>,
     executor: *mut pg_sys::ExprContext,
     slot: *mut pg_sys::TupleTableSlot,
-    /// The memory of all of these.
+    /// Memory of the other fields.
     _context: OwnContext,
 }
 
@@ -31,8 +31,8 @@ impl GeneratedColumns {
     pub fn new(table: Rel, columns: &[i16]) -> Self {
         assert!(columns.iter().all(|&column| table.is_generated(column)));
         let context = OwnContext::new(c"neardup generated columns");
-        // SAFETY: the table is open, and each of the columns has an expression. All that is made
-        // here lives in the context.
+        // SAFETY: the table is open, and each of the columns has an expression. All objects made
+        // here live in the context.
         let (columns, executor, slot) = context.run(|| unsafe {
             let prepared = (columns.iter())
                 .map(|&column| {
@@ -42,7 +42,7 @@ impl GeneratedColumns {
                     (column, state)
                 })
                 .collect();
-            // A copy of the descriptor: references to the relation's own are counted.
+            // Copies the descriptor because the relation's own is reference-counted.
             let descriptor = pg_sys::CreateTupleDescCopy((*table.raw()).rd_att);
             let kind = &raw const pg_sys::TTSOpsHeapTuple;
             let slot = pg_sys::MakeSingleTupleTableSlot(descriptor, kind);
@@ -60,7 +60,7 @@ impl GeneratedColumns {
     /// The values of the columns for a row; `None` for NULL.
     pub fn values(&self, table: Rel, row: &NewRow) -> Vec<Option<OwnedValue>> {
         assert_eq!(self.table, table.oid());
-        // SAFETY: the row is one of the table's. Values live until the context is reset.
+        // SAFETY: the row is a row of the table. Values live until the context is reset.
         unsafe {
             pg_sys::ExecForceStoreHeapTuple(row.tuple(), self.slot, false);
             (*self.executor).ecxt_scantuple = self.slot;
@@ -80,7 +80,7 @@ impl GeneratedColumns {
         }
     }
 
-    /// A row as it will be stored, with its generated columns; `None` if there are none.
+    /// The row with its generated columns, as it will be stored; `None` if there are none.
     pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {
         if self.columns.is_empty() {
             return None;

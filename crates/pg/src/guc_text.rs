@@ -1,7 +1,7 @@
-//! A setting whose value is a text, and its check.
+//! Setting whose value is a text, and its check.
 //!
-//! The server owns the text and may replace it whenever it reads its configuration, which it never
-//! does in the midst of a statement.
+//! The server owns the text and may replace it when it reads its configuration. It never does so
+//! during a statement.
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -11,46 +11,46 @@ use pgrx::{GucContext, pg_guard, pg_sys};
 
 use super::{server, varlena};
 
-/// Result of a check that refuses a text.
+/// Reason why a check rejects a text.
 pub struct Refusal {
-    /// Sentence that says what is wrong.
+    /// Sentence that describes the mistake.
     pub detail: String,
     /// Advice to the user.
     pub hint: &'static str,
 }
 
-/// A setting. There is one of each `T`, and its text lives in statics of this crate.
+/// Setting. Each `T` is one setting, with its text in a static of this crate.
 pub trait TextSetting {
     /// Its name.
     const NAME: &'static CStr;
-    /// Its purpose, in a line.
+    /// One-line description.
     const ABOUT: &'static CStr;
-    /// More about it.
+    /// Long description.
     const MORE: &'static CStr;
-    /// Users who may set it, and the moment.
+    /// Who may set it, and when.
     const CONTEXT: GucContext;
 
-    /// Place of its text.
+    /// Storage of its text.
     fn place() -> &'static Place;
 
-    /// Returns whether a text can be its value.
+    /// Checks a new value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
-    /// Called if someone who is within a transaction tries another value than the present one: in
-    /// ALTER SYSTEM, that is.
+    /// Called if a session that is in a transaction checks a value other than the present one, as
+    /// ALTER SYSTEM does.
     fn warn() {}
 
-    /// Called right before another value than the present one comes into force.
+    /// Called immediately before the value changes.
     fn changes() {}
 }
 
-/// Place of a setting's text.
+/// Storage of a setting's text.
 #[derive(Default)]
 pub struct Place {
     text: AtomicPtr<c_char>,
-    /// Counts the values that it has had.
+    /// Number of assignments so far.
     version: AtomicU64,
-    /// True if the server has given it the value that was configured.
+    /// True once the server has assigned the configured value.
     defined: AtomicBool,
 }
 
@@ -64,12 +64,12 @@ impl Place {
         }
     }
 
-    /// A number that is another one as soon as the value is.
+    /// Version number, which increases with each assignment.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// The text; empty if there is none. A copy, since the server may replace it.
+    /// A copy of the text, because the server may replace it; empty if there is none.
     pub fn text(&self) -> Vec<u8> {
         let mut copy = Vec::new();
         copy.grow_by(self.current());
@@ -83,11 +83,10 @@ impl Place {
     }
 }
 
-/// Makes a setting known to the server, whose value is empty unless someone sets it. Called once,
-/// while the server loads the library.
+/// Defines a setting, which is empty by default. Called once, while the server loads the library.
 pub fn define<T: TextSetting>() {
-    // SAFETY: all texts and the place are static; the hooks have the declared types. A null text is
-    // taken as the value before any is set.
+    // SAFETY: all texts and the storage are static; the hooks have the declared types. The server
+    // accepts a null text as the default value.
     unsafe {
         pg_sys::DefineCustomStringVariable(
             T::NAME.as_ptr(),
@@ -105,7 +104,7 @@ pub fn define<T: TextSetting>() {
     T::place().defined.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether the server is loading the libraries of `shared_preload_libraries` right now.
+/// Returns whether the server is now loading the libraries of `shared_preload_libraries`.
 pub fn is_preloading() -> bool {
     server::is_preloading()
 }
@@ -131,7 +130,7 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
         }
         Err(refusal) => {
             let text = |text: &str| varlena::cstring(text).cast_mut_ptr();
-            // SAFETY: the server reads these after the check and frees nothing.
+            // SAFETY: the server reads both texts after the check and does not free them.
             unsafe {
                 pg_sys::GUC_check_errdetail_string = text(&refusal.detail);
                 pg_sys::GUC_check_errhint_string = text(refusal.hint);
@@ -152,10 +151,10 @@ unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *
     }
 }
 
-/// The bytes of a text of the server's; `None` for null.
+/// The bytes of a C string; `None` for null.
 ///
 /// # Safety
-/// `text` is terminated, or null; the result lives as long as it.
+/// `text` is null or a terminated string that lives as long as the result.
 unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())

@@ -1,4 +1,4 @@
-//! Hashes of values by the default hash operator classes of their types.
+//! Hashes of bytes, and hashes of values by the default hash operator classes of their types.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog;
@@ -14,26 +14,26 @@ unsafe extern "C-unwind" {
     fn server_hash_bytes_extended(key: *const u8, length: core::ffi::c_int, seed: u64) -> u64;
 }
 
-/// The server's hash of bytes (`hash_bytes`), of 32 bits.
+/// The server's 32-bit hash of bytes (`hash_bytes`).
 #[inline]
 pub fn hash_bytes(bytes: &[u8]) -> u32 {
-    // SAFETY: the pointer and the length are those of one slice.
+    // SAFETY: the pointer and the length describe one slice.
     unsafe { server_hash_bytes(bytes.as_ptr(), bytes.len() as core::ffi::c_int) }
 }
 
-/// The server's hash of bytes with a seed (`hash_bytes_extended`), of 64 bits.
+/// The server's 64-bit hash of bytes with a seed (`hash_bytes_extended`).
 #[inline]
 pub fn hash_bytes_extended(bytes: &[u8], seed: u64) -> u64 {
-    // SAFETY: the pointer and the length are those of one slice.
+    // SAFETY: the pointer and the length describe one slice.
     unsafe { server_hash_bytes_extended(bytes.as_ptr(), bytes.len() as core::ffi::c_int, seed) }
 }
 
-/// The hash of a value by a collation, the same for equal values. Raises an error if the type has
-/// no extended hash function.
+/// The hash of a value under a collation. Equal values have equal hashes. Raises an error if the
+/// type has no extended hash function.
 pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
     let function = hash_function(value.type_oid());
     let seed = pg_sys::Datum::from(0_i64);
-    // SAFETY: the function is that of the value's type, and stays for the backend's life.
+    // SAFETY: the function is for the value's type, and its record lives as long as the backend.
     unsafe {
         let function = function.cast_mut();
         pg_sys::FunctionCall2Coll(function, collation, value.datum(), seed).value() as u64
@@ -50,7 +50,7 @@ pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
     catalog::cached_type(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
 }
 
-/// The extended hash function of a type's default hash operator class; raises an error if it has
+/// The extended hash function of a type's default hash operator class. Raises an error if there is
 /// none.
 fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
     let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
@@ -60,7 +60,7 @@ fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
     if oid != pg_sys::InvalidOid {
         return function;
     }
-    // The type cache knows the elements of a range, but not of a domain over one.
+    // The type cache finds the function for a range, but not for a domain over a range.
     let base = catalog::base_type(value_type);
     if base != value_type {
         return hash_function(base);

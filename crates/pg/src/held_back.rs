@@ -1,12 +1,12 @@
-//! Memory held back for the server's handling of an error.
+//! Memory reserved for the server's error handling.
 //!
-//! The server allocates while an error is on its way to the client, and ends all sessions if it
-//! cannot. So some address space is held back, and given back as soon as error 53200 is made, by
-//! neardup or by the server itself.
+//! The server allocates memory while it reports an error, and ends all sessions if it cannot. So
+//! neardup reserves some address space, and releases it as soon as neardup or the server raises
+//! error 53200.
 //!
-//! The latter needs a callback of the error context. When an allocation of the server's own fails,
-//! pgrx copies the error into the memory context of the caller; if there is no memory for the copy
-//! either, it jumps back to where it makes that copy, until the server's stack of errors is full,
+//! An error context callback handles errors that the server raises. When an allocation by the
+//! server fails, pgrx copies the error into the caller's memory context. If there is no memory for
+//! the copy, pgrx jumps back to the start of the copy until the server's error stack is full,
 //! which is a PANIC. The callbacks run before the copy is made.
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -15,13 +15,13 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::server;
 
-/// Start of the mapping; null while nothing is held back.
+/// Start of the mapping; null while no memory is reserved.
 static MAPPING: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-/// Bytes of the mapping. A memory context of the server asks for blocks of up to 1 MB before it
-/// gives up. Pages that nothing is written to take no memory.
+/// Size of the mapping. A memory context of the server requests blocks of up to 1 MB before it
+/// gives up. Pages that are never written take no memory.
 const BYTES: usize = 2 << 20;
 
-/// Holds memory back, unless some is already. Returns false if there is none.
+/// Reserves the memory if it is not reserved yet. Returns false if there is not enough.
 #[inline(always)]
 pub fn hold_back() -> bool {
     !MAPPING.load(Ordering::Relaxed).is_null() || map()
@@ -33,7 +33,7 @@ fn map() -> bool {
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: a new mapping, at an address of the system's choice, touches no other memory.
+    // SAFETY: a new mapping at an address that the system chooses affects no other memory.
     let mapping = unsafe { libc::mmap(core::ptr::null_mut(), BYTES, access, kind, -1, 0) };
     if mapping == libc::MAP_FAILED {
         return false;
@@ -42,7 +42,7 @@ fn map() -> bool {
     true
 }
 
-/// Gives the memory back, for the server to handle an error with.
+/// Releases the memory, so that the server can handle an error.
 pub fn release() {
     let mapping = MAPPING.swap(core::ptr::null_mut(), Ordering::Relaxed);
     if !mapping.is_null() {
@@ -51,7 +51,7 @@ pub fn release() {
     }
 }
 
-/// Runs a function during which errors 53200 of the server's own release the memory as well.
+/// Runs a function. Errors 53200 that the server raises meanwhile release the memory.
 #[inline(always)]
 pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
     let mut callback = pg_sys::ErrorContextCallback {
@@ -59,8 +59,8 @@ pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
         callback: Some(release_if_out_of_memory),
         arg: core::ptr::null_mut(),
     };
-    // SAFETY: backends have one thread. The callback outlives its place on the stack, which
-    // `_entry` ends.
+    // SAFETY: backends have one thread. The callback outlives its entry in the stack, which
+    // `_entry` removes.
     let _entry = unsafe {
         let previous = pg_sys::error_context_stack;
         callback.previous = previous;
@@ -70,7 +70,8 @@ pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Callback's place on the server's stack of error contexts, which ends by an error as well.
+/// The callback's entry in the server's error context stack. Dropping it, also by an error,
+/// removes the entry.
 struct StackEntry {
     previous: *mut pg_sys::ErrorContextCallback,
 }
@@ -84,7 +85,7 @@ impl Drop for StackEntry {
 }
 
 unsafe extern "C-unwind" fn release_if_out_of_memory(_: *mut c_void) {
-    // The server calls this while it makes a message.
+    // The server calls this function while it builds an error report.
     if server::geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         release();
     }

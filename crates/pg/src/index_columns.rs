@@ -1,4 +1,4 @@
-//! Values of an index's columns, computed from rows of its table.
+//! Values of index columns, computed from rows of the table.
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -7,13 +7,13 @@ use super::security_context::AsOwner;
 use super::slot::Slot;
 use super::value::{Value, ValueType};
 
-/// The columns of an index, ready to be computed.
+/// Compiled columns of an index.
 pub struct IndexColumns<'a> {
     index: Rel<'a>,
     info: *mut pg_sys::IndexInfo,
     executor: *mut pg_sys::EState,
     types: Vec<ValueType>,
-    /// The memory of the two above.
+    /// Memory of `info` and `executor`.
     _context: OwnContext,
 }
 
@@ -23,7 +23,7 @@ impl<'a> IndexColumns<'a> {
         let form = index.index_form();
         assert_eq!(form.table, table.oid());
         let context = OwnContext::new(c"neardup index columns");
-        // SAFETY: the index is open. What is made here lives in the context, or below it.
+        // SAFETY: the index is open. All objects made here live in the context or its children.
         let (info, executor, expressions) = context.run(|| unsafe {
             let info = index.index_info();
             let executor = pg_sys::CreateExecutorState();
@@ -49,19 +49,19 @@ impl<'a> IndexColumns<'a> {
         }
     }
 
-    /// Calls a function with the values of the row in a slot; `None` for NULL.
+    /// Calls a function with the index values of the row in a slot, `None` for NULL.
     pub fn with<T>(&self, slot: &Slot, take: impl FnOnce(&[Option<Value>]) -> T) -> T {
         const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
         assert_eq!(slot.table(), self.index.index_form().table);
         assert!(!slot.is_empty(), "no row in the slot");
         let mut values = [pg_sys::Datum::from(0); COLUMNS];
         let mut nulls = [true; COLUMNS];
-        // SAFETY: the slot holds a row of the table; there is room for all columns that an index
-        // can have. Values live until the context is reset.
+        // SAFETY: the slot holds a row of the table. The arrays have room for the maximum number
+        // of index columns. Values live until the context is reset.
         unsafe {
             let context = (*self.executor).es_per_tuple_exprcontext;
             (*context).ecxt_scantuple = slot.raw();
-            // The owner of an index is that of its table.
+            // An index has the same owner as its table.
             let has_expressions = !(*self.info).ii_Expressions.is_null();
             let as_owner = has_expressions.then(|| AsOwner::of(self.index));
             let (into, flags) = (values.as_mut_ptr(), nulls.as_mut_ptr());

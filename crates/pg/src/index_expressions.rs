@@ -1,9 +1,9 @@
-//! Expressions and predicates of indexes, as the relation cache has them.
+//! Expressions and predicates of indexes, loaded through the relation cache.
 //!
-//! The server folds their constants when it loads them, which runs functions that the table's owner
-//! has written. So they are loaded with the rights of the owner, unless the server has just loaded
-//! them for the same user. The cache keeps the result, except a predicate that became true, so each
-//! call may run these functions.
+//! The server folds constants when it loads them, which can run functions of the table's owner. So
+//! this module loads them with the owner's rights, unless the server has just loaded them for the
+//! same user. The cache keeps the result, except for a predicate that became true, so each call
+//! may run these functions.
 use pgrx::pg_sys;
 
 use super::expr::{Expr, List};
@@ -30,7 +30,7 @@ impl Rel<'_> {
         self.folded(|| unsafe { pg_sys::BuildIndexInfo(self.raw()) })
     }
 
-    /// Runs `load`, which folds the constants of an index, with the rights of the table's owner.
+    /// Runs `load`, which folds constants of an index, with the rights of the table's owner.
     fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
         let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
         let _as_owner = has_expressions.then(|| AsOwner::of(*self));
@@ -44,7 +44,7 @@ impl Rel<'_> {
 
     /// Returns whether a column of the index's row of pg_index is not NULL.
     fn has(&self, column: u32) -> bool {
-        // SAFETY: an index has this row.
+        // SAFETY: each index has a row in pg_index.
         unsafe {
             let row = (*self.raw()).rd_indextuple;
             !pg_sys::heap_attisnull(row, column as i32, core::ptr::null_mut())
@@ -53,8 +53,8 @@ impl Rel<'_> {
 
     /// Returns whether a parallel worker may evaluate all of an index's expressions.
     pub fn has_parallel_safe_expressions(self) -> bool {
-        // SAFETY: the relation is open. A query without anything but the expressions is enough for
-        // the server to walk through them.
+        // SAFETY: the relation is open. The server walks through the expressions of a query that
+        // has nothing else.
         unsafe {
             let query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast::<pg_sys::Query>();
             (*query).type_ = pg_sys::NodeTag::T_Query;
@@ -80,9 +80,9 @@ impl Rel<'_> {
         self.expressions().iter().last()
     }
 
-    /// Returns whether an index holds all rows of its table, or all in which this column is NULL.
-    /// For a trigger, which runs as the writer of a row: INSERT and UPDATE themselves load the
-    /// predicates of all indexes with the rights of the writer.
+    /// Returns whether an index holds all rows of its table, or all rows in which this column is
+    /// NULL. For triggers, which run as the writing user: INSERT and UPDATE also load the
+    /// predicates of all indexes with that user's rights.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         // SAFETY: the relation is open.
         let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };
@@ -93,7 +93,7 @@ impl Rel<'_> {
             return false;
         };
         let attribute = table.attribute(column);
-        // SAFETY: the condition is made as the parser makes it.
+        // SAFETY: the condition is built as the parser builds it.
         unsafe {
             let variable = pg_sys::makeVar(
                 1,

@@ -1,10 +1,10 @@
-//! Rows as the server passes them to an index.
+//! Rows that the server passes to an index.
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of an index's columns for one row. The index may store the last one as another type.
+/// Values of the index columns for one row. The index may store the last value as another type.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -16,8 +16,8 @@ impl<'a> IndexRow<'a> {
     /// Wraps what the server passes.
     ///
     /// # Safety
-    /// Values and flags are one for each column, and live for `'a`. The operator classes of all
-    /// columns but the last store their values as they are.
+    /// Both arrays have an element for each column and live for `'a`. The operator classes of all
+    /// columns except the last store values of their input type.
     #[inline]
     pub unsafe fn new(index: Rel<'a>, values: *const pg_sys::Datum, nulls: *const bool) -> Self {
         let columns = index.column_count() as usize;
@@ -45,7 +45,7 @@ impl<'a> IndexRow<'a> {
     #[inline]
     pub fn get(&self, column: usize) -> Option<Value<'a>> {
         let of = input_type(self.index, column);
-        // SAFETY: the value is of the column's type.
+        // SAFETY: the value has the column's type.
         (!self.nulls[column]).then(|| unsafe { Value::typed(self.values[column], of) })
     }
 }

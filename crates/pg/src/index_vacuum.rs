@@ -1,4 +1,4 @@
-//! Calls of an access method by a vacuum.
+//! Arguments that VACUUM passes to an access method.
 use core::ffi::c_void;
 
 use neardup_blocktree::key::Tid;
@@ -9,13 +9,13 @@ use super::compat;
 use super::rel::Rel;
 use super::tid::item_pointer;
 
-/// A vacuum of an index, with the statistics that it returns.
+/// Vacuum of an index, with the statistics that it returns.
 pub struct IndexVacuum<'a> {
-    /// Its description.
+    /// The server's description of the vacuum.
     pub info: &'a pg_sys::IndexVacuumInfo,
     /// The index.
     pub index: Rel<'a>,
-    /// The ring of buffers that it reads through.
+    /// The ring of buffers for its reads.
     pub strategy: Strategy<'a>,
     stats: *mut pg_sys::IndexBulkDeleteResult,
 }
@@ -42,14 +42,14 @@ impl IndexVacuum<'_> {
         }
     }
 
-    /// Returns whether an earlier call has made statistics.
+    /// Returns whether an earlier call has allocated the statistics.
     pub fn has_stats(&self) -> bool {
         !self.stats.is_null()
     }
 
-    /// The statistics, which are made if there are none yet.
+    /// The statistics. Allocates them if there are none yet.
     pub fn stats(&mut self) -> &mut pg_sys::IndexBulkDeleteResult {
-        // SAFETY: null, or a result; a fresh one is all zero.
+        // SAFETY: null or valid statistics; all fields of new statistics are zero.
         unsafe {
             if self.stats.is_null() {
                 let size = size_of::<pg_sys::IndexBulkDeleteResult>();
@@ -65,7 +65,7 @@ impl IndexVacuum<'_> {
     }
 }
 
-/// The rows that a vacuum takes away.
+/// Set of rows that VACUUM removes.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
@@ -75,7 +75,7 @@ impl DeadRows {
     /// Wraps what the server passes.
     ///
     /// # Safety
-    /// The state is the function's, and lives as long.
+    /// `state` is valid for `callback` while the value lives.
     pub unsafe fn new(callback: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> Self {
         DeadRows { callback, state }
     }
@@ -84,7 +84,7 @@ impl DeadRows {
     pub fn contain(&self, tid: Tid) -> bool {
         let mut pointer = item_pointer(tid);
         self.callback.is_some_and(|callback| {
-            // SAFETY: the function's own state.
+            // SAFETY: the state belongs to the callback.
             unsafe {
                 pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
                     callback(&raw mut pointer, self.state)
@@ -94,16 +94,16 @@ impl DeadRows {
     }
 }
 
-/// Returns whether the server asks for an index's rows (`ambulkdelete`) only to learn which it has:
-/// for the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. An index that is not
-/// valid is vacuumed as well, in a vacuum, with what that has found dead.
+/// Returns whether the server calls `ambulkdelete` only to list the rows of an index, as in the
+/// last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. VACUUM also calls it for
+/// invalid indexes, with dead rows to remove.
 pub fn is_validating(index: Rel) -> bool {
     assert!(index.is_neardup_index());
     !index.index_form().is_valid && !compat::in_vacuum()
 }
 
-/// Returns whether a vacuum of an index's table may give space back for a moment of the strongest
-/// lock.
+/// Returns whether a vacuum of an index's table may truncate files, which briefly takes the
+/// strongest lock.
 pub fn may_truncate(index: Rel) -> bool {
     assert!(index.is_neardup_index());
     // SAFETY: an open index, whose table is locked as well.

@@ -6,14 +6,15 @@ use pgrx::pg_sys::{self, Datum};
 
 use super::text;
 
-/// Converts JSON to `jsonb`, in the encoding of the database as [`text::server_bytes`] does.
+/// Converts JSON to `jsonb`. Text is converted to the database's encoding as in
+/// [`text::server_bytes`].
 pub fn jsonb(json: String) -> Datum {
     let mut json = match text::server_bytes(&json) {
         Cow::Borrowed(_) => json.into_bytes(),
         Cow::Owned(bytes) => bytes,
     };
     json.grow_push(0);
-    // SAFETY: a function of the server that takes a C string.
+    // SAFETY: `jsonb_in` takes a C string.
     unsafe {
         pgrx::direct_function_call_as_datum(pg_sys::jsonb_in, &[Some(Datum::from(json.as_ptr()))])
     }

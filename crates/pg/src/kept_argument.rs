@@ -1,4 +1,4 @@
-//! Arguments that take long to prepare, and are the same for all rows of a query.
+//! Cache for arguments that are slow to prepare and the same for all rows of a query.
 use core::any::TypeId;
 use core::cell::RefCell;
 use core::ptr;
@@ -10,29 +10,29 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use super::fmgr::Call;
 use super::value::ValueType;
 
-/// Bytes of a pointer to a value in a TOAST table.
+/// Size of a pointer to a value in a TOAST table.
 const POINTER: usize = 2 + size_of::<pg_sys::varatt_external>();
-/// A pointer to a value in a TOAST table: its table and number there, and its size.
+/// Pointer to a value in a TOAST table: the table, the value's OID and its size.
 type ToastPointer = [u8; POINTER];
 
-/// The value that was made of an argument, and the argument.
+/// Argument and the value made from it.
 struct Kept<T> {
     source: Source,
     made: Rc<T>,
 }
 
-/// A value, to be recognized when it comes again.
+/// Argument in the form that later calls compare.
 #[derive(PartialEq)]
 enum Source {
-    /// A pointer names the same value as long as a query can see it.
+    /// A pointer identifies the same value as long as a query can see it.
     Toasted(ToastPointer),
     Plain(Vec<u8>),
 }
 
-/// Place of a function for what it keeps.
+/// Storage of a function's kept value.
 type Place<T> = Rc<RefCell<Option<Kept<T>>>>;
 
-/// A place with the type of what is kept there, by which one of another function is told.
+/// Storage and the type of its value, which detects storage of another type.
 #[repr(C)]
 struct TypedPlace<T> {
     type_id: TypeId,
@@ -40,10 +40,10 @@ struct TypedPlace<T> {
 }
 
 impl Call {
-    /// Makes something of argument `n`, a `bytea`, and keeps it for the next calls of the function
-    /// in the query that have the same argument: it is read from TOAST, and prepared, once.
+    /// Makes a value from argument `n`, a `bytea`, and keeps it for later calls of the function in
+    /// the query with the same argument. So the argument is read and prepared only once.
     ///
-    /// A function keeps one argument, returns no set and is no trigger's.
+    /// A function can keep one argument, and must not return a set or be a trigger function.
     pub fn kept_argument<T: 'static>(&self, n: usize, make: impl FnOnce(&[u8]) -> T) -> Rc<T> {
         let (toasted, place) = self.argument_and_place(n);
         let source = |bytes: &[u8]| match toasted {
@@ -72,11 +72,11 @@ impl Call {
         made
     }
 
-    /// The pointer that argument `n` is, if it lies in a TOAST table, and the function's place.
+    /// The TOAST pointer of argument `n`, if it has one, and the function's storage.
     fn argument_and_place<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Place<T>) {
         let value = self.reference(n, ValueType::is_varlena);
         let value: *const pg_sys::varlena = value.cast_mut_ptr();
-        // SAFETY: a value of variable length. A pointer to a value in a TOAST table has that size.
+        // SAFETY: a value of variable length. A TOAST pointer has the size of `ToastPointer`.
         let pointer = unsafe {
             let toasted = pgrx::varlena::varatt_is_1b_e(value)
                 && u32::from((*value.cast::<pg_sys::varattrib_1b_e>()).va_tag)
@@ -87,7 +87,7 @@ impl Call {
         let Some(function) = (unsafe { self.function().as_mut() }) else {
             return (pointer, Place::default());
         };
-        // The server keeps the state of a set in the same field.
+        // The server keeps the state of set-returning functions in the same field.
         assert!(!function.fn_retset);
         if function.fn_extra.is_null() {
             let typed = TypedPlace::<T> {
@@ -97,8 +97,8 @@ impl Call {
             let mut memory = PgMemoryContexts::For(function.fn_mcxt);
             function.fn_extra = memory.leak_and_drop_on_delete(typed).cast();
         }
-        // SAFETY: the field was null or was set above. Its value is dropped with the memory of the
-        // function's record.
+        // SAFETY: the field was set above or in an earlier call. Its value is dropped with the
+        // memory of the function's record.
         let typed = unsafe {
             assert!(*function.fn_extra.cast::<TypeId>() == TypeId::of::<T>());
             &*function.fn_extra.cast::<TypedPlace<T>>()

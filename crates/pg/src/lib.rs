@@ -1,7 +1,7 @@
-//! Safe handles around the server's C interface: relations, rows, values, memory, functions and
-//! errors. Also the index's pages in the server's buffers, and the registry of rows in flight.
+//! Safe wrappers of the server's C interface: relations, rows, values, memory, functions and
+//! errors. Also index pages in the server's buffers, and the registry of rows in flight.
 //!
-//! docs/dev/architecture.md, "Code map", states the invariant that these handles keep.
+//! docs/dev/architecture.md, "Code map", states the invariant of these wrappers.
 pub mod acl;
 pub mod aggregate;
 mod allocator;

@@ -1,7 +1,7 @@
-//! Tables whose rows another engine keeps: Citus in shards, a foreign server on its own disks.
+//! Check for tables whose rows are stored elsewhere: in Citus shards or on a foreign server.
 //!
-//! Such a table has a relation here, and may have an index here, but no rows: whatever reads them
-//! past the executor would report that there is nothing, or what was there before.
+//! Such a table has a relation here, and may have an index, but no rows. A function that reads it
+//! without the executor would find no rows, or rows from before the table was distributed.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -12,14 +12,14 @@ use super::errors::UserError;
 use super::spi;
 use super::value::Value;
 
-/// Keeper of the rows of a table that are not here.
+/// Engine that stores the rows of a table elsewhere.
 enum Engine {
     Citus,
-    /// A foreign server, by its name.
+    /// Foreign server and its name.
     Server(CString),
 }
 
-/// Reader of a table's rows, by which an error says how to read them where they are.
+/// Reader of a table's rows. The error's hint shows how to run it where the rows are.
 #[derive(Clone, Copy)]
 pub enum Reader {
     /// A function over a whole table.
@@ -32,8 +32,8 @@ pub enum Reader {
     Trigger,
 }
 
-/// Raises error 0A000 for a table whose rows this server does not keep. Partitioned tables and
-/// views pass: a caller may know what to do with their parts.
+/// Raises error 0A000 for a table whose rows are stored elsewhere. Accepts partitioned tables and
+/// views, because a caller may handle their parts.
 pub fn require(table: pg_sys::Oid, reader: Reader) {
     let Some(engine) = engine(table) else {
         return;
@@ -62,7 +62,7 @@ pub fn require(table: pg_sys::Oid, reader: Reader) {
         .raise()
 }
 
-/// The statement that does a reader's work on each shard of a table.
+/// Advice that shows how to run a reader on each shard of a table.
 fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     let call = match reader {
         Reader::Trigger => {
@@ -85,7 +85,7 @@ fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     )
 }
 
-/// The statement that does a reader's work on a foreign server.
+/// Advice that shows how to run a reader on a foreign server.
 fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     let table = literal(table.into());
     let (call, columns) = match reader {
@@ -104,7 +104,7 @@ fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     )
 }
 
-/// Finds out what keeps the rows of a table; `None`: this server does.
+/// The engine that stores the rows of a table; `None` if this server stores them.
 fn engine(table: pg_sys::Oid) -> Option<Engine> {
     if relation_kind(table) == pg_sys::RELKIND_FOREIGN_TABLE {
         const SERVER: &CStr = c"SELECT s.srvname FROM pg_catalog.pg_foreign_table t
@@ -118,14 +118,14 @@ fn engine(table: pg_sys::Oid) -> Option<Engine> {
     is_citus_table(table).then_some(Engine::Citus)
 }
 
-/// Returns whether Citus keeps a table's rows in shards: those of distributed, reference, single
-/// shard and managed local tables alike. A shard is a table of its own, which is not listed.
+/// Returns whether Citus stores a table's rows in shards: a distributed, reference, single-shard
+/// or managed local table. A shard itself is a separate table, for which this returns false.
 fn is_citus_table(table: pg_sys::Oid) -> bool {
-    // Everybody may read it. On coordinators and workers it lists tables, and never shards.
+    // All users may read this table. It lists tables on coordinators and workers, but no shards.
     const LISTED: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition
         WHERE logicalrelid OPERATOR(pg_catalog.=) $1)";
     let schema = pg_sys::Oid::from_u32(pg_sys::PG_CATALOG_NAMESPACE);
-    // Nobody but a superuser can put a table into this schema, and Citus is what does.
+    // Only superusers can create a table in this schema, and Citus creates this one.
     catalog::find(schema, c"pg_dist_partition", Named::Relation).is_some()
         && spi::value(LISTED, &[Value::oid(table)]).is_some_and(|found| found.get().as_bool())
 }

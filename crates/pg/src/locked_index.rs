@@ -1,5 +1,5 @@
-//! Indexes named by a caller: opened, locked together with their table, and checked for being
-//! neardup's.
+//! Indexes named by a caller: opened and locked with their table, and checked to be neardup
+//! indexes.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::{relation_kind, relation_name};
@@ -8,24 +8,24 @@ use super::local_rows::{self, Reader};
 use super::rel::{OpenRelation, Rel};
 use super::{acl, backend, compat, server};
 
-/// An index of this access method and its table, open and locked until dropped. The locks stay
-/// until the transaction ends, as for the server's own commands.
+/// An index of this access method and its table, open until dropped. The locks stay until the
+/// transaction ends, as for the server's own commands.
 pub struct LockedIndex {
-    // In the order in which they are closed.
+    // The index is dropped, and so closed, before the table.
     index: OpenRelation,
     table: OpenRelation,
 }
 
 impl LockedIndex {
-    /// Locks and opens both, the table first, as the server does. Raises an error for whatever is
-    /// no valid index of this access method.
+    /// Locks and opens both, the table first, as the server does. Raises an error for a relation
+    /// that is not a valid index of this access method.
     pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
         let table = table_of(oid).unwrap_or_else(|| refuse(oid));
         local_rows::require(table, Reader::Index);
         let table = OpenRelation::table(table, lock as u32);
         let index = OpenRelation::any(oid, lock as u32);
-        // Between the look-up and the locks the index may have been dropped, and its OID given to
-        // another relation.
+        // The index may have been dropped between the lookup and the lock, and another relation
+        // may have its OID.
         if table_of(oid) != Some(table.rel().oid()) || !index.rel().is_neardup_index() {
             refuse(oid);
         }
@@ -41,13 +41,13 @@ impl LockedIndex {
         LockedIndex { index, table }
     }
 
-    /// Opens an index for a function that reads it past the executor, with the snapshot that is
-    /// active. Raises an error unless the caller may see what it tells of its table, and unless
-    /// it holds all rows that the snapshot sees.
+    /// Opens an index for a function that reads it without the executor and with the active
+    /// snapshot. Raises an error unless the caller may read the table data that the index reveals,
+    /// and the index holds all rows that the snapshot sees.
     pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
         let opened = Self::open_checked(oid);
-        // SAFETY: a function is called with an active snapshot; the index is open. It is counted as
-        // used, so that nobody takes it for one that is not.
+        // SAFETY: functions run with an active snapshot; the index is open. Counting the scan
+        // keeps users from dropping the index as unused.
         unsafe {
             opened.check_age((*pg_sys::GetActiveSnapshot()).xmin);
             opened.index.rel().count_index_scan();
@@ -55,8 +55,7 @@ impl LockedIndex {
         opened
     }
 
-    /// Opens an index of which the caller may see what it tells of its table; raises an error if
-    /// that is not so.
+    /// Opens an index. Raises an error unless the caller may read the table data that it reveals.
     pub fn open_checked(oid: pg_sys::Oid) -> Self {
         acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
         let opened = Self::reopen(oid);
@@ -65,14 +64,13 @@ impl LockedIndex {
         opened
     }
 
-    /// Opens again what [`LockedIndex::open_for_reading`] opened earlier in the same query.
+    /// Reopens an index that [`LockedIndex::open_for_reading`] opened earlier in the same query.
     pub fn reopen(oid: pg_sys::Oid) -> Self {
         Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
     }
 
-    /// Raises an error if a snapshot may see rows that the index left out, because their chains of
-    /// updates were broken when it was built. As for amcheck and the planner. `xmin` is the
-    /// snapshot's.
+    /// Raises an error if the snapshot with this `xmin` may see rows that the index does not
+    /// contain because their HOT chains were broken when it was built. amcheck has the same check.
     pub fn check_age(&self, xmin: pg_sys::TransactionId) {
         let index = self.index.rel().raw();
         // SAFETY: the relation is open.
@@ -98,7 +96,7 @@ impl LockedIndex {
         self.index.rel()
     }
 
-    /// The table that it is on.
+    /// The table of the index.
     pub fn table(&self) -> Rel<'_> {
         self.table.rel()
     }

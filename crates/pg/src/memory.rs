@@ -1,28 +1,28 @@
 //! Errors instead of aborts when memory runs out, and the server's memory limits.
 //!
-//! Rust ends the process when an allocation fails that cannot report it, and the server then
-//! restarts all sessions. So there are two lines of defence:
+//! Rust aborts the process when an infallible allocation fails, and the server then restarts all
+//! sessions. There are two defences:
 //!
-//! - Memory that grows with the input is asked for by code that can report a failure
-//!   (`neardup_sketch::memory`); it raises error 53200.
+//! - Code that allocates memory in proportion to the input can report a failure
+//!   (`neardup_sketch::memory`). It raises error 53200.
 //! - All other allocations are of bounded size. When the system has no memory for one, it comes
-//!   from a reserve that is part of the library's data (`super::allocator`), and the next call of
-//!   [`check_interrupts`], the next growth or the end of the SQL function raises the error. What
-//!   came from the reserve is given back while the error unwinds.
+//!   from a reserve in the library's data (`super::allocator`). The next call of
+//!   [`check_interrupts`], the next growth or the end of the SQL function raises the error.
+//!   Memory from the reserve is freed while the error unwinds.
 //!
-//! An allocator must not unwind itself, which is why the error waits.
+//! The error is raised later because an allocator must not unwind.
 use neardup_sketch::memory;
 use neardup_textdiff::Host;
 
 use super::errors::UserError;
 use super::{held_back, server};
 
-/// Makes growth that fails raise error 53200. Called once, when the library is loaded.
+/// Makes failed growth raise error 53200. Called once, when the library is loaded.
 pub fn register() {
     memory::on_failure(|| UserError::out_of_memory().raise());
 }
 
-/// Raises error 53200 if the reserve was used since the last time.
+/// Raises error 53200 if the reserve was used since the last check.
 #[inline]
 pub fn check() {
     if memory::take_shortage() {
@@ -30,22 +30,22 @@ pub fn check() {
     }
 }
 
-/// Runs an SQL function, which ends with error 53200 if the reserve was used. Meanwhile memory is
-/// held back for the handling of errors.
+/// Runs an SQL function, and raises error 53200 at its end if the reserve was used. Keeps memory
+/// reserved for error handling meanwhile.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
     if !held_back::hold_back() {
         UserError::out_of_memory().raise();
     }
-    // Whatever was before ended in its own error.
+    // An earlier shortage has already raised its own error.
     memory::take_shortage();
     let result = held_back::released_on_error(function);
     check();
     result
 }
 
-/// Ends the statement if that was asked for, or if the reserve was used. To be called in every loop
-/// whose length depends on the input.
+/// Ends the statement if it was cancelled or if the reserve was used. Call it in every loop whose
+/// length depends on the input.
 #[inline]
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
@@ -64,7 +64,7 @@ pub fn maintenance_work_mem() -> usize {
     server::maintenance_work_mem() as usize * 1024
 }
 
-/// The server as the program that a comparison of texts runs in.
+/// Host of text comparisons that run in the server.
 pub struct ServerHost;
 
 impl Host for ServerHost {

@@ -1,43 +1,42 @@
-//! Memory contexts of one's own.
+//! Memory contexts that this extension owns.
 use core::ffi::CStr;
 
 use pgrx::pg_sys;
 
 /// A memory context that is deleted when the value is dropped.
 ///
-/// It hangs below the backend's topmost context, so that nobody else deletes it, whatever happens
-/// to the context that is current when it is made; and it is deleted while an error unwinds as
-/// well, which the server allows.
+/// Its parent is the backend's top context, so the server does not delete it with the context that
+/// was current when it was made. It is deleted while an error unwinds, which the server allows.
 pub struct OwnContext(pg_sys::MemoryContext);
 
 impl OwnContext {
-    /// Makes a context for little.
+    /// Makes a small context.
     pub fn new(name: &'static CStr) -> Self {
         OwnContext(small_context(Parent::Top, name))
     }
 
-    /// Runs a function with this as the current context. What the function allocates lives as long
-    /// as `self`.
+    /// Runs a function with this as the current context. The function's allocations live as long
+    /// as `self`, or until [`Self::reset`].
     pub fn run<T>(&self, function: impl FnOnce() -> T) -> T {
         let _inside = Switched::to(self.0);
         function()
     }
 
-    /// Frees what [`Self::run`] has allocated.
+    /// Frees all allocations of [`Self::run`].
     pub fn reset(&mut self) {
-        // SAFETY: the context is ours, and has no children that others use.
+        // SAFETY: the context is ours, and no other code uses its children.
         unsafe { pg_sys::MemoryContextReset(self.0) }
     }
 }
 
 impl Drop for OwnContext {
     fn drop(&mut self) {
-        // SAFETY: the context is ours, and nobody has it as the current one: see `run`.
+        // SAFETY: the context is ours, and is current only during `run`.
         unsafe { pg_sys::MemoryContextDelete(self.0) }
     }
 }
 
-/// Makes a context the current one until dropped, also by an error.
+/// Makes a context current until dropped, also by an error.
 struct Switched {
     outer: pg_sys::MemoryContext,
 }
@@ -52,28 +51,28 @@ impl Switched {
 
 impl Drop for Switched {
     fn drop(&mut self) {
-        // SAFETY: it was the current one outside, where it still is in use.
+        // SAFETY: the outer context was current before, and is still in use.
         unsafe { pg_sys::MemoryContextSwitchTo(self.outer) };
     }
 }
 
-/// Context below which another one is, and with which that is deleted at the latest.
+/// Parent of a memory context. The context is deleted with its parent at the latest.
 pub enum Parent {
     /// Never deleted.
     Top,
     /// Deleted when the transaction ends.
     Transaction,
-    /// Deleted when the transaction ends, or when the subtransaction is rolled back. If anything is
-    /// left here when the subtransaction commits, the server keeps its memory, 8 kB, until the
+    /// Deleted when the transaction ends, or when the subtransaction is rolled back. If the parent
+    /// is not empty when the subtransaction commits, the server keeps its memory, 8 kB, until the
     /// transaction ends.
     Subtransaction,
-    /// Another one, which lives.
+    /// Another live context.
     Context(pg_sys::MemoryContext),
 }
 
 impl Parent {
     fn context(self) -> pg_sys::MemoryContext {
-        // SAFETY: variables of a server that has a single thread.
+        // SAFETY: the server has a single thread, so its variables can be read.
         unsafe {
             match self {
                 Parent::Top => pg_sys::TopMemoryContext,
@@ -85,9 +84,9 @@ impl Parent {
     }
 }
 
-/// A memory context for little.
+/// Makes a small memory context.
 pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
-    // SAFETY: the contexts exist, and the name lives for ever, as the server asks for.
+    // SAFETY: the parent exists, and the name is static, as the server requires.
     unsafe {
         pg_sys::AllocSetContextCreateInternal(
             parent.context(),
@@ -102,7 +101,7 @@ pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryConte
 /// Moves a context below another parent.
 ///
 /// # Safety
-/// Both live, and the parent is not below the context.
+/// Both contexts are live, and the parent is not a descendant of the context.
 pub unsafe fn set_parent(context: pg_sys::MemoryContext, parent: Parent) {
     let parent = parent.context();
     // SAFETY: the caller's promise.

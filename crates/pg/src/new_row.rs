@@ -1,4 +1,4 @@
-//! The row that a trigger was called for.
+//! Row that a trigger is called for.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
@@ -7,12 +7,12 @@ use super::catalog::base_type;
 use super::value::{Value, ValueType};
 use super::{compat, server};
 
-/// A row as a trigger was given it, taken apart. `'a` is the trigger's call.
+/// Deformed row of a trigger. `'a` is the trigger's call.
 pub struct NewRow<'a> {
     tuple: pg_sys::HeapTuple,
     address: pg_sys::ItemPointerData,
     descriptor: pg_sys::TupleDesc,
-    /// The context of the call, in which changed versions of the row are made.
+    /// Memory context of the call, for changed versions of the row.
     context: pg_sys::MemoryContext,
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
@@ -20,16 +20,16 @@ pub struct NewRow<'a> {
 }
 
 impl<'a> NewRow<'a> {
-    /// Takes a row apart.
+    /// Deforms a row.
     ///
     /// # Safety
-    /// The tuple is of a row with this descriptor; both, and the context, live for `'a`.
+    /// The tuple has this descriptor. The tuple, the descriptor and the context live for `'a`.
     pub unsafe fn new(
         context: pg_sys::MemoryContext,
         tuple: pg_sys::HeapTuple,
         descriptor: pg_sys::TupleDesc,
     ) -> Self {
-        // SAFETY: the caller's promise; as many places as the descriptor has columns.
+        // SAFETY: the caller's promise; the arrays have an element for each column.
         unsafe {
             let columns = (*descriptor).natts as usize;
             let mut values = vec![pg_sys::Datum::null(); columns];
@@ -47,7 +47,7 @@ impl<'a> NewRow<'a> {
         }
     }
 
-    /// The row as the server takes it.
+    /// The row as the server's tuple.
     pub fn tuple(&self) -> pg_sys::HeapTuple {
         self.tuple
     }
@@ -66,32 +66,32 @@ impl<'a> NewRow<'a> {
     pub fn get(&self, column: i16) -> Option<Value<'a>> {
         let at = column as usize - 1;
         let attribute = self.attribute(column);
-        // SAFETY: the value lives as long as the tuple, or a version of it, in the call's context.
+        // SAFETY: the value lives as long as its tuple, which is the trigger's or in the context.
         (!self.nulls[at]).then(|| unsafe { Value::new(self.values[at], attribute) })
     }
 
-    /// Puts NULL into a column, if there is one and it holds something else.
+    /// Sets a column to NULL, if a column is given and is not NULL.
     pub fn clear(&mut self, column: Option<i16>) {
         if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
             self.set(column, None);
         }
     }
 
-    /// Puts a value, or NULL, into a column. Raises an error if the column is of a domain that does
-    /// not allow it.
+    /// Sets a column to a value or NULL. Raises an error if the column's type is a domain that
+    /// does not allow it.
     pub fn set(&mut self, column: i16, value: Option<Value>) {
         let wanted = self.attribute(column).atttypid;
         assert!(value.is_none_or(|value| base_type(value.type_oid()) == base_type(wanted)));
         if server::get_typtype(wanted) as u8 == pg_sys::TYPTYPE_DOMAIN {
             let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
             let null = core::ptr::null_mut();
-            // SAFETY: the value is of the domain's base type.
+            // SAFETY: the value has the domain's base type.
             unsafe { pg_sys::domain_check(datum, value.is_none(), wanted, null, self.context) };
         }
         *self = self.with(&[column], &[value]);
     }
 
-    /// The row with other values in some columns. They are of the columns' types.
+    /// The row with other values in some columns. The values must have the columns' types.
     pub fn with(&self, columns: &[i16], values: &[Option<Value>]) -> NewRow<'a> {
         assert_eq!(columns.len(), values.len());
         let mut numbers: Vec<i32> = columns.iter().map(|&column| i32::from(column)).collect();
@@ -104,8 +104,8 @@ impl<'a> NewRow<'a> {
             })
             .map(|datum| datum.unwrap_or(pg_sys::Datum::null()))
             .collect();
-        // SAFETY: the columns are of this descriptor, and the values of their types. The new tuple
-        // is made in the call's own context, whichever is the current one.
+        // SAFETY: the columns are in this descriptor, and the values have their types. The new
+        // tuple is made in the call's own context.
         unsafe {
             let outer = pg_sys::MemoryContextSwitchTo(self.context);
             let tuple = pg_sys::heap_modify_tuple_by_cols(
@@ -123,7 +123,7 @@ impl<'a> NewRow<'a> {
 
     /// The whole row as one value.
     pub fn as_record(&self) -> Value<'a> {
-        // SAFETY: the tuple is of this descriptor; the copy is made in the call's own context.
+        // SAFETY: the tuple has this descriptor; the copy is made in the call's own context.
         unsafe {
             let outer = pg_sys::MemoryContextSwitchTo(self.context);
             let record = pg_sys::heap_copy_tuple_as_datum(self.tuple, self.descriptor);

@@ -1,5 +1,4 @@
-//! An order that a caller gives as an SQL expression list. Its expressions are evaluated as the
-//! caller.
+//! Order that a caller passes as a list of SQL expressions, which are evaluated as the caller.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -7,7 +6,7 @@ use super::caller_sql::{Clause, ROWS, in_parameter, select_addresses};
 use super::rel::Rel;
 use super::tid::item_pointer;
 
-/// List of expressions as after ORDER BY, as written by a caller, in the server's encoding.
+/// ORDER BY list, as written by a caller, in the server's encoding.
 pub struct OrderBy {
     /// The caller's parameter.
     name: &'static str,
@@ -15,9 +14,8 @@ pub struct OrderBy {
 }
 
 impl OrderBy {
-    /// Checks that a text is a list as after ORDER BY and nothing else: no further clause, no
-    /// second statement. What its expressions mean is for the query to find out, with the caller's
-    /// rights.
+    /// Raises an error unless a text is only an ORDER BY list, without another clause or
+    /// statement. The query resolves its expressions later, with the caller's rights.
     pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
@@ -30,15 +28,15 @@ impl OrderBy {
         OrderBy { name, text }
     }
 
-    /// Runs the query without rows, so that an error in it is raised now: a column that does not
-    /// exist, a missing right.
+    /// Runs the query without rows, so that an error in it is raised now: for example a column
+    /// that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.rows(table, &mut || None, |_| ());
     }
 
-    /// Gives rows of a table, which `next` names by their addresses, in this order, those that are
-    /// equal by address. The query runs as the caller's own, with the active
-    /// snapshot, and with its `work_mem`.
+    /// Calls `each` with the rows of a table whose addresses `next` returns, in this order. Equal
+    /// rows are in the order of their addresses. The query runs with the caller's rights and
+    /// `work_mem`, and with the active snapshot.
     pub fn rows(&self, table: Rel, next: &mut dyn FnMut() -> Option<Tid>, each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",
@@ -61,7 +59,7 @@ pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = (pointers.iter_mut())
         .map(|pointer| pg_sys::Datum::from(&raw mut *pointer))
         .collect();
-    // SAFETY: addresses of six bytes each, passed by reference and aligned to two.
+    // SAFETY: each address has six bytes, aligned to two, and is passed by reference.
     let array = unsafe {
         pg_sys::construct_array(
             datums.as_mut_ptr(),

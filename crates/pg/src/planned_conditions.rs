@@ -1,4 +1,4 @@
-//! The conditions of a query, replaced where they stand while the query is being planned.
+//! Replaces conditions of a query while the query is planned.
 use core::cell::Cell;
 
 use pgrx::pg_guard;
@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, BoolExprType, Node, NodeTag, Oid, PlannerInfo, RelOptIn
 use super::expr::Expr;
 use super::planner::Planner;
 
-/// A relation that the planner has just read from the catalogue.
+/// Relation that the planner has just read from the catalogue.
 pub struct PlannedRelation<'a> {
     /// The planner's call.
     pub planner: Planner<'a>,
@@ -16,12 +16,12 @@ pub struct PlannedRelation<'a> {
 
 thread_local! {
     static REWRITE: Cell<Option<fn(&PlannedRelation)>> = const { Cell::new(None) };
-    /// The hook that another library had installed before.
+    /// Hook of another library that was installed earlier.
     static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
 }
 
-/// Installs a function as `get_relation_info_hook`: the planner calls it for each table of a query,
-/// after it has read the table's indexes. Called once, when the library is loaded.
+/// Installs a function as `get_relation_info_hook`: the planner calls it for each table of a
+/// query, after it has read the table's indexes. Called once, when the library is loaded.
 pub fn install(rewrite: fn(&PlannedRelation)) {
     assert!(REWRITE.replace(Some(rewrite)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.
@@ -50,13 +50,13 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
-/// Where a comparison stands.
+/// Context of a comparison.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// True where it matters only whether the condition is true, so that NULL is as good as false.
-    /// False below NOT.
+    /// True if NULL and false have the same effect, because it matters only whether the condition
+    /// is true. False below NOT.
     pub truth_only: bool,
-    /// True for conditions of the query, false for predicates of indexes.
+    /// True in conditions of the query, false in predicates of indexes.
     pub in_query: bool,
 }
 
@@ -71,13 +71,12 @@ impl<'a> PlannedRelation<'a> {
         PlannedRelation { planner, rel }
     }
 
-    /// Replaces comparisons in the conditions of the query and of row security on its tables; or,
-    /// if the relation is a part of a UNION ALL, in the conditions that have been assigned to the
-    /// relation which it belongs to. Those in predicates of the relation's indexes are replaced
-    /// in both cases.
+    /// Replaces comparisons in the conditions of the query and of row security on its tables. For
+    /// a child relation, as in a UNION ALL, replaces them in the conditions assigned to the
+    /// parent. Also replaces comparisons in the predicates of the relation's indexes.
     ///
-    /// `replace` gets comparisons by an operator and `ANY` of an array, at the top or below AND, OR
-    /// and NOT.
+    /// `replace` gets operator expressions and `ANY` of an array, at the top level or below AND,
+    /// OR and NOT.
     pub fn replace_comparisons(&self, replace: impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;
@@ -97,7 +96,7 @@ impl<'a> PlannedRelation<'a> {
             let visit_index = || visit(indexes.cast(), of_index, &replace);
             let visit = |node: *mut pg_sys::List| visit(node.cast(), of_query, &replace);
             if self.rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL {
-                // Once more for each table; what has been replaced stays as it is.
+                // This runs for each table of the query. Replacements are not replaced again.
                 let query = (*root).parse;
                 visit((*query).jointree.cast());
                 visit((*query).rtable);
@@ -115,20 +114,20 @@ impl<'a> PlannedRelation<'a> {
     }
 }
 
-/// Replaces comparisons below a node in place. Returns the node, or what replaces it.
+/// Replaces comparisons below a node in place. Returns the node or its replacement.
 ///
 /// # Safety
-/// `node` is null or part of a query that is being planned, with simplified conditions.
+/// `node` is null or belongs to a query that is being planned, with simplified conditions.
 unsafe fn visit<'a>(
     node: *mut Node,
     place: Place,
     replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
 ) -> *mut Node {
     if node.is_null() {
-        // The planner's state is a dummy while the server plans a CREATE INDEX or a CLUSTER.
+        // CREATE INDEX and CLUSTER call the planner with an empty dummy query.
         return node;
     }
-    // SAFETY: the tag says which struct it is; all belong to the planner.
+    // SAFETY: the node's tag identifies its struct. All nodes belong to the planner.
     unsafe {
         let condition = Place {
             truth_only: true,
@@ -140,7 +139,7 @@ unsafe fn visit<'a>(
                 for position in 0..pg_sys::list_length(list) as usize {
                     let cell = (*list).elements.add(position);
                     let visited = visit((*cell).ptr_value.cast(), place, replace);
-                    // Conditions of row security are a list of lists.
+                    // Conditions of row security are lists inside a list.
                     (*cell).ptr_value = flattened(visited).cast();
                 }
             }
@@ -149,8 +148,8 @@ unsafe fn visit<'a>(
                 let entry: *mut pg_sys::RangeTblEntry = node.cast();
                 visit((*entry).securityQuals.cast(), condition, replace);
             }
-            // A partial index is used where the condition implies its predicate, which must be in
-            // the same form.
+            // The planner uses a partial index if the condition implies the predicate, so both
+            // must have the same form.
             NodeTag::T_IndexOptInfo => {
                 let index: *mut pg_sys::IndexOptInfo = node.cast();
                 visit((*index).indpred.cast(), condition, replace);
@@ -181,13 +180,13 @@ unsafe fn visit<'a>(
 /// Replaces comparisons in a node of the join tree, and flattens its conditions.
 ///
 /// # Safety
-/// As for [`visit`]; the node is a `FromExpr` or a `JoinExpr`.
+/// The conditions of [`visit`] hold, and the node is a `FromExpr` or a `JoinExpr`.
 unsafe fn visit_join_tree<'a>(
     node: *mut Node,
     place: Place,
     replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
 ) {
-    // SAFETY: the caller's promise; the tag says which struct it is.
+    // SAFETY: the caller's promise; the node's tag identifies its struct.
     unsafe {
         let visit = |node| visit(node, place, replace);
         if (*node).type_ == NodeTag::T_FromExpr {
@@ -203,13 +202,13 @@ unsafe fn visit_join_tree<'a>(
     }
 }
 
-/// Moves the arguments of nested ANDs into the list of conditions. A replacement can be an AND, and
-/// the planner does not match an index with the arguments of a nested one.
+/// Moves the arguments of nested ANDs into the list of conditions. A replacement can be an AND,
+/// and the planner does not match indexes with the arguments of a nested AND.
 ///
 /// # Safety
 /// `conditions` is null or belongs to a query that is being planned.
 unsafe fn flattened(conditions: *mut Node) -> *mut Node {
-    // SAFETY: the tags say which structs these are; all belong to the planner.
+    // SAFETY: the tags identify the structs. All nodes belong to the planner.
     unsafe {
         if conditions.is_null() || (*conditions).type_ != NodeTag::T_List {
             return conditions;
@@ -226,7 +225,7 @@ unsafe fn flattened(conditions: *mut Node) -> *mut Node {
         }
         let mut flat: *mut pg_sys::List = core::ptr::null_mut();
         for condition in positions.map(condition) {
-            // A condition that is not an AND makes a list of itself.
+            // For other nodes than AND, the function returns a list of that node.
             flat = pg_sys::list_concat(flat, pg_sys::make_ands_implicit(condition.cast()));
         }
         flat.cast()
@@ -236,7 +235,7 @@ unsafe fn flattened(conditions: *mut Node) -> *mut Node {
 /// Replaces comparisons in a condition that has been assigned to a relation.
 ///
 /// # Safety
-/// As for [`visit`]; the condition is not null.
+/// The conditions of [`visit`] hold, and the condition is not null.
 unsafe fn visit_restriction<'a>(
     condition: *mut pg_sys::RestrictInfo,
     place: Place,

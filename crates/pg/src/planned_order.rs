@@ -1,25 +1,25 @@
-//! The order of a query, replaced by another one while the query is being planned.
+//! Replaces the order of a query while the query is planned.
 use pgrx::pg_sys::{self, Oid, SortGroupClause, TargetEntry};
 
 use super::compat;
 use super::expr::Expr;
 use super::planned_conditions::PlannedRelation;
 
-/// The only item of a query's ORDER BY.
+/// Only item of a query's ORDER BY.
 pub struct Order<'a> {
-    /// What rows are ordered by.
+    /// Sort expression.
     pub expression: Expr<'a>,
-    /// The operator, `<` or `>` of its type.
+    /// Sort operator: `<` or `>` of the type.
     pub operator: Oid,
-    /// True if rows for which it is NULL come first.
+    /// True for NULLS FIRST.
     pub nulls_first: bool,
 }
 
 impl<'a> PlannedRelation<'a> {
-    /// Replaces the order of a plain query, which has one item, by an ascending order of an
-    /// integer that `replace` returns, with NULL last.
+    /// Replaces the ORDER BY of a plain query with one sort item by the integer expression that
+    /// `replace` returns, in ascending order with NULLS LAST.
     ///
-    /// The planner has yet to look at the order when it opens the relations.
+    /// The planner opens the relations before it uses the order.
     pub fn replace_order(&self, replace: impl FnOnce(Order<'a>) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;
@@ -27,8 +27,8 @@ impl<'a> PlannedRelation<'a> {
         if self.rel.reloptkind != pg_sys::RelOptKind::RELOPT_BASEREL {
             return;
         }
-        // SAFETY: the planner's state, its query, and the lists of both belong to this call. An
-        // item of a sort names an entry of the target list.
+        // SAFETY: the planner's state, its query and their lists belong to this call. A sort item
+        // references an entry of the target list.
         unsafe {
             let query = &*(*root).parse;
             if !is_plain(query) {
@@ -57,7 +57,7 @@ impl<'a> PlannedRelation<'a> {
     }
 }
 
-/// Returns whether the rows of a query are ordered as they are found, by one item.
+/// Returns whether a query sorts its rows by one item without grouping or other processing.
 fn is_plain(query: &pg_sys::Query) -> bool {
     // SAFETY: null, which is the empty list, or a list.
     let items = unsafe { pg_sys::list_length(query.sortClause) };
@@ -70,11 +70,10 @@ fn is_plain(query: &pg_sys::Query) -> bool {
         && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs)
 }
 
-/// Adds an expression to the target list that is not part of the result. Returns its number for
-/// orders.
+/// Adds an expression to the target list but not to the result. Returns its sort reference.
 ///
 /// # Safety
-/// The planner's state before it has built the targets of relations.
+/// `root` is the planner's state before it has built the targets of relations.
 unsafe fn append_target(root: *mut pg_sys::PlannerInfo, expression: Expr) -> u32 {
     // SAFETY: the caller's promise.
     unsafe {

@@ -1,4 +1,4 @@
-//! The planner's state, and the expressions that are made and evaluated while it plans.
+//! The planner's state, and functions that make and evaluate expressions for the planner.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys::{self, BoolExprType, CoercionForm, Oid, PlannerInfo};
@@ -8,10 +8,10 @@ use super::compat;
 use super::expr::{Expr, List};
 use super::value::{OwnedValue, Value, ValueType};
 
-/// The planner's state during one of its calls, `'a`. There is none while expressions of the
-/// catalogue are simplified.
+/// The planner's state during one of its calls, `'a`. It is null while the server simplifies
+/// expressions of the catalogue.
 ///
-/// New expressions are made in the planner's memory context, which is the current one.
+/// New expressions are allocated in the current memory context, which is the planner's.
 #[derive(Clone, Copy)]
 pub struct Planner<'a> {
     root: *mut PlannerInfo,
@@ -22,8 +22,8 @@ impl<'a> Planner<'a> {
     /// Wraps the server's state.
     ///
     /// # Safety
-    /// `root` is null or the planner's state. It lives for `'a`, and so does the memory context
-    /// that is current, which is not switched while the handle is used.
+    /// `root` is null or the planner's state. It and the current memory context live for `'a`. The
+    /// context is not switched while the handle is used.
     pub unsafe fn new(root: *mut PlannerInfo) -> Self {
         Planner {
             root,
@@ -41,15 +41,15 @@ impl<'a> Planner<'a> {
         self.evaluated(expression, false)
     }
 
-    /// The expression as far as it can be evaluated for an estimate, which assumes the present
-    /// values of parameters and of stable functions.
+    /// The expression simplified for an estimate, which assumes the present values of parameters
+    /// and of stable functions.
     pub fn estimated(self, expression: Expr<'a>) -> Expr<'a> {
         self.evaluated(expression, true)
     }
 
     fn evaluated(self, expression: Expr<'a>, for_estimate: bool) -> Expr<'a> {
         let node = expression.as_ptr();
-        // SAFETY: an expression that type checks; the state is alive, or null to simplify without.
+        // SAFETY: a well-typed expression; the state is alive or null, which the function accepts.
         unsafe {
             Expr::new(match self.root() {
                 Some(root) if for_estimate => pg_sys::estimate_expression_value(root, node),
@@ -64,10 +64,10 @@ impl<'a> Planner<'a> {
         unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
     }
 
-    /// Returns whether no expression takes the place of a column in a condition that this query has
-    /// simplified, unless the condition is simplified once more with it: in a subquery into which
-    /// it is moved, or below the GROUP BY. It does in a part of a UNION ALL. Columns of outer
-    /// queries, and columns in expressions of the catalogue, are not replaced.
+    /// Returns false if the planner may replace this column by an expression without simplifying
+    /// the condition again, as in a part of a UNION ALL. The planner simplifies a condition again
+    /// when it moves it into a subquery or below GROUP BY. It does not replace columns of outer
+    /// queries or columns in expressions of the catalogue.
     pub fn is_settled_column(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;
@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
                 pg_sys::list_nth(entries, entry as i32 - 1).cast();
             match (*entry).rtekind {
                 pg_sys::RTEKind::RTE_RELATION => true,
-                // A UNION ALL whose parts are planned with this query is an entry with children.
+                // An entry with children is a UNION ALL whose parts are planned with this query.
                 pg_sys::RTEKind::RTE_SUBQUERY => !(*entry).inh,
                 kind => compat::is_group(kind),
             }
@@ -99,15 +99,14 @@ impl<'a> Planner<'a> {
         self.make_const(value.value_type(), Some(value))
     }
 
-    /// A constant, of a copy of the value.
+    /// A constant with a copy of the value.
     pub fn copied_constant(self, value: &OwnedValue) -> Expr<'a> {
-        // SAFETY: the copy is a value of the same type. It is in the current memory context, as all
-        // that is made for the planner.
+        // SAFETY: the copy has the same type and is in the planner's memory context.
         let copy = unsafe { Value::typed(value.server_copy(), value.get().value_type()) };
         self.constant(copy)
     }
 
-    /// NULL.
+    /// NULL of this type.
     pub fn null(self, oid: Oid) -> Expr<'a> {
         self.make_const(ValueType::of(oid), None)
     }
@@ -115,7 +114,7 @@ impl<'a> Planner<'a> {
     fn make_const(self, of: ValueType, value: Option<Value<'a>>) -> Expr<'a> {
         let (none, length) = (pg_sys::InvalidOid, of.length().into());
         let datum = value.map_or(pg_sys::Datum::null(), Value::datum);
-        // SAFETY: the value is of the type, and lives as long as the result.
+        // SAFETY: the value has this type, and lives as long as the result.
         unsafe {
             let (oid, by_value) = (of.oid(), of.by_value());
             let is_null = value.is_none();
@@ -129,8 +128,8 @@ impl<'a> Planner<'a> {
         assert!(left.has_type(declared.oprleft) && right.has_type(declared.oprright));
         let (result, none) = (declared.oprresult, pg_sys::InvalidOid);
         let (left, right) = (left.as_ptr().cast(), right.as_ptr().cast());
-        // SAFETY: the types are those that the operator is declared with. An expression that leaves
-        // the simplifier knows its function.
+        // SAFETY: the operands have the operator's declared types. Simplified expressions must
+        // have their function set.
         unsafe {
             let clause = pg_sys::make_opclause(operator, result, false, left, right, none, none);
             pg_sys::set_opfuncid(clause.cast());
@@ -138,14 +137,14 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `operator argument`. Raises an internal error unless the operator takes this type alone.
+    /// `operator argument`. Raises an internal error unless this is a prefix operator of the type.
     pub fn prefix_operator(self, operator: Oid, argument: Expr<'a>) -> Expr<'a> {
         let declared = catalog::operator(operator).expect("operator exists");
         assert!(declared.oprleft == pg_sys::InvalidOid && argument.has_type(declared.oprright));
         let (result, none) = (declared.oprresult, pg_sys::InvalidOid);
         let (node, right) = (argument.as_ptr().cast(), core::ptr::null_mut());
-        // SAFETY: the type is the one that the operator is declared with. An expression that leaves
-        // the simplifier knows its function.
+        // SAFETY: the operand has the operator's declared type. Simplified expressions must have
+        // their function set.
         unsafe {
             let clause = pg_sys::make_opclause(operator, result, false, node, right, none, none);
             pg_sys::set_opfuncid(clause.cast());
@@ -177,7 +176,7 @@ impl<'a> Planner<'a> {
         assert_eq!(arguments.len(), declared.len());
         assert!(arguments.iter().zip(&declared).all(fits));
         let (list, none) = (List::build(arguments), pg_sys::InvalidOid);
-        // SAFETY: the types are those that the function is declared with.
+        // SAFETY: the arguments have the function's declared types.
         unsafe { Expr::new(pg_sys::makeFuncExpr(function, result, list, none, none, form).cast()) }
     }
 
@@ -201,7 +200,7 @@ impl<'a> Planner<'a> {
 
     fn bool_expr(self, operator: BoolExprType::Type, conditions: &[Expr<'a>]) -> Expr<'a> {
         assert!(conditions.iter().all(|it| it.has_type(pg_sys::BOOLOID)));
-        // SAFETY: as many conditions as the operator takes.
+        // SAFETY: the operator takes this number of conditions.
         unsafe { Expr::new(pg_sys::makeBoolExpr(operator, List::build(conditions), -1).cast()) }
     }
 }

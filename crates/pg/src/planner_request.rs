@@ -1,4 +1,4 @@
-//! Requests of the planner to support functions and estimators.
+//! Requests from the planner to support functions and estimators.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 
 use super::catalog;
@@ -6,27 +6,27 @@ use super::expr::{Expr, Form, List};
 use super::fmgr::Call;
 use super::planner::Planner;
 
-/// The answer to a request that is not handled: a null pointer, which is not SQL NULL.
+/// Answer to an unhandled request: a null pointer, which is not SQL NULL.
 pub const UNHANDLED: Datum = Datum::null();
 
-/// A request to a support function.
+/// Request to a support function.
 pub enum SupportRequest<'a> {
-    /// To replace a call with these arguments by another expression.
+    /// Replace a call with these arguments by another expression.
     Simplify(Planner<'a>, List<'a>),
-    /// To estimate the share of rows.
+    /// Estimate the share of rows.
     Selectivity(Selectivity<'a>),
-    /// To find a condition that an index serves.
+    /// Find a condition that an index supports.
     IndexCondition(IndexCondition<'a>),
     /// Any other request.
     Other,
 }
 
-/// The answer to [`SupportRequest::Simplify`].
+/// Answer to [`SupportRequest::Simplify`].
 pub fn replaced_by(replacement: Option<Expr>) -> Datum {
     replacement.map_or(UNHANDLED, |expression| expression.as_ptr().into())
 }
 
-/// A condition whose rows are to be estimated.
+/// Condition whose selectivity the planner requests.
 #[derive(Clone, Copy)]
 pub struct Condition<'a> {
     /// The planner's call.
@@ -35,21 +35,21 @@ pub struct Condition<'a> {
     pub function: Oid,
     /// Operands of the condition.
     pub operands: List<'a>,
-    /// The rows of which a share is asked for.
+    /// Rows whose share is estimated.
     pub(super) rows: Rows,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Rows {
-    /// Of one relation, or of the only one whose columns occur if this is 0.
+    /// Rows of the relation with this index; 0 for the only relation whose columns occur.
     Relation(i32),
-    /// Of a join, which is described by a structure of the server that lives as long as the call.
+    /// Rows of a join. The server's structure that describes it lives as long as the call.
     Join(pg_sys::JoinType::Type, *mut pg_sys::SpecialJoinInfo),
 }
 
-/// A request for the share of rows that a function returns true for.
+/// Request for the share of rows for which a function returns true.
 pub struct Selectivity<'a> {
-    /// The condition, and its rows.
+    /// The condition and its rows.
     pub condition: Condition<'a>,
     request: &'a mut pg_sys::SupportRequestSelectivity,
 }
@@ -62,13 +62,13 @@ impl Selectivity<'_> {
     }
 }
 
-/// A request for a condition that an index can serve in place of a function call.
+/// Request for a condition that an index can use instead of a function call.
 pub struct IndexCondition<'a> {
     /// The planner's call.
     pub planner: Planner<'a>,
     /// The arguments of the function.
     pub arguments: List<'a>,
-    /// The position of the argument which is the index's column.
+    /// The position of the argument that matches the index column.
     pub indexed: i32,
     /// The operator family of that column.
     pub family: Oid,
@@ -76,14 +76,14 @@ pub struct IndexCondition<'a> {
 }
 
 impl<'a> IndexCondition<'a> {
-    /// Returns whether an expression has a value before the index is searched.
+    /// Returns whether the value of an expression is known before the index search.
     pub fn is_known(&self, expression: Expr<'a>) -> bool {
         let (root, index) = (self.request.root, self.request.index);
         // SAFETY: the server has set the planner's state and an index.
         unsafe { pg_sys::is_pseudo_constant_for_index(root, expression.as_ptr(), index) }
     }
 
-    /// The answer. `lossy`: the function is called for each row that the index yields.
+    /// The answer. If `lossy`, the server calls the function again for each row of the index.
     pub fn answer(self, condition: Expr<'a>, lossy: bool) -> Datum {
         self.request.lossy = lossy;
         Datum::from(List::build(&[condition]))
@@ -94,8 +94,8 @@ impl Call {
     /// The request to a support function, which is declared with one argument of type `internal`.
     pub fn support_request(&self) -> SupportRequest<'_> {
         let node: *mut Node = self.internal(0);
-        // SAFETY: support functions are called with a request that lives as long as the call. The
-        // tag says which struct it is.
+        // SAFETY: the server passes a request to support functions that lives as long as the call.
+        // The node's tag identifies its struct.
         unsafe {
             match (*node).type_ {
                 NodeTag::T_SupportRequestSimplify => simplify(&*node.cast()),
@@ -106,9 +106,9 @@ impl Call {
         }
     }
 
-    /// The condition that an estimator is called for. Estimators are declared with `internal`,
-    /// `oid`, `internal` and, for restrictions, `integer`, or for joins, `smallint` and `internal`.
-    /// `None` if there is no such operator.
+    /// The condition that an estimator must estimate. Estimators have arguments of types
+    /// `internal`, `oid`, `internal`, and then `integer` for restrictions, or `smallint` and
+    /// `internal` for joins. `None` if there is no such operator.
     pub fn estimated_condition(&self) -> Option<Condition<'_>> {
         let rows = match self.arg_count() {
             4 => Rows::Relation(self.int4(3)),
@@ -128,7 +128,7 @@ impl Call {
 }
 
 /// # Safety
-/// The planner has made the request, which lives as long as what it points to.
+/// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn simplify(request: &pg_sys::SupportRequestSimplify) -> SupportRequest<'_> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -138,7 +138,7 @@ unsafe fn simplify(request: &pg_sys::SupportRequestSimplify) -> SupportRequest<'
 }
 
 /// # Safety
-/// The planner has made the request, which lives as long as what it points to.
+/// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> SupportRequest<'_> {
     let rows = match request.is_join {
         true => Rows::Join(request.jointype, request.sjinfo),
@@ -158,7 +158,7 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> Suppor
 }
 
 /// # Safety
-/// The planner has made the request, which lives as long as what it points to.
+/// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
 ) -> SupportRequest<'_> {

@@ -4,7 +4,7 @@ use pgrx::pg_sys::{self, Datum, TupleDesc};
 use super::fmgr::Call;
 
 impl Call {
-    /// The function's result as a row of its declared columns. `None` is NULL.
+    /// Makes the function's result, a row of its declared columns. `None` is NULL.
     pub fn return_record(&mut self, columns: &[Option<Datum>]) -> Datum {
         // SAFETY: the descriptor is made in the current memory context.
         unsafe {
@@ -17,7 +17,7 @@ impl Call {
     pub(super) fn result_descriptor(&self) -> TupleDesc {
         let mut descriptor = core::ptr::null_mut();
         let none = core::ptr::null_mut();
-        // SAFETY: `Call::new` was promised a live call record.
+        // SAFETY: the caller of `Call::new` promised a live call record.
         unsafe { pg_sys::get_call_result_type(self.fcinfo(), none, &raw mut descriptor) };
         descriptor
     }
@@ -26,7 +26,7 @@ impl Call {
 /// Makes a row.
 ///
 /// # Safety
-/// The descriptor is null, or lives and is blessed.
+/// The descriptor is null, or live and blessed.
 pub unsafe fn form_record(descriptor: TupleDesc, columns: &[Option<Datum>]) -> Datum {
     let mut split = SplitRow::default();
     // SAFETY: the caller's promise.
@@ -38,7 +38,7 @@ pub unsafe fn form_record(descriptor: TupleDesc, columns: &[Option<Datum>]) -> D
     }
 }
 
-/// Values of a row, and which of them are NULL, in memory for several rows.
+/// Reusable arrays of a row's values and NULL flags.
 #[derive(Default)]
 pub struct SplitRow {
     values: Vec<Datum>,
@@ -46,8 +46,8 @@ pub struct SplitRow {
 }
 
 impl SplitRow {
-    /// Takes a row. Returns the arrays of its values and of its NULLs, which stay valid until the
-    /// next one. Raises an internal error unless the function is declared with as many columns.
+    /// Sets a row. Returns the arrays of its values and NULL flags, which stay valid until the
+    /// next call. Raises an internal error if the number of columns differs from the descriptor.
     pub fn set(
         &mut self,
         columns: &[Option<Datum>],

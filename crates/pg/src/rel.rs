@@ -1,4 +1,4 @@
-//! Open relations, what the relation cache knows of them, and their triggers.
+//! Open relations, their data in the relation cache, and their triggers.
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::marker::PhantomData;
@@ -12,7 +12,7 @@ use super::local_rows::{self, Reader};
 use super::server::{self, owned};
 use super::{catalog, compat};
 
-/// A relation that is open for `'a`.
+/// Relation that is open for `'a`.
 #[derive(Clone, Copy)]
 pub struct Rel<'a> {
     raw: pg_sys::Relation,
@@ -20,7 +20,7 @@ pub struct Rel<'a> {
 }
 
 impl<'a> Rel<'a> {
-    /// Wraps what the server, or the caller, has opened.
+    /// Wraps a relation that the server or the caller has opened.
     ///
     /// # Safety
     /// The relation is open and locked for `'a`.
@@ -82,7 +82,7 @@ impl<'a> Rel<'a> {
         self.class().relpersistence as u8
     }
 
-    /// The number of its file.
+    /// The relation's file number.
     #[inline]
     pub fn file_number(self) -> u32 {
         compat::file_number(self.entry())
@@ -94,22 +94,22 @@ impl<'a> Rel<'a> {
         unsafe { compat::count_index_scan(self.raw) }
     }
 
-    /// Returns whether changes go into the write-ahead log.
+    /// Returns whether changes are written to the write-ahead log.
     #[inline]
     pub fn needs_wal(self) -> bool {
-        // As the C macro: a permanent relation, unless its file is new in this transaction and
-        // `wal_level` is `minimal`.
+        // As in the C macro: true for a permanent relation, unless its file is new in this
+        // transaction and `wal_level` is `minimal`.
         let logs_new_files = server::wal_level() >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
         self.persistence() == pg_sys::RELPERSISTENCE_PERMANENT
             && (logs_new_files || !compat::has_new_file(self.entry()))
     }
 
-    /// Returns whether it is a temporary one of this session.
+    /// Returns whether it is a temporary relation of this session.
     pub fn is_local_temp(self) -> bool {
         self.entry().rd_islocaltemp
     }
 
-    /// The name with its schema, quoted where need be.
+    /// The name with its schema, quoted if necessary.
     pub fn qualified_name(self) -> Vec<u8> {
         catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
     }
@@ -119,7 +119,7 @@ impl<'a> Rel<'a> {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
 
-    /// The columns, dropped ones included.
+    /// Number of columns, including dropped ones.
     #[inline]
     pub fn column_count(self) -> i16 {
         self.class().relnatts
@@ -138,7 +138,7 @@ impl<'a> Rel<'a> {
         columns.filter(|attribute| !attribute.attisdropped)
     }
 
-    /// Rows per block, as the last VACUUM, ANALYZE or build counted them. `None` if none has.
+    /// Rows per block, counted by the last VACUUM, ANALYZE or build; `None` if unknown.
     pub fn rows_per_block(self) -> Option<f64> {
         let form = self.class();
         let is_counted = form.reltuples >= 0.0 && form.relpages > 0;
@@ -170,8 +170,7 @@ impl<'a> Rel<'a> {
             && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
     }
 
-    /// The columns that a generated column is computed from (0: whole rows); none for other
-    /// columns.
+    /// Columns from which a generated column is computed (0: whole rows); empty for other columns.
     pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
         (self.generation_expression(column)).map_or_else(Vec::new, Expr::columns_used)
     }
@@ -185,7 +184,7 @@ impl<'a> Rel<'a> {
         })
     }
 
-    /// Returns whether other tables inherit from it, or did once.
+    /// Returns whether other tables inherit from it, or once did.
     pub fn may_have_children(self) -> bool {
         self.class().relhassubclass
     }
@@ -200,7 +199,7 @@ impl<'a> Rel<'a> {
         self.class().relhasrules
     }
 
-    /// The table's indexes, in the order in which the server writes them.
+    /// The table's indexes, in the order in which the server inserts into them.
     pub fn indexes(self) -> Vec<pg_sys::Oid> {
         // SAFETY: the list is a copy, which is freed here.
         unsafe {
@@ -214,7 +213,7 @@ impl<'a> Rel<'a> {
 
     /// The index of the table's primary key.
     pub fn primary_key(self) -> Option<pg_sys::Oid> {
-        // Also finds the primary key.
+        // Listing the indexes also sets `rd_pkindex`.
         self.indexes();
         let oid = self.entry().rd_pkindex;
         (oid != pg_sys::InvalidOid).then_some(oid)
@@ -224,8 +223,8 @@ impl<'a> Rel<'a> {
     fn index_parts(&self) -> Option<IndexParts<'_>> {
         use core::slice::from_raw_parts;
         let entry = self.entry();
-        // SAFETY: null, or the row of pg_index, which has as many columns as it says. An index has
-        // as many operator families, input types and collations as it has key columns.
+        // SAFETY: null, or the row of pg_index, which contains its number of columns. An index has
+        // an operator family, an input type and a collation for each key column.
         unsafe {
             let form = entry.rd_index.as_ref()?;
             let keys = form.indnkeyatts as usize;
@@ -254,8 +253,8 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Returns whether the server checks an exclusion constraint by this index after each
-    /// insertion. Raises an internal error if the relation is no index.
+    /// Returns whether the server uses this index to check an exclusion constraint after each
+    /// insertion. Raises an internal error if the relation is not an index.
     pub fn is_for_exclusion(self) -> bool {
         self.index_parts().expect("an index").form.indisexclusion
     }
@@ -281,7 +280,7 @@ impl<'a> Rel<'a> {
         self.entry().rd_amhandler
     }
 
-    /// Blocks of a fork.
+    /// Number of blocks of a fork.
     pub fn blocks(self, fork: pg_sys::ForkNumber::Type) -> pg_sys::BlockNumber {
         // SAFETY: the relation is open.
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
@@ -289,7 +288,7 @@ impl<'a> Rel<'a> {
 
     /// The storage parameter `parallel_workers` of a table; `None` if it is not set.
     pub fn parallel_workers(self) -> Option<usize> {
-        // SAFETY: the options of a table are null, or these.
+        // SAFETY: the options of a table are null or a `StdRdOptions`.
         let options = unsafe {
             self.entry()
                 .rd_options
@@ -322,7 +321,7 @@ impl<'a> Rel<'a> {
 
     /// The triggers, in the order in which they fire.
     pub fn triggers(self) -> Vec<Trigger> {
-        // SAFETY: null, or as many triggers as are counted.
+        // SAFETY: null, or `numtriggers` triggers.
         unsafe {
             let Some(all) = self.entry().trigdesc.as_ref() else {
                 return Vec::new();
@@ -336,7 +335,7 @@ impl<'a> Rel<'a> {
     }
 }
 
-/// Parts of an index in the relation cache.
+/// Index data in the relation cache.
 struct IndexParts<'a> {
     form: &'a pg_sys::FormData_pg_index,
     /// The table's columns.
@@ -347,34 +346,34 @@ struct IndexParts<'a> {
     collations: &'a [pg_sys::Oid],
 }
 
-/// Operator class of an index's key column, as the relation cache has it.
+/// Operator class of an index's key column, from the relation cache.
 #[derive(Clone, Copy)]
 pub struct KeyClass {
     /// Operator family.
     pub family: pg_sys::Oid,
-    /// Type of the values that are indexed.
+    /// Type of the indexed values.
     pub input: pg_sys::Oid,
     /// Collation by which values are compared.
     pub collation: pg_sys::Oid,
 }
 
-/// An index as pg_index describes it.
+/// Data of an index from pg_index.
 pub struct IndexForm {
     /// The table.
     pub table: pg_sys::Oid,
     /// True if queries may use it.
     pub is_valid: bool,
-    /// True if writers keep it.
+    /// True if writers update it.
     pub is_ready: bool,
-    /// True if it forbids equal rows, at the moment at which they are written.
+    /// True if it is unique and the server checks it when a row is written.
     pub is_unique_at_once: bool,
-    /// True if it is of a constraint that may be checked later.
+    /// True if it belongs to a deferrable constraint.
     pub is_deferrable: bool,
-    /// True if it takes NULLs for equal.
+    /// True if it treats NULLs as equal.
     pub nulls_equal: bool,
-    /// The columns without those that are only included.
+    /// Number of key columns, without INCLUDE columns.
     pub key_columns: usize,
-    /// The table's columns; 0 for an expression.
+    /// Table columns of the index; 0 for an expression.
     pub columns: Vec<i16>,
 }
 
@@ -388,9 +387,9 @@ pub struct Trigger {
     pub function: pg_sys::Oid,
     /// Events and timing, as flags (`TRIGGER_TYPE_...`).
     pub flags: u32,
-    /// When it is enabled (`TRIGGER_FIRES_...`).
+    /// Sessions in which it fires (`TRIGGER_FIRES_...`).
     pub enabled: u8,
-    /// The columns whose UPDATE it fires for; none for all.
+    /// Columns of UPDATE OF; empty if it fires for all columns.
     pub columns: Vec<i16>,
     /// True if it has a WHEN clause.
     pub has_condition: bool,
@@ -400,9 +399,9 @@ pub struct Trigger {
 
 impl Trigger {
     /// # Safety
-    /// The trigger is the server's, and whole.
+    /// The trigger is a valid trigger of the server.
     pub(super) unsafe fn copy(trigger: &pg_sys::Trigger) -> Self {
-        // SAFETY: the caller's promise: as many columns and C strings as are counted.
+        // SAFETY: the caller's promise. The arrays have the stored lengths.
         unsafe {
             let columns = match trigger.tgnattr {
                 0 => &[],
@@ -422,16 +421,16 @@ impl Trigger {
         }
     }
 
-    /// Returns whether it fires for all of these events, given as flags.
+    /// Returns whether the trigger has all of these flags.
     pub fn fires_for(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
 }
 
-/// A relation that was opened here, until dropped. Its lock stays until the transaction ends.
+/// Relation that is closed when this is dropped. Its lock stays until the transaction ends.
 pub struct OpenRelation {
     raw: pg_sys::Relation,
-    /// The transaction in which it was opened, and outside of which it is not used.
+    /// Transaction that opened the relation. The relation is not used in another one.
     transaction: u32,
 }
 
@@ -468,15 +467,15 @@ impl OpenRelation {
     /// The relation.
     pub fn rel(&self) -> Rel<'_> {
         assert!(self.is_open(), "a relation of an earlier transaction");
-        // SAFETY: opened by us, in this transaction; rolling a part of it back unwinds what
-        // was opened in it.
+        // SAFETY: opened by us in this transaction. The rollback of a subtransaction unwinds the
+        // owners of relations that were opened in it.
         unsafe { Rel::new(self.raw) }
     }
 }
 
 impl Drop for OpenRelation {
     fn drop(&mut self) {
-        // After an error, and at its end, the transaction closes it.
+        // After an error, and when the transaction ends, the server closes the relation.
         if !std::thread::panicking() && self.is_open() {
             // SAFETY: opened by us.
             unsafe { pg_sys::relation_close(self.raw, pg_sys::NoLock as pg_sys::LOCKMODE) }

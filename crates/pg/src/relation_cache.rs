@@ -1,4 +1,4 @@
-//! A value that the access method keeps with an open index (`rd_amcache`).
+//! Value that the access method caches in an open index (`rd_amcache`).
 use core::any::TypeId;
 use core::ptr::NonNull;
 
@@ -13,11 +13,11 @@ struct Typed<T> {
 }
 
 impl Rel<'_> {
-    /// The value that [`Rel::cache`] has stored. `None` if the server has dropped it, which it does
-    /// whenever the index may have been rebuilt. Raises an internal error unless the relation is a
-    /// neardup index and the value is of this type.
+    /// The value that [`Rel::cache`] has stored. `None` if there is none, or if the server has
+    /// dropped it because the index may have been rebuilt. Raises an internal error unless the
+    /// relation is a neardup index and the value has this type.
     pub fn cached<T: Copy + 'static>(self) -> Option<T> {
-        // SAFETY: `place` returns a value that `cache` has written.
+        // SAFETY: `cache` has written the value.
         self.place::<T>()
             .map(|place| unsafe { place.as_ref().value })
     }
@@ -26,7 +26,7 @@ impl Rel<'_> {
     pub fn cache<T: Copy + 'static>(self, value: T) {
         const { assert!(align_of::<Typed<T>>() <= 8) };
         if let Some(mut place) = self.place::<T>() {
-            // SAFETY: `place` returns a value that `cache` has written. No reference to it exists.
+            // SAFETY: `cache` has written the value. No reference to it exists.
             unsafe { place.as_mut().value = value };
             return;
         }
@@ -48,8 +48,8 @@ impl Rel<'_> {
         assert!(self.is_neardup_index());
         // SAFETY: the index is open.
         let place = NonNull::new(unsafe { (*self.raw()).rd_amcache })?.cast::<Typed<T>>();
-        // SAFETY: in an index of this access method `cache` alone sets the field. The type's
-        // identity comes first.
+        // SAFETY: in an index of this access method only `cache` sets the field. The type id is
+        // the first field of the value.
         assert!(unsafe { *place.cast::<TypeId>().as_ref() } == TypeId::of::<T>());
         Some(place)
     }

@@ -1,4 +1,4 @@
-//! Options of indexes (`CREATE INDEX ... WITH (...)`): `I` integers and `R` floating-point numbers.
+//! Index options (`CREATE INDEX ... WITH (...)`): `I` integers and `R` floating-point numbers.
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 
@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::compat::{int_option, real_option};
 use super::rel::Rel;
 
-/// An integer among the options.
+/// Integer option.
 pub struct IntOption {
     /// Name.
     pub name: &'static CStr,
@@ -15,13 +15,13 @@ pub struct IntOption {
     pub about: &'static CStr,
     /// Default.
     pub default: c_int,
-    /// Least value.
+    /// Minimum.
     pub min: c_int,
-    /// Greatest value.
+    /// Maximum.
     pub max: c_int,
 }
 
-/// A floating-point number among the options.
+/// Floating-point option.
 pub struct RealOption {
     /// Name.
     pub name: &'static CStr,
@@ -29,21 +29,21 @@ pub struct RealOption {
     pub about: &'static CStr,
     /// Default.
     pub default: f64,
-    /// Least value.
+    /// Minimum.
     pub min: f64,
-    /// Greatest value.
+    /// Maximum.
     pub max: f64,
 }
 
 /// The options of an access method.
 pub struct Options<const I: usize, const R: usize> {
-    /// Integers.
+    /// Integer options.
     pub ints: [IntOption; I],
-    /// Floating-point numbers.
+    /// Floating-point options.
     pub reals: [RealOption; R],
 }
 
-/// The options as the server keeps them with an index (`rd_options`).
+/// Options in the form that the server stores with an index (`rd_options`).
 #[repr(C)]
 struct Stored<const I: usize, const R: usize> {
     /// The header of a variable-length value.
@@ -52,11 +52,11 @@ struct Stored<const I: usize, const R: usize> {
     reals: [f64; R],
 }
 
-/// Kind of options that [`Options::register`] has returned.
+/// Option kind returned by [`Options::register`].
 #[derive(Clone, Copy)]
 pub struct OptionKind(pg_sys::relopt_kind::Type);
 
-/// The options of a statement, as the server passes them to `amoptions`.
+/// Options of a statement, as passed to `amoptions`.
 pub struct OptionTexts(Datum);
 
 impl OptionTexts {
@@ -69,7 +69,7 @@ impl OptionTexts {
     }
 }
 
-/// Values of options, in memory of the server.
+/// Parsed option values in the server's memory.
 pub struct ParsedOptions<const I: usize, const R: usize>(*mut Stored<I, R>);
 
 impl<const I: usize, const R: usize> ParsedOptions<I, R> {
@@ -80,14 +80,14 @@ impl<const I: usize, const R: usize> ParsedOptions<I, R> {
         stored.map(|stored| (stored.ints, stored.reals))
     }
 
-    /// The values as the server takes them.
+    /// The values in the form that the server expects.
     pub fn into_raw(self) -> *mut pg_sys::bytea {
         self.0.cast()
     }
 }
 
 impl<const I: usize, const R: usize> Options<I, R> {
-    /// Makes the options known to the server. Called once, when the library is loaded.
+    /// Registers the options. Called once, when the library is loaded.
     pub fn register(&self) -> OptionKind {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: called while the server loads the library. The server copies the texts.
@@ -137,7 +137,7 @@ impl<const I: usize, const R: usize> Options<I, R> {
         });
         let elements: Vec<_> = ints.chain(reals).collect();
         let (OptionKind(kind), OptionTexts(texts)) = (kind, texts);
-        // SAFETY: the elements describe the struct whose size is passed.
+        // SAFETY: the elements describe fields of the struct whose size is passed.
         let stored = unsafe {
             let (first, count) = (elements.as_ptr(), elements.len() as c_int);
             pg_sys::build_reloptions(
@@ -152,12 +152,12 @@ impl<const I: usize, const R: usize> Options<I, R> {
         ParsedOptions(stored.cast())
     }
 
-    /// The values for an index of this access method, in the order of the options. `None` if it was
-    /// made without options. Raises an internal error for other relations, and for an index of
-    /// other options.
+    /// The option values of an index of this access method, in the order of the options. `None` if
+    /// the index was made without options. Raises an internal error for other relations, and for
+    /// an index whose options have another size.
     pub fn of_index(&self, index: Rel) -> Option<([c_int; I], [f64; R])> {
         assert!(index.is_neardup_index());
-        // SAFETY: the index is open. The server keeps what `parse` returned, or null. The value
+        // SAFETY: the index is open. The server stores the result of `parse` or null. The value
         // begins with its size.
         let stored = unsafe {
             let options = (*index.raw()).rd_options;
@@ -173,13 +173,13 @@ impl<const I: usize, const R: usize> Options<I, R> {
         Some((stored.ints, stored.reals))
     }
 
-    /// The values that the current command has just given an index of this access method, which
-    /// the relation cache does not have yet. As for [`Options::of_index`].
+    /// [`Options::of_index`] for an index that the current command has altered. Reads the
+    /// catalogue, because the relation cache does not have the new values yet.
     pub fn of_altered_index(&self, index: Rel) -> Option<([c_int; I], [f64; R])> {
         assert!(index.is_neardup_index());
         let mut key = pg_sys::ScanKeyData::default();
-        // SAFETY: pg_class has a row of the index, which is read before the scan ends. What the
-        // server makes of its options is null or a value of `parse`.
+        // SAFETY: pg_class has a row for the index, which is read before the scan ends. The server
+        // parses its options to null or a result of `parse`.
         unsafe {
             let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
             let classes = pg_sys::table_open(pg_sys::RelationRelationId, lock);

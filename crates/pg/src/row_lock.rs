@@ -1,4 +1,4 @@
-//! Locks on existing rows on which a decision about a new row rests, until the transaction ends.
+//! Locks on existing rows that decide about a new row. They stay until the transaction ends.
 use pgrx::pg_sys;
 
 use neardup_blocktree::key::Tid;
@@ -10,13 +10,13 @@ use super::slot::Slot;
 use super::snapshot::RegisteredSnapshot;
 use super::tid::item_pointer;
 
-/// An existing row as a dirty snapshot saw it.
+/// Existing row that a dirty snapshot saw.
 #[derive(Clone, Copy)]
 pub struct SeenRow {
     tid: pg_sys::ItemPointerData,
     /// The table.
     table: pg_sys::Oid,
-    /// True if this transaction has written this version. Nobody else can change it then.
+    /// True if this transaction has written this version, so no other session can change it.
     own: bool,
 }
 
@@ -24,12 +24,12 @@ pub struct SeenRow {
 #[derive(Clone, Copy)]
 pub enum Mode {
     /// FOR KEY SHARE. Other sessions cannot delete the row or lock it FOR UPDATE. They can change
-    /// columns that are in no unique index, unless the code that changes them takes
-    /// [`Mode::Update`] first. Sessions that hold this lock can update the row one after the other.
+    /// columns that are not in a unique index, unless the code that changes them takes
+    /// [`Mode::Update`] first. Sessions that hold this lock can update the row in turn.
     KeyShare,
-    /// No change by others and no second lock of this kind, as FOR NO KEY UPDATE. It is what
-    /// ON CONFLICT DO UPDATE takes next. Where two sessions held a shared lock on their common row,
-    /// a DO UPDATE of a key column would be a deadlock of both.
+    /// FOR NO KEY UPDATE. Other sessions cannot change the row or take the same lock. ON CONFLICT
+    /// DO UPDATE takes this lock next. If two sessions held a shared lock on the row, a DO UPDATE
+    /// of a key column in both would deadlock.
     NoKeyUpdate,
     /// FOR UPDATE. Waits for all other sessions that hold a lock, [`Mode::KeyShare`] included.
     Update,
@@ -40,14 +40,14 @@ pub enum Mode {
 pub enum Locked {
     /// The row is locked.
     Yes,
-    /// The version is no longer the row's last one.
+    /// The version is no longer the newest one of the row.
     Changed,
-    /// Somebody holds a lock that conflicts, and waiting was not wanted.
+    /// Another session holds a conflicting lock, and the caller does not wait.
     Busy,
 }
 
 impl SeenRow {
-    /// The row of a table that a slot holds.
+    /// The row in a slot.
     pub fn new(table: Rel, slot: &Slot) -> Self {
         SeenRow {
             tid: slot.address(),
@@ -56,7 +56,7 @@ impl SeenRow {
         }
     }
 
-    /// Locks the row, waiting for others if `wait` says so.
+    /// Locks the row. Waits for other sessions if `wait` is true.
     pub fn lock(&self, table: Rel, mode: Mode, wait: bool) -> Locked {
         assert_eq!(self.table, table.oid());
         if self.own {
@@ -69,8 +69,8 @@ impl SeenRow {
 /// Locks the row version at an address.
 fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: bool) -> Locked {
     let (mode, flags) = match mode {
-        // Also locks the new version of an UPDATE that is not committed. Otherwise the lock would
-        // end with that UPDATE.
+        // The flag also locks the new version of an uncommitted UPDATE. Otherwise the lock would
+        // not protect the row after that UPDATE.
         Mode::KeyShare => (
             LockTupleKeyShare,
             pg_sys::TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
@@ -80,8 +80,8 @@ fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: 
     };
     let slot = Slot::new(table);
     let mut failure = pg_sys::TM_FailureData::default();
-    // SAFETY: the row was seen in this table, which is open, and a row's address that is no longer
-    // used is a result like others; a statement that writes has an active snapshot.
+    // SAFETY: the row was seen in this table, which is open. An address that is no longer used is
+    // reported as a result. A statement that writes has an active snapshot.
     let result = unsafe {
         pg_sys::table_tuple_lock(
             table.raw(),
@@ -132,7 +132,7 @@ impl<'a> Version<'a> {
             snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
             ..Default::default()
         };
-        // SAFETY: the table is open; a dirty snapshot needs nothing set but its type.
+        // SAFETY: the table is open; the only field that a dirty snapshot needs is its type.
         let found = unsafe {
             pg_sys::table_tuple_fetch_row_version(table.raw(), &mut tid, &mut snapshot, slot.raw())
         };
@@ -143,12 +143,13 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Locks a row FOR UPDATE that this transaction is updating or has updated. Waits for sessions that
-/// hold a lock FOR KEY SHARE on it. The address is that of the newest version or an earlier one.
+/// Locks a row FOR UPDATE that this transaction is updating or has updated. Waits for sessions
+/// that hold a FOR KEY SHARE lock on it. `version` is the address of any version of the row.
 pub fn hold_off_sharers(table: Rel, version: Tid) {
     let snapshot = RegisteredSnapshot::latest();
     let mut tid = item_pointer(version);
-    // SAFETY: the table is open, the address one of its rows', and the snapshot registered.
+    // SAFETY: the table is open, the address belongs to one of its rows, and the snapshot is
+    // registered.
     unsafe {
         let scan = pg_sys::table_beginscan_tid(table.raw(), snapshot.raw());
         pg_sys::table_tuple_get_latest_tid(scan, &mut tid);
@@ -158,8 +159,8 @@ pub fn hold_off_sharers(table: Rel, version: Tid) {
     lock_version(table, tid, Mode::Update, true);
 }
 
-/// Waits until a transaction ends, or until it has decided about the row that it is inserting
-/// speculatively, if the token is not 0.
+/// Waits until a transaction ends. If the token is not 0, waits only until the transaction has
+/// finished its speculative insertion.
 pub fn wait_for(transaction: pg_sys::TransactionId, token: u32, table: Rel) {
     let mut nowhere = pg_sys::ItemPointerData::default();
     // SAFETY: the table is open. A deadlock or a cancellation is an error of the server.

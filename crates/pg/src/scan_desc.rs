@@ -1,4 +1,4 @@
-//! Descriptors of index scans, and the state that an access method keeps in them.
+//! Index scan descriptors, and the access method's state in them.
 use core::any::TypeId;
 use core::cell::Cell;
 use core::ffi::CStr;
@@ -16,30 +16,29 @@ use super::scan_key::ScanKeys;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name of the memory contexts of states.
+/// Name of the memory contexts of scan states.
 const NAME: &CStr = c"neardup scan";
 
-/// A scan of an index with state of type `S`.
+/// Index scan with state of type `S`.
 pub struct ScanDesc<'a, S> {
     raw: &'a mut pg_sys::IndexScanDescData,
     _state: PhantomData<&'a mut S>,
 }
 
-/// Place where the state of a scan that has ended rests until another scan of the same index goes
-/// on with it: constraints and triggers begin and end a scan for each row.
+/// Cache for the state of an ended scan. The next scan of the same index reuses the state, because
+/// constraints and triggers begin and end a scan for each row.
 #[derive(Default)]
 pub struct Rest {
     resting: Cell<Option<NonNull<Head>>>,
     is_closed: Cell<bool>,
 }
 
-/// Front of the state of a scan.
+/// First part of a scan's state, which does not depend on its type.
 struct Head {
-    /// The memory context that the state lives in and goes with, also by an error that ends the
-    /// scan.
+    /// Memory context of the state. Deleting it drops the state, also after an error.
     context: pg_sys::MemoryContext,
-    /// Where the state rests after the scan; `None` if its context is below that of the scan's
-    /// descriptor.
+    /// Cache for the state after the scan; `None` if the parent of its context is the context of
+    /// the scan descriptor.
     rest: Option<Rc<Rest>>,
     type_id: TypeId,
 }
@@ -63,7 +62,7 @@ impl Drop for Head {
 }
 
 impl Rest {
-    /// Drops the state that rests here, and keeps no other from now on.
+    /// Drops the cached state, and stops caching.
     pub fn close(&self) {
         self.is_closed.set(true);
         if let Some(head) = self.resting.take() {
@@ -71,13 +70,13 @@ impl Rest {
         }
     }
 
-    /// Lets a state rest here that no scan uses. Returns whether there is room for it.
+    /// Caches a state that is not used by a scan. Returns false if there is no room for it.
     fn put(&self, head: NonNull<Head>) -> bool {
         let has_room = !self.is_closed.get() && self.resting.get().is_none();
         if has_room {
-            // SAFETY: the scan has ended within its transaction. Left below the subtransaction's
-            // context, the state would keep that context's memory allocated until the transaction
-            // ends, for each subtransaction that commits.
+            // SAFETY: the scan has ended within its transaction. If the state stayed below the
+            // subtransaction's context, each committed subtransaction would keep the memory of
+            // that context until the transaction ends.
             unsafe { set_parent(live(head).context, Parent::Transaction) };
             self.resting.set(Some(head));
         }
@@ -85,36 +84,35 @@ impl Rest {
     }
 }
 
-/// State, or the front of it, that rests or is used by one scan. It lives until that is over, also
-/// by an error.
+/// Reference to a live state or its head. The state is cached or used by one scan, and lives until
+/// that ends, also by an error.
 #[inline]
 fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
-    // SAFETY: this file has it from `take_or_make` alone, and uses it for one thing at a time. When
-    // its memory context is deleted while it rests, it is forgotten: see `Head::drop`.
+    // SAFETY: the pointer was made by `make`, and this file has one reference to it at a time. The
+    // cache forgets a state whose memory context is deleted: see `Head::drop`.
     unsafe { state.as_mut() }
 }
 
-/// State of a scan, as it comes about.
+/// Scan state that an access method defines.
 pub trait ScanState: Sized + 'static {
-    /// The place where states of scans of an index rest.
+    /// The cache for scan states of an index.
     fn rest(index: Rel) -> Rc<Rest>;
 
-    /// A state for an open index.
+    /// Makes a state for an open index.
     fn new(index: Rel<'static>) -> Self;
 
-    /// Makes the state of an earlier scan of the index, in the same subtransaction, that of a new
-    /// one.
+    /// Prepares the state of an earlier scan of the index for a new scan.
     fn resume(&mut self, index: Rel<'static>);
 }
 
-/// The state of a scan that begins and ends within one call of the server, which no subtransaction
-/// outlives: the one that rests, or else one that is made.
+/// Returns the cached state or a new one, for a scan that begins and ends in the same
+/// subtransaction.
 fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     let rest = S::rest(index);
     if let Some(head) = rest.resting.take() {
         assert!(live(head).type_id == TypeId::of::<S>());
-        // SAFETY: a state rests no longer than its transaction. An error in the scan must drop the
-        // state, also if it only ends a subtransaction.
+        // SAFETY: a cached state lives until its transaction ends at most. An error in the scan
+        // must drop the state, even if it ends only a subtransaction.
         unsafe { set_parent(live(head).context, Parent::Subtransaction) };
         let kept = head.cast::<Kept<S>>();
         live(kept).state.resume(index);
@@ -124,7 +122,7 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     make(index, context, Some(rest))
 }
 
-/// Makes the state of a scan in a memory context, with which it is dropped.
+/// Makes a scan state in a memory context. Deleting the context drops the state.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
@@ -141,16 +139,16 @@ fn make<S: ScanState>(
     NonNull::new(kept).expect("memory, or an error")
 }
 
-/// Uses a state as a scan does, without one: for a search whose result is nearly always empty.
+/// Searches with a scan state but without a scan. For searches that rarely find rows.
 pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> T) -> T {
-    // SAFETY: the index is open during the call. A state that rests does not use it.
+    // SAFETY: the index is open during the call. A cached state does not use it.
     let kept = take_or_make(unsafe { Rel::new(index.raw()) });
     let result = search(&mut live(kept).state);
     end(kept);
     result
 }
 
-/// Lets the state of a scan that has ended rest until the next one, or drops it.
+/// Caches the state of an ended scan for the next scan, or drops it.
 fn end<S>(kept: NonNull<Kept<S>>) {
     let head = kept.cast::<Head>();
     let rest = live(head).rest.clone();
@@ -159,15 +157,15 @@ fn end<S>(kept: NonNull<Kept<S>>) {
     }
 }
 
-/// Drops the state of a scan that has ended.
+/// Drops the state of an ended scan.
 fn drop_state(head: NonNull<Head>) {
     let context = live(head).context;
-    // SAFETY: made for this state, and nobody has it as the current one.
+    // SAFETY: the context was made for this state, and is never the current context.
     unsafe { pg_sys::MemoryContextDelete(context) }
 }
 
 impl<S: ScanState> ScanDesc<'_, S> {
-    /// Begins a scan, without a state until [`ScanDesc::restart`].
+    /// Begins a scan. The scan has no state until [`ScanDesc::restart`].
     pub fn begin(index: Rel, [keys, order_bys]: [i32; 2]) -> pg_sys::IndexScanDesc {
         // SAFETY: the index is open.
         unsafe {
@@ -202,13 +200,12 @@ impl<S: ScanState> ScanDesc<'_, S> {
         &mut self.kept().state
     }
 
-    /// Counts a search in the statistics. Copies keys and orders to where the scan keeps them,
-    /// unless they are null. Returns the state, the keys and orders, and the scan's snapshot, if it
-    /// has one.
+    /// Counts a search in the statistics, and copies keys and orders into the scan unless they are
+    /// null. Returns the state, the keys and orders, and the scan's snapshot, if it has one.
     ///
     /// # Safety
-    /// There are as many as the scan was begun with, by [`ScanDesc::begin`]. They are for operators
-    /// of the operator classes of the index, which is open.
+    /// The numbers of keys and orders are those passed to [`ScanDesc::begin`]. Their operators
+    /// belong to the operator classes of the index, which is open.
     pub unsafe fn restart(
         &mut self,
         keys: pg_sys::ScanKey,
@@ -219,8 +216,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
             (keys, scan.keyData, scan.numberOfKeys as usize),
             (order_bys, scan.orderByData, scan.numberOfOrderBys as usize),
         ];
-        // SAFETY: the caller's promise. The server sets the snapshot when it begins the scan, which
-        // it outlives, or leaves null.
+        // SAFETY: the caller's promise. The snapshot is null, or the server sets it when the scan
+        // begins, and it outlives the scan.
         let (snapshot, lists, index, own) = unsafe {
             compat::count_index_search(scan);
             let index = Rel::new(scan.indexRelation);
@@ -237,8 +234,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
             (scan.xs_snapshot.as_ref(), lists, index, own)
         };
         if self.raw.opaque.is_null() {
-            // A cursor's scan may begin in a subtransaction and outlive it, even if that is rolled
-            // back. Who looks for uncommitted rows ends the scan before it returns.
+            // A cursor's scan may begin in a subtransaction and outlive it, even after a rollback.
+            // Code that scans with a dirty snapshot ends the scan before it returns.
             let kept = match snapshot.is_some_and(compat::is_dirty_snapshot) {
                 true => take_or_make::<S>(index),
                 false => make(index, small_context(Parent::Context(own), NAME), None),
@@ -248,14 +245,14 @@ impl<S: ScanState> ScanDesc<'_, S> {
         (self.state(), lists, snapshot)
     }
 
-    /// Returns whether rows will be used without the table being read.
+    /// Returns whether this is an index-only scan.
     #[inline]
     pub fn is_index_only(&self) -> bool {
         self.raw.xs_want_itup
     }
 
-    /// Makes a row the current one. The server checks it again if `recheck` says so, or if the
-    /// snapshot is not one of a moment: then the row may have been replaced.
+    /// Sets the current row. The server rechecks the conditions if `recheck` is true. It also does
+    /// so if the snapshot is not an MVCC snapshot, because the row may have been replaced.
     #[inline]
     pub fn give(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
@@ -266,13 +263,13 @@ impl<S: ScanState> ScanDesc<'_, S> {
     }
 
     /// Makes the index tuple of the current row: the value of the last column, and NULL for all
-    /// others. Raises an internal error if the value is not as long as those of the column.
+    /// others. Raises an internal error if the value's length differs from the column's.
     pub fn give_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
         let kept = self.kept();
-        // SAFETY: the descriptor is that of the index, with as many columns; the tuple before was
-        // made here, in this scan's context.
+        // SAFETY: the descriptor describes the columns of the index. The previous tuple was made
+        // here, in this scan's context.
         self.raw.xs_itup = unsafe {
             let columns = (*descriptor).natts as usize;
             let mut values = vec![pg_sys::Datum::from(0); columns];
@@ -293,7 +290,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan, whose state is told so. It rests until the next one, or is dropped.
+    /// Ends the scan after calling `tell` with its state. Caches or drops the state.
     pub fn end(self, tell: impl FnOnce(&mut S)) {
         let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
             return;
@@ -311,13 +308,13 @@ impl Bitmap {
     /// Wraps what the server passes.
     ///
     /// # Safety
-    /// The bitmap lives as long.
+    /// The bitmap outlives the value.
     #[inline]
     pub unsafe fn new(raw: *mut pg_sys::TIDBitmap) -> Self {
         Bitmap(raw)
     }
 
-    /// Adds rows, which the server checks again if `recheck` says so.
+    /// Adds rows. The server rechecks their conditions if `recheck` is true.
     pub fn add(&mut self, rows: &mut [pg_sys::ItemPointerData], recheck: bool) {
         // SAFETY: the bitmap lives.
         unsafe { pg_sys::tbm_add_tuples(self.0, rows.as_mut_ptr(), rows.len() as i32, recheck) }

@@ -1,11 +1,11 @@
-//! Conditions and orders of scans of indexes.
+//! Conditions and orders of index scans.
 use pgrx::pg_sys::{self, ScanKeyData};
 
 use super::catalog::is_pseudo_type;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Conditions, or orders, of a scan of an index.
+/// Conditions or orders of an index scan.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
     index: Rel<'a>,
@@ -21,13 +21,13 @@ impl<'a> ScanKeys<'a> {
         ScanKeys { index, keys }
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no keys.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
 
-    /// All of them.
+    /// All keys.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
         let index = self.index;
@@ -41,7 +41,7 @@ impl<'a> ScanKeys<'a> {
     }
 }
 
-/// A condition, or an order, of a scan.
+/// Condition or order of an index scan.
 #[derive(Clone, Copy)]
 pub struct ScanKey<'a> {
     index: Rel<'a>,
@@ -67,23 +67,23 @@ impl<'a> ScanKey<'a> {
         self.key.sk_strategy
     }
 
-    /// The value that the column is compared with, by an operator and not with NULL.
+    /// The value that the operator compares the column with. Raises an internal error for NULL.
     pub fn value(self) -> Value<'a> {
         let special = pg_sys::SK_ISNULL | pg_sys::SK_SEARCHNULL | pg_sys::SK_SEARCHNOTNULL;
         assert!(!self.has_flag(special));
-        // SAFETY: the argument is of the type on the right side of the key's operator.
+        // SAFETY: the argument has the type on the right side of the key's operator.
         unsafe { Value::typed(self.key.sk_argument, self.value_type()) }
     }
 
     fn value_type(self) -> ValueType {
-        // Constraints name no type: their values are those that the operator class takes, which may
-        // differ from what the index stores.
+        // Keys of constraints have no type. Their values have the input type of the operator
+        // class, which may differ from the stored type.
         let given = match self.key.sk_subtype {
             pg_sys::InvalidOid => self.index.key_class(self.column()).input,
             given => given,
         };
         let own = self.index.attribute(self.key.sk_attno);
-        // An operator for any array, or any enumeration, does not name the type.
+        // The key of an operator for any array or any enum has a pseudo-type.
         match given == own.atttypid || is_pseudo_type(given) {
             true => ValueType::of_attribute(&own),
             false => ValueType::of(given),
@@ -91,7 +91,7 @@ impl<'a> ScanKey<'a> {
     }
 }
 
-/// Conditions, or orders, that this extension makes for a scan of an index of its own.
+/// Conditions or orders that this extension makes for a scan of a neardup index.
 pub struct OwnScanKeys<'a> {
     index: Rel<'a>,
     keys: Vec<ScanKeyData>,
@@ -107,8 +107,8 @@ impl<'a> OwnScanKeys<'a> {
         }
     }
 
-    /// Adds a key on a column, counted from 1: an operator's strategy and the value on its right
-    /// side. The type of the value is that of the operator.
+    /// Adds a key on a column, counted from 1, with an operator's strategy and the value on its
+    /// right side. The value must have the operator's type.
     pub fn push(&mut self, column: i16, strategy: u16, value: Value<'a>) {
         self.keys.push(ScanKeyData {
             sk_attno: column,
@@ -121,7 +121,7 @@ impl<'a> OwnScanKeys<'a> {
 
     /// The keys.
     pub fn get(&self) -> ScanKeys<'_> {
-        // SAFETY: the type of each value is beside it. The values live as long as this.
+        // SAFETY: each key contains the type of its value. The values live as long as `self`.
         unsafe { ScanKeys::new(self.index, &self.keys) }
     }
 

@@ -1,4 +1,4 @@
-//! Index paths: scans of an index that the planner considers.
+//! Index paths, which are index scans that the planner considers.
 use core::{ptr, slice};
 
 use pgrx::{PgList, pg_sys};
@@ -6,7 +6,7 @@ use pgrx::{PgList, pg_sys};
 use super::expr::{Expr, List};
 use super::planner::Planner;
 
-/// A scan of an index whose cost the planner asks for.
+/// Index scan whose cost the planner requests.
 pub struct ScanPath<'a> {
     root: *mut pg_sys::PlannerInfo,
     path: &'a mut pg_sys::IndexPath,
@@ -18,13 +18,13 @@ pub struct ScanPath<'a> {
     pub table: &'a pg_sys::RelOptInfo,
     /// The operator family of each key column of the index.
     pub families: &'a [pg_sys::Oid],
-    /// The conditions that the index serves.
+    /// The conditions that the index evaluates.
     pub quals: Vec<ScanQual<'a>>,
-    /// The operators by whose results rows are asked for in order.
+    /// The ORDER BY operators of the scan.
     pub order_bys: List<'a>,
 }
 
-/// A condition that an index path serves.
+/// Condition that the index evaluates.
 #[derive(Clone, Copy)]
 pub struct ScanQual<'a> {
     /// The column of the index, counted from 0.
@@ -35,15 +35,15 @@ pub struct ScanQual<'a> {
 }
 
 impl<'a> ScanPath<'a> {
-    /// Wraps what the planner has made.
+    /// Wraps the planner's path.
     ///
     /// # Safety
-    /// `root` is the planner's state, and `path` a path of its over an index that it has locked.
-    /// Both live for `'a`, and the path is used by this handle alone.
+    /// `root` is the planner's state, and `path` is one of its index paths. The planner has locked
+    /// the index. Both live for `'a`, and only this handle uses the path.
     pub unsafe fn new(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath) -> Self {
         let mut quals = Vec::new();
-        // SAFETY: a path has an index, and that a table and a family for each key column. It has a
-        // list of clauses, each with a list of conditions, which are expressions.
+        // SAFETY: a path has an index, which has a table and an operator family for each key
+        // column. It has a list of clauses, each with a list of conditions, which are expressions.
         unsafe {
             let path = &mut *path;
             let index = &*path.indexinfo;
@@ -70,32 +70,32 @@ impl<'a> ScanPath<'a> {
         }
     }
 
-    /// Returns whether the index alone is to be read.
+    /// Returns whether the path is an index-only scan.
     pub fn is_index_only(&self) -> bool {
         self.path.path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
     }
 
-    /// Makes it a scan that reads the table as well: the plan is made from the path's type.
+    /// Changes the path to a scan that also reads the table. The planner uses the path's type for
+    /// the plan.
     pub fn read_table(&mut self) {
         self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
     }
 
-    /// Returns whether the table has conditions that the index does not serve, so that fewer than
-    /// the `rows` rows of the scan remain.
+    /// Returns whether other conditions on the table keep fewer than the `rows` rows of the scan.
     pub fn filters_further(&self, rows: f64) -> bool {
         self.path.path.rows < 0.99 * rows
     }
 
-    /// Share of the table's rows that fulfil all conditions and the index's predicate.
+    /// Share of the table's rows that satisfy all conditions and the index's predicate.
     pub fn selectivity(&self) -> f64 {
-        // SAFETY: an index of the planner's and conditions.
+        // SAFETY: an index of the planner and its conditions.
         self.share_of(unsafe {
             let quals = pg_sys::get_quals_from_indexclauses(self.path.indexclauses);
             pg_sys::add_predicate_to_index_quals(self.path.indexinfo, quals)
         })
     }
 
-    /// Share of the table's rows that fulfil these of the conditions.
+    /// Share of the table's rows that satisfy these conditions.
     pub fn selectivity_of(&self, quals: impl Iterator<Item = ScanQual<'a>>) -> f64 {
         let mut list = PgList::new();
         quals.for_each(|qual| list.push(qual.restriction));
@@ -105,12 +105,12 @@ impl<'a> ScanPath<'a> {
     fn share_of(&self, conditions: *mut pg_sys::List) -> f64 {
         let (table, join) = (self.table.relid as i32, pg_sys::JoinType::JOIN_INNER);
         let no_join = ptr::null_mut();
-        // SAFETY: the planner's state and conditions of its.
+        // SAFETY: the planner's state and its conditions.
         unsafe { pg_sys::clauselist_selectivity(self.root, conditions, table, join, no_join) }
     }
 
-    /// Number of page reads that a number of random accesses cause, where a relation has
-    /// `relation_pages` pages, as far as the cache does not hold them.
+    /// Estimated page reads of random accesses to a relation of `relation_pages` pages, after
+    /// cache hits.
     pub fn pages_fetched(&self, accesses: f64, relation_pages: u32) -> f64 {
         let index_pages = f64::from(self.index.pages.max(1));
         // SAFETY: the planner's state.
@@ -121,7 +121,7 @@ impl<'a> ScanPath<'a> {
 /// Costs of a random and of a sequential page read in a tablespace.
 pub fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
     let (mut random, mut sequential) = (0.0, 0.0);
-    // SAFETY: two places for numbers.
+    // SAFETY: both pointers are to local variables.
     unsafe {
         pg_sys::get_tablespace_page_costs(tablespace, &raw mut random, &raw mut sequential);
     }

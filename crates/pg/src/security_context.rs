@@ -1,12 +1,12 @@
-//! Running what a table's owner has written: the functions of an index's expressions and predicate,
-//! and statements that keep a table consistent as any user writes to it.
+//! Security contexts for code that runs with the rights of a table's owner: functions in index
+//! expressions and predicates, and statements that keep a table consistent.
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 use super::{compat, server};
 
-/// The rights of a table's owner instead of the caller's, until dropped, and no way to change what
-/// outlives that: else a user who may make an index could have a superuser run functions. The
+/// Runs code with the rights of a table's owner until dropped. The code cannot change state that
+/// outlasts this. Otherwise a user who may make an index could make a superuser run functions. The
 /// server's own commands that read a table for an index do the same.
 pub struct AsOwner {
     _path: RestrictedPath,
@@ -14,7 +14,7 @@ pub struct AsOwner {
 }
 
 impl AsOwner {
-    /// Takes on the rights of the owner of a table, or of an index, which is that of its table.
+    /// Takes the rights of the owner of a table or index. An index has the owner of its table.
     pub fn of(relation: Rel) -> Self {
         let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
         AsOwner {
@@ -24,7 +24,7 @@ impl AsOwner {
     }
 }
 
-/// A `search_path` of the server's own schemas only, until dropped.
+/// Restricts `search_path` to the server's own schemas until dropped.
 pub struct RestrictedPath {
     settings: core::ffi::c_int,
 }
@@ -40,21 +40,21 @@ impl RestrictedPath {
 
 impl Drop for RestrictedPath {
     fn drop(&mut self) {
-        // After an error the server takes all of it back when the transaction ends.
+        // After an error the server restores the settings when the transaction ends.
         if !std::thread::panicking() {
             server::AtEOXact_GUC(false, self.settings);
         }
     }
 }
 
-/// The rights of a table's owner for statements on that table, past row security, until dropped: as
+/// Runs statements on a table with its owner's rights and without row security until dropped, as
 /// the server runs the statements of a foreign key.
 pub struct AsConstraint {
     _user: AsUser,
 }
 
 impl AsConstraint {
-    /// Takes on the rights of a table's owner.
+    /// Takes the rights of a table's owner.
     pub fn of(relation: Rel) -> Self {
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
         AsConstraint {
@@ -63,17 +63,17 @@ impl AsConstraint {
     }
 }
 
-/// Another current user, until dropped.
+/// Changes the current user until dropped.
 struct AsUser {
     before: pg_sys::Oid,
     context: core::ffi::c_int,
 }
 
 impl AsUser {
-    /// Adds flags to the security context.
+    /// Sets the current user and adds flags to the security context.
     fn new(user: pg_sys::Oid, flags: u32) -> Self {
         let (mut before, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: changes this backend's state.
+        // SAFETY: changes only this backend's state.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&raw mut before, &raw mut context);
             pg_sys::SetUserIdAndSecContext(user, context | flags as i32);
@@ -84,7 +84,7 @@ impl AsUser {
 
 impl Drop for AsUser {
     fn drop(&mut self) {
-        // After an error the server takes it back when the transaction, or its part, ends.
+        // After an error the server restores the user when the (sub)transaction ends.
         if !std::thread::panicking() {
             server::SetUserIdAndSecContext(self.before, self.context);
         }

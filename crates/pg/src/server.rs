@@ -1,22 +1,22 @@
-//! Functions and variables of the server that are safe to use with any values: catalogue look-ups,
-//! which raise an error or say so if there is no such object, and the state of the backend.
+//! Server functions and variables that are safe with any values. They include the state of the
+//! backend and catalogue lookups, which raise an error or report that there is no such object.
 //!
-//! They have the server's names and signatures, but for texts, which are passed as Rust's.
+//! They have the server's names and signatures, except that texts are Rust strings.
 use core::ffi::{CStr, c_char};
 use std::ffi::CString;
 
 use pgrx::pg_sys::{self, AclMode, AclResult, LOCKMODE, Oid, Relation};
 
-/// A C string of the server's as one of Rust's; `None` for null.
+/// Copies a C string of the server; `None` for null.
 ///
 /// # Safety
-/// The pointer is null, or to a C string.
+/// The pointer is null or points to a C string.
 pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     // SAFETY: the caller's promise.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// An argument as the server takes it: itself, or another expression.
+/// Argument of the server's function: the parameter itself, or another expression.
 macro_rules! passed {
     ($arg:ident) => {
         $arg
@@ -26,15 +26,15 @@ macro_rules! passed {
     };
 }
 
-/// Functions of numbers, flags, OIDs and texts.
+/// Functions that take numbers, flags, OIDs and texts.
 macro_rules! plain {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*) $(-> $result:ty)?;)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server.")]
         #[inline]
         #[allow(non_snake_case, reason = "the server's name")]
         pub fn $name($($arg: $type),*) $(-> $result)? {
-            // SAFETY: texts are terminated; no other argument has to be valid, and the server has a
-            // single thread.
+            // SAFETY: texts are terminated, all other arguments may have any value, and the server
+            // has a single thread.
             unsafe { pg_sys::$name($(passed!($arg $(, $passed)?)),*) }
         }
     )* };
@@ -87,35 +87,34 @@ plain! {
 }
 
 unsafe extern "C-unwind" {
-    // Reads a variable of the process and raises no error, hence without the wrapper of pgrx.
+    // Declared without pgrx's wrapper, because it reads a process variable and raises no error.
     safe fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
 }
 
-/// The number of the subtransaction.
+/// The id of the current subtransaction.
 pub fn subtransaction() -> pg_sys::SubTransactionId {
     GetCurrentSubTransactionId()
 }
 
 /// Locks a relation until the transaction ends, or the subtransaction is rolled back.
 ///
-/// In a query, `LockRelationOid` alone gives the lock to the query's portal. If the portal is a
+/// In a query, `LockRelationOid` alone assigns the lock to the query's portal. If the portal is a
 /// cursor that fails in a later subtransaction, the server releases the portal's locks with that
 /// subtransaction.
 pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
     let _owner = TransactionOwner::begin();
-    // SAFETY: no argument has to be valid.
+    // SAFETY: the arguments may have any value.
     unsafe { pg_sys::LockRelationOid(relation, mode) }
 }
 
-/// Makes the current (sub)transaction the owner of acquired resources until dropped, also by an
-/// error.
+/// Makes the current (sub)transaction the owner of new resources until dropped, also by an error.
 struct TransactionOwner {
     outer: pg_sys::ResourceOwner,
 }
 
 impl TransactionOwner {
     fn begin() -> Self {
-        // SAFETY: variables of a server that has a single thread.
+        // SAFETY: the server has a single thread, so its variables can be accessed.
         unsafe {
             let outer = pg_sys::CurrentResourceOwner;
             pg_sys::CurrentResourceOwner = pg_sys::CurTransactionResourceOwner;
@@ -126,19 +125,19 @@ impl TransactionOwner {
 
 impl Drop for TransactionOwner {
     fn drop(&mut self) {
-        // SAFETY: the outer owner lives at least as long as the call that it was current in.
+        // SAFETY: the outer owner lives at least as long as the call in which it was current.
         unsafe { pg_sys::CurrentResourceOwner = self.outer };
     }
 }
 
-/// Functions that return a C string, or null, of such values and of texts.
+/// Functions that take the same types and return a C string or null.
 macro_rules! texts {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*);)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server; `None` for null.")]
         #[allow(non_snake_case, reason = "the server's name")]
         pub fn $name($($arg: $type),*) -> Option<CString> {
-            // SAFETY: texts are terminated; no other argument has to be valid. The result is null
-            // or a C string, which is copied at once.
+            // SAFETY: texts are terminated, and all other arguments may have any value. The result
+            // is null or a C string, which is copied at once.
             unsafe { owned(pg_sys::$name($(passed!($arg $(, $passed)?)),*)) }
         }
     )* };
@@ -170,7 +169,7 @@ macro_rules! variables {
         #[doc = concat!("`", stringify!($variable), "` of the server.")]
         #[inline]
         pub fn $name() -> $type {
-            // SAFETY: a variable of a plain type, of a server that has a single thread.
+            // SAFETY: the variable has a plain type, and the server has a single thread.
             unsafe { pg_sys::$variable }
         }
     )* };

@@ -1,12 +1,12 @@
-//! Text of the server's encoding with its UTF-8 form, and positions in both.
+//! Text in the server's encoding and in UTF-8, with positions in both.
 //!
-//! Functions look at text in UTF-8 and find positions in it: bytes, or code points. A position that
-//! a user gets is one of the database's own characters, as `substr` and `length` count them. In
-//! most encodings a code point is a character. In SQL_ASCII each byte is one, and in EUC_JIS_2004
-//! some characters become two code points.
+//! Functions process text in UTF-8 and compute positions in bytes or code points. Users get
+//! positions in characters of the database's encoding, as `substr` and `length` count them. In
+//! most encodings a code point is a character. In SQL_ASCII each byte is a character, and in
+//! EUC_JIS_2004 some characters become two code points.
 //!
-//! A part of an argument is returned as the bytes that the argument has there, so it equals what
-//! `substr` returns, even where the server converts a character to UTF-8 and back to another one.
+//! A part of an argument is returned as the argument's own bytes, so it equals the result of
+//! `substr` even if conversion to UTF-8 and back would change a character.
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,29 +23,29 @@ const UNITS_PER_MARK: usize = 1 << 7;
 /// Marks between two checks for interrupts.
 const MARKS_PER_CHECK: usize = 1 << 11;
 
-/// Text in UTF-8 that can tell positions in the server's encoding.
+/// Text in UTF-8 with a mapping to positions in the server's encoding.
 pub struct ServerText<'a> {
     utf8: Cow<'a, str>,
-    /// The text in the server's encoding; `None` if it has the same bytes as in UTF-8.
+    /// The text in the server's encoding; `None` if its bytes are the same as in UTF-8.
     converted: Option<Cow<'a, [u8]>>,
     units: Units,
-    /// Every [`UNITS_PER_MARK`]th unit, the first included.
+    /// Positions of every [`UNITS_PER_MARK`]th unit, including the first.
     marks: Vec<Position>,
 }
 
-/// Steps in which the UTF-8 form and the text of the server can be followed together. A position
-/// inside a unit has no counterpart in the other text.
+/// Units in which both texts are traversed together. A position inside a unit has no equivalent in
+/// the other text.
 enum Units {
     /// A code point is a character of the server.
     CodePoints,
     /// The server counts bytes.
     Bytes,
-    /// A character of the server is one code point or more. Code points of the characters that
-    /// take several bytes, by these bytes.
+    /// A character of the server is one or more code points. Maps the bytes of each multibyte
+    /// character to its number of code points.
     Characters(HashMap<Vec<u8>, usize>),
 }
 
-/// The same position in both texts.
+/// Position in both texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Position {
     utf8_bytes: usize,
@@ -57,7 +57,7 @@ struct Position {
 }
 
 impl Position {
-    /// Position after this many ASCII characters.
+    /// Position after `count` ASCII characters.
     fn after_ascii(self, count: usize) -> Self {
         Self {
             utf8_bytes: self.utf8_bytes + count,
@@ -68,7 +68,7 @@ impl Position {
     }
 }
 
-/// Part of a text, from the start of a character of the server to the end of one.
+/// Part of a text that consists of whole characters of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPart {
     utf8_bytes: Range<usize>,
@@ -83,7 +83,7 @@ impl ServerPart {
         self.characters.start as i32 + 1
     }
 
-    /// The position behind the last character, counted from 1.
+    /// The position after the last character, counted from 1.
     pub fn end(&self) -> i32 {
         self.characters.end as i32 + 1
     }
@@ -95,7 +95,7 @@ impl ServerPart {
 }
 
 impl Call {
-    /// A `text` with the positions that the server counts in it.
+    /// A `text` argument with its positions in the server's encoding.
     pub fn server_text(&self, n: usize) -> ServerText<'_> {
         let utf8 = self.utf8(n);
         let converted = match utf8 {
@@ -107,7 +107,7 @@ impl Call {
 }
 
 impl<'a> ServerText<'a> {
-    /// A text that the server gets as [`text::datum`] makes it.
+    /// A text that is passed to the server by [`text::datum`].
     pub fn from_utf8(utf8: Cow<'a, str>) -> Self {
         let converted = match text::server_bytes(&utf8) {
             Cow::Borrowed(_) => None,
@@ -122,7 +122,7 @@ impl<'a> ServerText<'a> {
                 Units::Bytes
             }
             None => Units::CodePoints,
-            // A character is at least one code point, so equal numbers mean one each.
+            // Each character has at least one code point, so equal counts mean exactly one.
             Some(bytes) if character_count(bytes) == utf8.chars().count() => Units::CodePoints,
             Some(bytes) => Units::Characters(code_point_counts(bytes)),
         };
@@ -159,8 +159,8 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// Number of ASCII characters from a position on, at most `limit`. Each is one unit, and one
-    /// byte in both texts, because all encodings of the server contain ASCII.
+    /// Number of consecutive ASCII characters after a position, at most `limit`. Each is one unit
+    /// and one byte in both texts, because all encodings of the server contain ASCII.
     fn ascii_units(&self, from: Position, limit: usize) -> usize {
         let rest = &self.utf8.as_bytes()[from.utf8_bytes..];
         let rest = &rest[..limit.min(rest.len())];
@@ -171,7 +171,7 @@ impl<'a> ServerText<'a> {
         rest.iter().take_while(|byte| byte.is_ascii()).count()
     }
 
-    /// The text in memory that does not depend on the call.
+    /// Copies the text to memory that outlives the call.
     pub fn into_owned(self) -> ServerText<'static> {
         ServerText {
             utf8: Cow::Owned(match self.utf8 {
@@ -194,35 +194,35 @@ impl<'a> ServerText<'a> {
         &self.utf8
     }
 
-    /// The part that consists of these bytes of the UTF-8 form, widened to whole characters.
+    /// The part with these UTF-8 bytes, extended to whole characters.
     pub fn part_of_bytes(&self, utf8_bytes: Range<usize>) -> ServerPart {
         self.part(utf8_bytes, |position| position.utf8_bytes)
     }
 
-    /// The part that consists of these code points, widened to whole characters.
+    /// The part with these code points, extended to whole characters.
     pub fn part_of_code_points(&self, code_points: Range<usize>) -> ServerPart {
         self.part(code_points, |position| position.code_points)
     }
 
-    /// The part between two positions in the UTF-8 form. A character that has one of them inside
-    /// is in the part that begins there, so adjacent parts have no character in common.
+    /// The part between two positions in the UTF-8 form. A position inside a character is moved to
+    /// the start of the character, so adjacent parts share no character.
     pub fn part_between(&self, utf8_bytes: Range<usize>) -> ServerPart {
         let at = |at| self.around(at, |position| position.utf8_bytes).0;
         ServerPart::new(at(utf8_bytes.start), at(utf8_bytes.end))
     }
 
-    /// A part of the UTF-8 form.
+    /// The UTF-8 form of a part.
     pub fn utf8_part(&self, part: &ServerPart) -> &str {
         &self.utf8[part.utf8_bytes.clone()]
     }
 
-    /// A new `text` of the server with a part of this one.
+    /// Makes a `text` from a part.
     pub fn datum(&self, part: &ServerPart) -> Datum {
         varlena::build(&[&self.bytes()[part.bytes.clone()]])
     }
 
-    /// A new `text` of the server with parts of this one, by the bytes of the UTF-8 form.
-    /// `separator` is ASCII, written between two parts.
+    /// Makes a `text` from parts, given as byte ranges of the UTF-8 form, with the ASCII text
+    /// `separator` between them.
     pub fn joined(&self, parts: &[Range<usize>], separator: &str) -> Datum {
         let separator = separator.as_bytes();
         let mut slices: Vec<&[u8]> = Vec::new();
@@ -253,13 +253,13 @@ impl<'a> ServerText<'a> {
         ServerPart::new(start, end)
     }
 
-    /// The last position that is not behind `at`, and the first one that is not before it.
+    /// The last unit boundary at or before `at`, and the first one at or after it.
     fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
         let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
         self.around_from(self.marks[mark], at, of)
     }
 
-    /// [`Self::around`] for a known position that is not behind `at`.
+    /// [`Self::around`], starting at a known position at or before `at`.
     fn around_from(
         &self,
         mut position: Position,
@@ -280,7 +280,7 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// The position behind the next unit.
+    /// The position after the next unit; `None` at the end.
     fn next(&self, from: Position) -> Option<Position> {
         let mut chars = self.utf8[from.utf8_bytes..].chars();
         let first = chars.next()?.len_utf8();
@@ -321,11 +321,11 @@ fn copied_bytes(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// Bytes of the first character of a text in the server's encoding, which is not empty.
+/// Length of the first character of a text that is not empty, in the server's encoding.
 fn first_length(text: &[u8]) -> usize {
     let encoding = server::GetDatabaseEncoding();
-    // SAFETY: the server's encodings need no more than the first byte for the length; they have no
-    // other characters than those that it has checked.
+    // SAFETY: in the server's encodings the first byte determines the length. The server has
+    // validated the text.
     let length = unsafe { pg_sys::pg_encoding_mblen(encoding, text.as_ptr().cast()) };
     usize::try_from(length).unwrap_or(1).clamp(1, text.len())
 }
@@ -351,7 +351,7 @@ fn character_count(text: &[u8]) -> usize {
     characters(text).count()
 }
 
-/// The number of code points of each distinct character that takes several bytes.
+/// Number of code points of each distinct multibyte character.
 fn code_point_counts(text: &[u8]) -> HashMap<Vec<u8>, usize> {
     let mut counts = HashMap::new();
     for character in characters(text).filter(|character| character.len() > 1) {

@@ -1,7 +1,7 @@
 //! ANALYZE of columns whose values are too wide for the server's statistics.
 //!
-//! The server keeps no common values and no histogram of wide values. Here its own analysis runs on
-//! shortened values, and stores them under statistic kinds of the extension.
+//! The server stores no common values and no histogram of wide values. This module runs the
+//! server's analysis on shortened values, and stores the results as the extension's own kinds.
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
@@ -12,38 +12,38 @@ use super::fmgr::Call;
 use super::memory::maintenance_work_mem;
 use super::varlena;
 
-/// Bytes above which the server keeps no values: `WIDTH_THRESHOLD` of its analyze.c.
+/// Size in bytes above which the server keeps no values (`WIDTH_THRESHOLD` in analyze.c).
 const WIDE: usize = 1024;
 
-/// Shortened values of a type of variable length.
+/// Type of variable length whose values can be shortened.
 pub trait ShortSample {
-    /// Bytes of a shortened value, without its header. The same number of bytes is read from the
-    /// beginning of a wide value.
+    /// Size in bytes of a shortened value without its header, and number of bytes that are read
+    /// from the beginning of a wide value.
     const SIZE: usize;
     /// Statistic kind of the most common shortened values, with their shares.
     const COMMON_KIND: u32;
-    /// Statistic kind of shortened values drawn evenly from the others.
+    /// Statistic kind of an even sample of the other shortened values.
     const SAMPLE_KIND: u32;
 
-    /// The bytes of a shortened value of the same type, from the beginning of a wide value. `None`
-    /// if the value cannot be shortened.
+    /// Makes the bytes of a shortened value of the same type from the beginning of a wide value.
+    /// Returns `None` if the value cannot be shortened.
     fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// The server's own analysis of a column, which runs on the shortened values.
+/// The server's analysis of a column, which runs on the shortened values.
 struct Standard {
     compute: pg_sys::AnalyzeAttrComputeStatsFunc,
     data: *mut c_void,
 }
 
-/// State of the column that is being analyzed. It is not an argument of the function that fetches
-/// values.
+/// State of the column that is being analyzed. It is in a thread-local variable, because the fetch
+/// function has no argument for it.
 #[derive(Clone, Copy)]
 struct Fetching {
     fetch: pg_sys::AnalyzeAttrFetchFunc,
-    /// Bytes that shortened values may still take.
+    /// Bytes left for shortened values.
     budget: usize,
-    /// Stored bytes of all values.
+    /// Total stored size of all values in bytes.
     stored_bytes: f64,
     /// Number of values.
     count: f64,
@@ -64,7 +64,7 @@ pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
         pg_sys::std_typanalyze(stats)
     };
     if wanted {
-        // SAFETY: the standard's memory lives as long as the statistics.
+        // SAFETY: the allocated `Standard` lives as long as the statistics.
         unsafe {
             let standard = pg_sys::palloc(size_of::<Standard>()).cast::<Standard>();
             standard.write(Standard {
@@ -88,7 +88,7 @@ unsafe extern "C-unwind" fn compute<S: ShortSample>(
 ) {
     FETCHING.set(Some(Fetching {
         fetch,
-        // The server keeps the rows of the sample, too.
+        // The server also keeps the sampled rows in memory.
         budget: maintenance_work_mem() / 2,
         stored_bytes: 0.0,
         count: 0.0,
@@ -120,7 +120,7 @@ unsafe extern "C-unwind" fn compute<S: ShortSample>(
     }
 }
 
-/// The value of a row of the sample, shortened if the server would not keep it.
+/// Fetches the value of a sampled row, shortened if the server would not keep it.
 #[pg_guard]
 unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     stats: pg_sys::VacAttrStatsP,
@@ -129,7 +129,7 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
 ) -> Datum {
     let state = FETCHING.get();
     let Some((mut state, fetch)) = state.and_then(|state| Some((state, state.fetch?))) else {
-        // SAFETY: the server passes a place for the flag.
+        // SAFETY: the server passes a pointer to a flag.
         unsafe { *is_null = true };
         return Datum::null();
     };
@@ -150,7 +150,7 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     state.count += 1.0;
     let size = pg_sys::VARHDRSZ + S::SIZE;
     let mut result = value;
-    // Beyond the budget the server takes the value for one that is too wide.
+    // Beyond the budget the value stays wide, so the server skips it.
     if raw > WIDE
         && state.budget >= size
         // SAFETY: a value of variable length.
@@ -164,12 +164,12 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     result
 }
 
-/// The shortened value. Only its bytes are read from TOAST.
+/// The shortened value. Reads only the needed bytes from TOAST.
 ///
 /// # Safety
 /// `value` is of a type of variable length.
 unsafe fn shortened<S: ShortSample>(value: Datum) -> Option<Datum> {
-    // SAFETY: a slice of a value of variable length is such a value, with a plain header.
+    // SAFETY: a slice of a varlena is a varlena with a plain header.
     unsafe {
         let slice = pg_sys::pg_detoast_datum_slice(value.cast_mut_ptr(), 0, S::SIZE as i32);
         let short = S::shorten(varlena::aligned(Datum::from(slice)));

@@ -8,7 +8,7 @@ use super::rel::Rel;
 use super::spi::has_transaction_snapshot;
 use super::value::Value;
 
-/// A slot for rows of a table.
+/// Slot for rows of a table.
 pub struct Slot<'a> {
     raw: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
@@ -16,7 +16,7 @@ pub struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// An empty slot for rows as the table stores them.
+    /// Makes an empty slot of the table's slot type.
     pub fn new(table: Rel<'a>) -> Self {
         Slot {
             // SAFETY: the table is open as long as the slot lives.
@@ -26,7 +26,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// The slot as the server has it.
+    /// The server's pointer.
     #[inline]
     pub fn raw(&self) -> *mut pg_sys::TupleTableSlot {
         self.raw
@@ -38,7 +38,7 @@ impl<'a> Slot<'a> {
         self.table
     }
 
-    /// Returns whether it holds no row.
+    /// Returns whether the slot is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         u32::from(self.data().tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0
@@ -46,14 +46,14 @@ impl<'a> Slot<'a> {
 
     #[inline]
     fn data(&self) -> &pg_sys::TupleTableSlot {
-        // SAFETY: the slot lives.
+        // SAFETY: the slot is freed only when `self` is dropped.
         unsafe { &*self.raw }
     }
 
     /// The value of the row in a column, counted from 1; `None` for NULL.
     pub fn get(&self, column: i16) -> Option<Value<'_>> {
         assert!(!self.is_empty(), "no row in the slot");
-        // SAFETY: the slot holds a row, and the descriptor says how many columns it has. The value
+        // SAFETY: the slot holds a row, and its descriptor has the number of columns. The value
         // lives as long as the row is in the slot.
         unsafe {
             let attribute = compat::attribute(&*(*self.raw).tts_tupleDescriptor, column);
@@ -81,28 +81,28 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Returns whether the row, which is committed, is not in the transaction's snapshot, if that
-    /// is one for all of its statements.
+    /// Returns whether a committed row is invisible to the transaction's snapshot. Always false if
+    /// the transaction takes a snapshot for each statement.
     pub fn is_unseen(&self, table: Rel) -> bool {
         if !has_transaction_snapshot() {
             return false;
         }
         assert!(!self.is_empty(), "no row in the slot");
-        // The active snapshot may be a later one: what compares rows again when an original goes
-        // looks at the latest, as a foreign key's actions do.
-        // SAFETY: the slot holds a row of the table; the transaction has taken its snapshot.
+        // The active snapshot may be later: code that compares rows again after a deletion uses
+        // the latest snapshot, as foreign key actions do. SAFETY: the slot holds a row of the
+        // table; the transaction has taken its snapshot.
         let is_seen = unsafe {
             let snapshot = pg_sys::GetTransactionSnapshot();
             pg_sys::table_tuple_satisfies_snapshot(table.raw(), self.raw, snapshot)
         };
-        // The statement's own rows are not in its snapshot either.
+        // The snapshot does not see rows of the current statement either.
         !is_seen && !self.is_own()
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        // After an error the server drops it, and releases its pin.
+        // After an error the server drops the slot and releases its pin.
         if !std::thread::panicking() {
             // SAFETY: made by us.
             unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.raw) }
@@ -113,8 +113,8 @@ impl Drop for Slot<'_> {
 /// Calls a function for each row of a table that the active snapshot sees.
 pub fn for_each_row(table: Rel, mut each: impl FnMut(&Slot)) {
     let slot = Slot::new(table);
-    // SAFETY: the table is open. The scan ends here, or with an error, and before the snapshot of
-    // the function's caller.
+    // SAFETY: the table is open. The scan ends here or with an error, before the active snapshot
+    // is released.
     unsafe {
         let snapshot = pg_sys::GetActiveSnapshot();
         let scan = pg_sys::table_beginscan(table.raw(), snapshot, 0, core::ptr::null_mut());

@@ -3,14 +3,15 @@ use pgrx::pg_sys;
 
 use super::compat::OldSnapshotCheck;
 
-/// A snapshot that is registered until this is dropped, or an error has ended the transaction.
+/// Snapshot that is registered until this is dropped or an error ends the transaction.
 pub struct RegisteredSnapshot {
     raw: pg_sys::Snapshot,
     xmin: pg_sys::TransactionId,
 }
 
 impl RegisteredSnapshot {
-    /// The transaction's snapshot: a new one, unless it keeps one for all of its statements.
+    /// The transaction's snapshot. This is a new snapshot unless the transaction uses one snapshot
+    /// for all of its statements.
     pub fn of_transaction() -> Self {
         // SAFETY: within a transaction.
         unsafe {
@@ -20,7 +21,7 @@ impl RegisteredSnapshot {
         }
     }
 
-    /// A new snapshot at every isolation level, which sees what this transaction has written.
+    /// A new snapshot at every isolation level. It sees the changes of this transaction.
     pub fn latest() -> Self {
         // SAFETY: within a transaction.
         unsafe {
@@ -31,18 +32,18 @@ impl RegisteredSnapshot {
         }
     }
 
-    /// The snapshot as the server has it.
+    /// The server's pointer.
     pub fn raw(&self) -> pg_sys::Snapshot {
         self.raw
     }
 
-    /// The check of pages for a reader that must find all rows which the snapshot sees.
+    /// Page check for a reader that must find all rows that the snapshot sees.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
         OldSnapshotCheck::of(unsafe { &*self.raw })
     }
 
-    /// The oldest transaction that was running when it was taken.
+    /// The oldest transaction that was running when the snapshot was taken.
     pub fn xmin(&self) -> pg_sys::TransactionId {
         self.xmin
     }
@@ -50,7 +51,7 @@ impl RegisteredSnapshot {
 
 impl Drop for RegisteredSnapshot {
     fn drop(&mut self) {
-        // An error unregisters it with the transaction's resources.
+        // After an error the server unregisters the snapshot with the transaction's resources.
         if !std::thread::panicking() {
             // SAFETY: registered by us.
             unsafe { pg_sys::UnregisterSnapshot(self.raw) }

@@ -1,4 +1,4 @@
-//! Errors that a caller wants as data instead of an exception (`pg_input_is_valid`, COPY with
+//! Errors that a caller receives as data instead of an exception (`pg_input_is_valid`, COPY with
 //! ON_ERROR).
 use pgrx::pg_sys;
 
@@ -7,8 +7,8 @@ use super::errors::UserError;
 use super::fmgr::Call;
 
 impl UserError {
-    /// Leaves the error with a caller that asked for soft errors (`pg_input_is_valid`, COPY with
-    /// ON_ERROR; from version 16 on) and returns SQL NULL; without such a caller, raises it.
+    /// Saves the error for a caller that requests soft errors (`pg_input_is_valid`, COPY with
+    /// ON_ERROR; version 16 and later) and returns SQL NULL. For other callers, raises the error.
     #[track_caller]
     pub fn raise_soft(self, call: &mut Call) -> pg_sys::Datum {
         let saved = save_soft_error(

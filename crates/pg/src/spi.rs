@@ -1,6 +1,6 @@
-//! Statements run through SPI, planned once for each backend.
+//! SPI statements that each backend plans once.
 //!
-//! They run as the current user. Their texts name each object with its schema.
+//! They run as the current user. Statements must qualify each object with its schema.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -13,38 +13,37 @@ pub use super::cursor::{Connection, connected, failed};
 use super::value::{OwnedValue, Value};
 use super::{compat, server};
 
-/// A statement with the types of its parameters.
+/// Statement and the types of its parameters.
 type Statement = (CString, Vec<pg_sys::Oid>);
 
 thread_local! {
-    /// The server sees to it that a plan follows changes of what it depends on.
+    /// The server replans a statement when an object that it uses changes.
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Which rows a statement sees.
+/// Rows that a statement sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
-    /// The rows that the outer statement sees. Those that it has written stay invisible to all that
-    /// follows.
+    /// Rows that the outer statement sees, without the changes of that statement itself.
     SameAsOuter,
-    /// Also what has been written since, by this transaction, and in READ COMMITTED by others.
+    /// Also later changes by this transaction and, in READ COMMITTED, by others.
     Latest,
 }
 
-/// Returns the one value that a SELECT yields; `None` for NULL.
+/// Returns the value of a SELECT with one row and column; `None` for NULL.
 pub fn value(statement: &CStr, parameters: &[Value]) -> Option<OwnedValue> {
     first(statement, parameters, Sees::SameAsOuter).flatten()
 }
 
-/// Returns the first value of the first row that a SELECT yields: `None` if there is no row, and
+/// Returns the first value of the first row of a SELECT: `None` if there is no row, and
 /// `Some(None)` for NULL.
 pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Option<OwnedValue>> {
     let [value] = row(statement, parameters, sees)?;
     Some(value)
 }
 
-/// Returns the first values of the first row that a SELECT yields, `None` for NULL; or `None` if
-/// there is no row. Raises an internal error if the row has fewer columns.
+/// Returns the first `COLUMNS` values of the first row of a SELECT, each `None` for NULL. Returns
+/// `None` if there is no row. Raises an internal error if the row has fewer columns.
 pub fn row<const COLUMNS: usize>(
     statement: &CStr,
     parameters: &[Value],
@@ -53,7 +52,7 @@ pub fn row<const COLUMNS: usize>(
     connected(statement, |connection| {
         let reads = sees == Sees::SameAsOuter;
         connection.execute(statement, parameters, pg_sys::SPI_OK_SELECT, reads);
-        // SAFETY: the statement has just yielded its rows; the columns are counted.
+        // SAFETY: the statement has just returned its rows; the number of columns is checked.
         unsafe {
             (pg_sys::SPI_processed > 0).then(|| {
                 let table = &*pg_sys::SPI_tuptable;
@@ -77,8 +76,8 @@ pub fn insert(statement: &CStr, parameters: &[Value]) {
     });
 }
 
-/// Calls a function for each address that a SELECT yields, which sees what others have committed
-/// until now, also where the transaction does not see it.
+/// Calls a function for each address that a SELECT returns. The SELECT uses the latest snapshot,
+/// so it sees all committed rows, even if the transaction's snapshot does not.
 pub fn for_each_address(
     statement: &CStr,
     parameters: &[Value],
@@ -91,8 +90,8 @@ pub fn for_each_address(
     });
 }
 
-/// Calls a function with the values of each row that a SELECT yields, `None` for NULL. The
-/// statement sees what others have committed until now, also where the transaction does not.
+/// Calls a function with the values of each row that a SELECT returns, `None` for NULL. The SELECT
+/// uses the latest snapshot, as in [`for_each_address`].
 pub fn for_each_row(
     statement: &CStr,
     parameters: &[Value],
@@ -101,7 +100,7 @@ pub fn for_each_row(
     connected(statement, |connection| {
         let plan = connection.plan(statement, parameters);
         let mut values = datums(parameters);
-        // SAFETY: the plan is of a SELECT with these parameters.
+        // SAFETY: the plan is for a SELECT with these parameters.
         let cursor = unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -128,7 +127,7 @@ impl Connection {
         let known = (statement.to_owned(), types.clone());
         let plan = PLANS.with_borrow(|plans| plans.get(&known).copied());
         plan.unwrap_or_else(|| {
-            // SAFETY: as many types as are counted. A plan that is kept stays for good.
+            // SAFETY: `count` is the number of types. A kept plan is never freed.
             let plan = unsafe {
                 let count = types.len() as i32;
                 let plan = pg_sys::SPI_prepare(statement.as_ptr(), count, types.as_mut_ptr());
@@ -154,8 +153,8 @@ impl Connection {
         }
     }
 
-    /// Runs an UPDATE as the server runs those of foreign keys, and returns how many rows it wrote:
-    /// where the transaction has a snapshot of its own, a row that it does not see is error 40001.
+    /// Runs an UPDATE as the server runs foreign key updates. Returns the number of updated rows.
+    /// If the transaction uses one snapshot, raises error 40001 for a row that it does not see.
     pub fn update_as_constraint(&self, statement: &CStr, parameters: &[Value]) -> u64 {
         let plan = self.plan(statement, parameters);
         let mut values = datums(parameters);
@@ -187,7 +186,7 @@ impl Connection {
     }
 }
 
-/// Returns whether one snapshot serves all statements of the transaction.
+/// Returns whether all statements of the transaction use the same snapshot.
 pub fn has_transaction_snapshot() -> bool {
     server::isolation_level() >= pg_sys::XACT_REPEATABLE_READ as i32
 }

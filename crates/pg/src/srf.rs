@@ -1,12 +1,12 @@
-//! Functions that return a set, row by row.
+//! Set-returning functions.
 //!
 //! FROM stores all rows of a function before it uses the first one, so the function stores them
 //! itself. That is several times faster than a call per row. Elsewhere each call returns a row.
 //!
-//! The state between calls is in Rust's own memory and holds nothing of the server's: no
-//! open relation, no pin, no snapshot. A query may stop asking at any time (LIMIT, a cursor that is
-//! closed, an error), and then nothing has to be given back in the right order. What cannot be kept
-//! so is collected in one call, in the server's own store, which goes to disk beyond `work_mem`.
+//! The state between calls is in Rust's memory and holds no resources of the server, such as open
+//! relations, pins or snapshots. A query may stop reading at any time (LIMIT, a closed cursor, an
+//! error), and then no resources have to be released in order. Other sets are collected in one
+//! call, in a store of the server that uses the disk beyond `work_mem`.
 use core::any::TypeId;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,10 +17,10 @@ use super::memory::check_interrupts;
 use super::memory_context::OwnContext;
 use super::record::{SplitRow, form_record};
 
-/// Rows on their way to the server.
+/// Set whose rows are returned one by one.
 pub trait SetReturning: Sized + 'static {
-    /// The next row's columns, NULL for `None`; `None` after the last. Datums may point into
-    /// memory of the set, which is good until the next call, or of the current memory context.
+    /// Writes the next row's columns, `None` for NULL. Returns false after the last row. Datums
+    /// may point into the set, valid until the next call, or the current memory context.
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
 }
 
@@ -32,7 +32,7 @@ impl<T: SetReturning> SetReturning for Option<T> {
 }
 
 impl Call {
-    /// Returns a set that is collected at once: `fill` is given what adds a row.
+    /// Returns a set that is collected at once. `fill` gets a function that adds a row.
     pub fn return_collected(
         &mut self,
         fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
@@ -46,7 +46,7 @@ impl Call {
             )
             .raise();
         }
-        // SAFETY: the caller takes a set, so it passes a `ReturnSetInfo`.
+        // SAFETY: the caller accepts a set, so it passes a `ReturnSetInfo`.
         let result = unsafe { &mut *(*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>() };
         // SAFETY: the store and its descriptor are made in the memory of the query, and live as
         // long as the query.
@@ -71,14 +71,14 @@ impl Call {
         self.return_null()
     }
 
-    /// Returns whether the caller takes the set as a whole, as FROM does: then its rows are stored,
-    /// and it makes no difference when the first one comes.
+    /// Returns whether the caller prefers the whole set at once, as FROM does. Then a fast first
+    /// row has no advantage.
     pub fn is_asked_for_all(&self) -> bool {
         use pg_sys::SetFunctionReturnMode::SFRM_Materialize_Preferred;
         self.allowed_modes() & SFRM_Materialize_Preferred != 0
     }
 
-    /// The ways in which the caller takes a set, as flags; 0 if it takes none.
+    /// The ways in which the caller accepts a set, as flags; 0 if it does not accept sets.
     fn allowed_modes(&self) -> u32 {
         // SAFETY: the server passes a live call record, with null or a node.
         unsafe {
@@ -91,7 +91,7 @@ impl Call {
         }
     }
 
-    /// Returns a set, which `begin` makes: all rows if the caller stores them, else the next row.
+    /// Returns a set made by `begin`: all rows if the caller prefers that, else the next row.
     pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         if !self.is_asked_for_all() {
             return self.return_next(begin);
@@ -109,7 +109,7 @@ impl Call {
         })
     }
 
-    /// Returns the next row of a set, which `begin` makes in the first call.
+    /// Returns the next row of a set. The first call makes the set with `begin`.
     fn return_next<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         let fcinfo = self.fcinfo();
         // SAFETY: the server passes a live call record.
@@ -117,16 +117,16 @@ impl Call {
         if function.fn_extra.is_null() {
             self.begin_set(begin);
         }
-        // SAFETY: the first call has set what the server keeps for the function.
+        // SAFETY: the first call has set the server's state of the function.
         let context = unsafe { &mut *pg_sys::per_MultiFuncCall(fcinfo) };
-        // SAFETY: `init_MultiFuncCall` refuses callers that do not pass a `ReturnSetInfo`.
+        // SAFETY: `init_MultiFuncCall` rejects callers that do not pass a `ReturnSetInfo`.
         let result = unsafe { &mut *(*fcinfo).resultinfo.cast::<pg_sys::ReturnSetInfo>() };
-        // SAFETY: `begin_set` has put a value of this type there.
+        // SAFETY: `begin_set` has stored a value that begins with a type id.
         let kept = unsafe { &mut *context.user_fctx.cast::<Kept<T>>() };
         assert!(kept.type_id == TypeId::of::<T>());
         let mut columns = Vec::new();
         if !kept.set.next(&mut columns) {
-            // SAFETY: the set is not used any more.
+            // SAFETY: the set is no longer used.
             unsafe { pg_sys::end_MultiFuncCall(fcinfo, context) };
             result.isDone = pg_sys::ExprDoneCond::ExprEndResult;
             return self.return_null();
@@ -137,9 +137,9 @@ impl Call {
         unsafe { form_record(context.tuple_desc, &columns) }
     }
 
-    /// Makes the set of [`Call::return_set`], in memory that lives until the last row.
+    /// Makes the set of [`Call::return_set`] in memory that lives until the last row.
     fn begin_set<T: SetReturning>(&self, begin: impl FnOnce(&Call) -> T) {
-        // SAFETY: the server passes a live call record. It refuses callers that want no set.
+        // SAFETY: the server passes a live call record. It rejects callers that accept no set.
         let context = unsafe { &mut *pg_sys::init_MultiFuncCall(self.fcinfo()) };
         let memory = context.multi_call_memory_ctx;
         // SAFETY: the context lives until the last row. An error resets the current context.
@@ -157,7 +157,7 @@ impl Call {
     }
 }
 
-/// The set of a function between two calls.
+/// Set that is kept between two calls.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,

@@ -1,4 +1,4 @@
-//! Text of the server's encoding as UTF-8, and back.
+//! Conversion of text between the server's encoding and UTF-8.
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
@@ -10,19 +10,18 @@ use super::errors::UserError;
 use super::memory::check_interrupts;
 use super::{server, varlena};
 
-/// The text in UTF-8, converted if the database has another encoding. A database in SQL_ASCII
-/// does not know what its bytes mean: they are taken as UTF-8, and it is error 22021 if they
-/// are not.
+/// The text in UTF-8, converted if the database has another encoding. SQL_ASCII does not define
+/// the meaning of its bytes, so they are read as UTF-8. Raises error 22021 if they are not UTF-8.
 #[inline]
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
-    // Which are the same in all encodings of a database.
+    // ASCII is the same in all server encodings.
     if bytes.is_ascii()
         && let Ok(text) = simdutf8::compat::from_utf8(bytes)
     {
         return Cow::Borrowed(text);
     }
-    // SAFETY: a conversion returns a new terminated string, or its argument if there is nothing to
-    // convert, which is excluded here.
+    // SAFETY: a conversion returns a new terminated string. It returns its argument only if there
+    // is nothing to convert, which is excluded here.
     unsafe {
         let encoding = pg_sys::GetDatabaseEncoding();
         let (from, to) = (encoding as pg_enc::Type, pg_enc::PG_UTF8);
@@ -32,15 +31,15 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
         let source = bytes.as_ptr().cast_mut();
         let converted =
             pg_sys::pg_do_encoding_conversion(source, bytes.len() as i32, encoding, to as i32);
-        // Copied, so that the server's memory can be given back: the text may be large.
+        // Copies the text, which may be large, so that the server's memory can be freed.
         let text = copied(checked(CStr::from_ptr(converted.cast()).to_bytes(), to));
         pg_sys::pfree(converted.cast());
         Cow::Owned(text)
     }
 }
 
-/// The text in UTF-8 as [`bytes_utf8`] makes it, but with replacement characters for bytes that a
-/// database in SQL_ASCII has and UTF-8 has not.
+/// [`bytes_utf8`] with replacement characters for bytes of an SQL_ASCII database that are not
+/// valid UTF-8.
 pub fn utf8_lossy(bytes: &[u8]) -> String {
     match server::GetDatabaseEncoding() as pg_enc::Type {
         pg_enc::PG_SQL_ASCII => String::from_utf8_lossy(bytes).into_owned(),
@@ -48,8 +47,8 @@ pub fn utf8_lossy(bytes: &[u8]) -> String {
     }
 }
 
-/// [`utf8_lossy`] for the beginning of a text: without a character that it has only a part of, as
-/// where a database in SQL_ASCII counts bytes.
+/// [`utf8_lossy`] for the beginning of a text, without an incomplete last character. SQL_ASCII
+/// counts bytes, so a prefix may end inside a character.
 pub fn utf8_beginning(bytes: &[u8]) -> String {
     // A character has at most four bytes.
     let last = bytes.len().saturating_sub(3);
@@ -65,34 +64,34 @@ pub fn utf8_beginning(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns whether the database has UTF-8.
+/// Returns whether the database uses UTF-8.
 #[inline]
 pub fn is_utf8() -> bool {
     server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_UTF8
 }
 
-/// A text in the server's encoding and the current memory context, as [`server_bytes`] converts it.
+/// A `text` in the current memory context, converted by [`server_bytes`].
 pub fn datum(text: &str) -> Datum {
     varlena::build(&[&server_bytes(text)])
 }
 
-/// Written for each character that the server's encoding does not have. It is one character of
-/// the server, so positions behind it stay the same.
+/// Replaces each character that the server's encoding does not have. It is one character in every
+/// encoding, so later positions stay the same.
 const REPLACEMENT: u8 = b'?';
 
-/// Characters that are the second half of a character of EUC_JIS_2004. Most have a code of their
-/// own as well; without a first half before it, U+309A has none.
+/// Characters that can be the second half of a character of EUC_JIS_2004. Most also have a code of
+/// their own; U+309A has none.
 const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\u{309A}'];
 
-/// Bytes at most that a byte becomes in another encoding (MAX_CONVERSION_GROWTH).
+/// Maximum growth of a text, in bytes per byte, by a conversion (MAX_CONVERSION_GROWTH).
 const GROWTH: usize = 4;
-/// Fewest and most bytes that are converted in one go. The most fits the server's integers.
+/// Minimum and maximum bytes of a converted piece. The maximum fits the server's integers.
 const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
-/// Pieces between two looks for a request to cancel.
+/// Pieces between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 10;
 
-/// A text in the server's encoding, with a question mark for each character that the encoding does
-/// not have. All text that a function returns is converted here.
+/// The text in the server's encoding, with a question mark for each character that the encoding
+/// does not have. Converts all text that functions return.
 pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
     let encoding = server::GetDatabaseEncoding();
     let utf8 = pg_enc::PG_UTF8;
@@ -136,14 +135,14 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
         if taken < piece.len()
             && let Some(c) = rest.chars().next()
         {
-            // There may be more unknown characters soon.
+            // More unknown characters may follow, so the next piece is short.
             most = *PIECES.start();
             if halves.contains(&c) {
-                // Known elsewhere, with its first half.
+                // The encoding has this character after its first half, so do not record it.
                 out.grow_push(REPLACEMENT);
                 rest = &rest[c.len_utf8()..];
             } else {
-                // The server is asked once for each character.
+                // Avoids a second conversion attempt for this character.
                 unknown.insert(c);
             }
         }
@@ -154,8 +153,8 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
 /// Converts the start of a piece up to the first character that the server's encoding does not
 /// have. Appends it to `out` and returns its length.
 fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<u8>) -> usize {
-    // SAFETY: both buffers have the lengths passed; the server ends what it writes with a zero
-    // and, as asked, stops at a character that it cannot convert without an error.
+    // SAFETY: both buffers have the passed lengths. The server terminates its output with a zero
+    // byte and, as requested, stops without an error at a character that it cannot convert.
     let (taken, made) = unsafe {
         let taken = pg_sys::pg_do_encoding_conversion_buf(
             conversion,
@@ -173,8 +172,8 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// The end of the next piece of `text`, which has at most `most` bytes. It is not inside a
-/// character of the server, unless the piece consists of second halves.
+/// End of the next piece of `text`, at most `most` bytes long. The end is not inside a character
+/// of the server, unless the piece consists of second halves.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);
@@ -186,10 +185,10 @@ fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     first_half.map_or(end, |(at, _)| at)
 }
 
-/// Characters that an encoding was seen not to have.
+/// Characters that the encoding is known not to have.
 #[derive(Default)]
 struct UnknownChars {
-    /// A bit for each code point, once there are any.
+    /// Bitmap of code points; empty until the first insertion.
     bits: Vec<u64>,
 }
 
@@ -205,7 +204,7 @@ impl UnknownChars {
         (self.bits.get(c as usize / 64)).is_some_and(|bits| bits >> (c as usize % 64) & 1 == 1)
     }
 
-    /// The start of a text up to the first of them.
+    /// The text before the first of these characters.
     fn before<'a>(&self, text: &'a str) -> &'a str {
         if self.bits.is_empty() {
             return text;

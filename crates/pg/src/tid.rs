@@ -1,18 +1,18 @@
-//! Addresses of rows, as the server and as the index's algorithm have them.
+//! Conversion of row addresses between the server's and the index's types.
 use neardup_blocktree::key::Tid;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
 
 use super::varlena;
 
-/// An address as the tree keeps it.
+/// Converts an address to the index's type.
 #[inline]
 pub fn tid_of(pointer: pg_sys::ItemPointerData) -> Tid {
     let (block, offset) = item_pointer_get_both(pointer);
     Tid { block, offset }
 }
 
-/// An address as the server keeps it.
+/// Converts an address to the server's type.
 #[inline]
 pub fn item_pointer(tid: Tid) -> pg_sys::ItemPointerData {
     let mut pointer = pg_sys::ItemPointerData::default();
@@ -20,7 +20,7 @@ pub fn item_pointer(tid: Tid) -> pg_sys::ItemPointerData {
     pointer
 }
 
-/// An address as a value of type `tid`, in the current memory context.
+/// Makes a value of type `tid` in the current memory context.
 #[inline]
 pub fn tid_datum(tid: Tid) -> pg_sys::Datum {
     varlena::by_reference(item_pointer(tid))

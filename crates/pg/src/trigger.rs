@@ -1,4 +1,4 @@
-//! Calls of a function by a row trigger.
+//! Calls of a function as a row trigger.
 use core::any::TypeId;
 use core::marker::PhantomData;
 
@@ -9,17 +9,17 @@ use super::new_row::NewRow;
 use super::rel::{Rel, Trigger};
 use super::server;
 
-/// A call by a trigger, with its rows. `'a` is the call.
+/// Call by a trigger, with its rows. `'a` is the lifetime of the call.
 pub struct TriggerCall<'a> {
     data: &'a pg_sys::TriggerData,
     table: Rel<'a>,
     function: *mut pg_sys::FmgrInfo,
-    /// Memory that lasts as long as the statement.
+    /// Memory context that lives as long as the statement.
     memory: pg_sys::MemoryContext,
     _call: PhantomData<&'a Call>,
 }
 
-/// A trigger's state, with its type, by which one of another function is told.
+/// Trigger state and its type, which detects a state of another type.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,
@@ -27,12 +27,11 @@ struct Kept<T> {
 }
 
 impl<'a> TriggerCall<'a> {
-    /// The call as one by a trigger; `None` if it is another.
+    /// Wraps a call by a trigger; `None` for other calls.
     pub fn new(call: &'a Call) -> Option<Self> {
         let context = call.context();
-        // SAFETY: the context of a call is null or a node, whose tag says what it is; it lives as
-        // long as the call, as the open table does. The server keeps a record of the function for
-        // each trigger of a statement.
+        // SAFETY: the context of a call is null or a node with a tag. The node and the open table
+        // live as long as the call. Each trigger of a statement has a record of the function.
         unsafe {
             let is_trigger =
                 !context.is_null() && (*context).type_ == pg_sys::NodeTag::T_TriggerData;
@@ -66,12 +65,12 @@ impl<'a> TriggerCall<'a> {
         unsafe { Trigger::copy(&*self.data.tg_trigger) }
     }
 
-    /// The row that is inserted or deleted, or the old version of one that is updated.
+    /// The inserted or deleted row, or the old version of an updated row.
     pub fn row(&self) -> NewRow<'a> {
         self.taken_apart(self.data.tg_trigtuple)
     }
 
-    /// The new version of a row that is updated.
+    /// The new version of an updated row.
     pub fn new_version(&self) -> NewRow<'a> {
         self.taken_apart(self.data.tg_newtuple)
     }
@@ -88,15 +87,15 @@ impl<'a> TriggerCall<'a> {
         }
     }
 
-    /// The number of the statement: the address of the memory that lasts as long as it.
+    /// Identifies the statement by the address of its memory context.
     pub fn statement(&self) -> usize {
         self.memory as usize
     }
 
-    /// The trigger's state, which is made at its first call in a statement and dropped with it.
+    /// The trigger's state, made in the first call of a statement and dropped at its end.
     pub fn state<T: 'static>(&mut self, make: impl FnOnce(&Self) -> T) -> &mut T {
-        // SAFETY: what the server keeps for this function is null, or was put there below: no other
-        // function of the library is called by triggers. Its memory goes with the statement.
+        // SAFETY: the server's field for this function is null or was set below, because triggers
+        // call no other function of the library. The statement's end frees its memory.
         unsafe {
             if (*self.function).fn_extra.is_null() {
                 let kept = Kept {

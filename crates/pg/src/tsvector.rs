@@ -3,20 +3,20 @@ use pgrx::pg_sys;
 
 use super::varlena;
 
-/// A lexeme of a document.
+/// Lexeme of a document.
 pub struct Lexeme<'a> {
     /// Its text, in the encoding of the database.
     pub bytes: &'a [u8],
-    /// The places where it occurs, each with a label, as the server stores them. None if the value
-    /// was made without positions, or they were stripped.
+    /// Positions with labels, as the server stores them. Empty if the value was made without
+    /// positions, or they were stripped.
     positions: &'a [[u8; 2]],
 }
 
 impl Lexeme<'_> {
-    /// Number of its occurrences under the labels D, C, B and A. A lexeme without positions counts
-    /// as one that occurs once, under D, which is how `ts_rank` takes it.
+    /// Number of occurrences with the labels D, C, B and A. A lexeme without positions counts as
+    /// one occurrence with label D, as in `ts_rank`.
     ///
-    /// The server keeps 255 places of a lexeme at most, and none beyond the word 16,383.
+    /// The server stores at most 255 positions of a lexeme, and none beyond 16,383.
     pub fn occurrences(&self) -> [u64; 4] {
         if self.positions.is_empty() {
             return [1, 0, 0, 0];
@@ -29,8 +29,8 @@ impl Lexeme<'_> {
     }
 }
 
-/// A `tsvector` (`tsearch/ts_type.h`): the number of entries, the entries, and behind them the
-/// texts, each with its positions.
+/// A `tsvector` (`tsearch/ts_type.h`). It contains the number of entries, the entries, and then
+/// the texts, each followed by its positions.
 pub struct Lexemes<'a> {
     entries: &'a [[u8; 4]],
     data: &'a [u8],
@@ -40,7 +40,7 @@ impl<'a> Lexemes<'a> {
     /// The lexemes of a value.
     ///
     /// # Safety
-    /// `datum` is a tsvector; the result lives as long as it and as the current memory context.
+    /// `datum` is a tsvector. It and the current memory context outlive the result.
     pub unsafe fn new(datum: pg_sys::Datum) -> Self {
         // SAFETY: as the caller promises.
         let bytes = unsafe { varlena::bytes(datum) };
@@ -52,14 +52,14 @@ impl<'a> Lexemes<'a> {
         Lexemes { entries, data }
     }
 
-    /// Each of them, in the server's order.
+    /// The lexemes, in the server's order.
     pub fn iter(&self) -> impl Iterator<Item = Lexeme<'a>> {
         let data = self.data;
         self.entries.iter().map(move |entry| {
             let (has_positions, length, start) = fields(u32::from_ne_bytes(*entry));
             let end = start + length;
-            // Positions are aligned to two bytes, counted from the begin of the texts: their
-            // number, and then they.
+            // The number of positions and then the positions follow the text, aligned to two bytes
+            // from the start of the texts.
             let at = end.next_multiple_of(2);
             let positions = if has_positions {
                 let count = usize::from(u16::from_ne_bytes([data[at], data[at + 1]]));
@@ -75,8 +75,9 @@ impl<'a> Lexemes<'a> {
     }
 }
 
-/// An entry's bit fields: whether there are positions, the length of the text, and where it begins.
-/// The C compiler lays them out from the end that bytes begin at.
+/// An entry's bit fields: whether there are positions, the length of the text, and its offset. The
+/// C compiler allocates bit fields from the least significant bit on little-endian machines, and
+/// from the most significant bit on big-endian machines.
 const fn fields(entry: u32) -> (bool, usize, usize) {
     let (flag, length, start) = if cfg!(target_endian = "little") {
         (entry & 1, entry >> 1 & 0x7FF, entry >> 12)

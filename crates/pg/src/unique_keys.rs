@@ -1,5 +1,5 @@
-//! Unique keys by which an existing row is the same as a row that is to be inserted: plain ones,
-//! those of expressions, and those with a predicate.
+//! Unique keys, including keys with expressions or a predicate, that show whether a new row
+//! conflicts with an existing one.
 use pgrx::pg_sys;
 
 use super::equality::EqualColumn;
@@ -8,51 +8,51 @@ use super::new_row::NewRow;
 use super::rel::{OpenRelation, Rel};
 use super::slot::Slot;
 
-/// The only column of a table's primary key; `None` if it has none, or one of several columns.
+/// The column of a table's primary key; `None` without a primary key or if it has several columns.
 pub fn primary_key_column(table: Rel) -> Option<i16> {
     let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
     let form = index.rel().index_form();
     (form.key_columns == 1).then(|| form.columns[0])
 }
 
-/// A unique index that is checked at once.
+/// Unique index that the server checks when a row is written.
 struct UniqueKey {
     info: *mut pg_sys::IndexInfo,
-    /// The predicate; null: all rows are in the index.
+    /// The predicate; null if all rows are in the index.
     predicate: *mut pg_sys::ExprState,
     columns: Vec<EqualColumn>,
     /// True if two NULLs are equal.
     nulls_equal: bool,
 }
 
-/// A table's unique keys, with what their expressions are evaluated in.
+/// A table's unique keys, with the executor state that evaluates their expressions.
 pub struct UniqueKeys {
     table: pg_sys::Oid,
     keys: Vec<UniqueKey>,
     executor: *mut pg_sys::EState,
     new_row: *mut pg_sys::TupleTableSlot,
-    /// The memory of all of these.
+    /// Memory of the other fields.
     _context: OwnContext,
 }
 
-/// The values of a row in an index; `None`: the index does not hold the row.
+/// Key values of a row; `None` if the index does not hold the row.
 type Indexed = Option<Vec<Option<pg_sys::Datum>>>;
 
 impl UniqueKey {
-    /// The key of an open index; `None` if it does not forbid equal rows at any time.
+    /// The key of an open index; `None` if the index is not unique or not checked at once.
     ///
     /// # Safety
-    /// The executor's state, and the memory context that is current, live as long as the key.
+    /// The executor's state and the current memory context live as long as the key.
     unsafe fn new(index: Rel, executor: *mut pg_sys::EState) -> Option<Self> {
         let form = index.index_form();
         if !form.is_unique_at_once || !form.is_ready {
             return None;
         }
-        // Access methods with unique indexes are like btree.
+        // Access methods with unique indexes use the strategy numbers of btree.
         let equal = pg_sys::BTEqualStrategyNumber as u16;
-        // SAFETY: the index is open, and the caller's promise.
+        // SAFETY: the caller's promise, and the index is open.
         unsafe {
-            // With the rights of the writer, as INSERT and UPDATE do for all indexes.
+            // Runs with the writer's rights, as INSERT and UPDATE do for all indexes.
             let info = pg_sys::BuildIndexInfo(index.raw());
             Some(UniqueKey {
                 info,
@@ -74,7 +74,7 @@ impl UniqueKey {
         slot: *mut pg_sys::TupleTableSlot,
         executor: *mut pg_sys::EState,
     ) -> Indexed {
-        // SAFETY: the caller's promise; the slot is the one that expressions are told of.
+        // SAFETY: the caller's promise; expressions read the slot that is set here.
         unsafe {
             let context = (*executor).es_per_tuple_exprcontext;
             (*context).ecxt_scantuple = slot;
@@ -94,7 +94,7 @@ impl UniqueKey {
     /// Both were returned by `of_row`.
     unsafe fn equal(&self, a: &[Option<pg_sys::Datum>], b: &[Option<pg_sys::Datum>]) -> bool {
         (self.columns.iter().zip(a).zip(b)).all(|((column, &a), &b)| match (a, b) {
-            // SAFETY: both are of the type that the index's column has.
+            // SAFETY: both values have the type of the index column.
             (Some(a), Some(b)) => unsafe { column.equal_datums(a, b) },
             (None, None) => self.nulls_equal,
             _ => false,
@@ -106,8 +106,8 @@ impl UniqueKeys {
     /// The keys of a table.
     pub fn new(table: Rel) -> Self {
         let context = OwnContext::new(c"neardup unique keys");
-        // SAFETY: each of the indexes is open while it is read. All that is made here lives in the
-        // context, or below it.
+        // SAFETY: each index is open while it is read. All objects made here live in the context
+        // or its children.
         let (keys, executor, new_row) = context.run(|| unsafe {
             let executor = pg_sys::CreateExecutorState();
             pg_sys::MakePerTupleExprContext(executor);
@@ -131,12 +131,12 @@ impl UniqueKeys {
         }
     }
 
-    /// Returns whether the table has none.
+    /// Returns whether the table has no unique keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Returns whether an existing row of the table and a new one have a key in common.
+    /// Returns whether an existing row of the table and a new row have an equal unique key.
     pub fn any_equal(&self, table: Rel, existing: &Slot, new: &NewRow) -> bool {
         assert_eq!(self.table, table.oid());
         // SAFETY: both are rows of the table. Values live until the context is reset.

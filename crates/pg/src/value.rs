@@ -1,4 +1,4 @@
-//! SQL values with their types, borrowed from the server's memory or copied into Rust's.
+//! SQL values with their types, borrowed from the server's memory or copied to Rust memory.
 use core::cmp::Ordering;
 use core::ffi::CStr;
 use core::marker::PhantomData;
@@ -12,11 +12,11 @@ use super::text;
 use super::varlena;
 
 unsafe extern "C-unwind" {
-    /// Not among pgrx's bindings (utils/datum.h). Compares bytes, uncompressed.
+    /// Compares the bytes of uncompressed values (utils/datum.h). pgrx has no binding for it.
     fn datum_image_eq(a: Datum, b: Datum, by_value: bool, length: core::ffi::c_int) -> bool;
 }
 
-/// A type, and how its values are passed.
+/// Type and how its values are passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ValueType {
     oid: Oid,
@@ -25,10 +25,10 @@ pub struct ValueType {
 }
 
 impl ValueType {
-    /// Looks a type up.
+    /// Looks up a type.
     pub fn of(oid: Oid) -> Self {
         let (mut length, mut by_value) = (0, false);
-        // SAFETY: a catalogue look-up.
+        // SAFETY: a catalogue lookup; an unknown type is an error.
         unsafe { pg_sys::get_typlenbyval(oid, &mut length, &mut by_value) };
         ValueType {
             oid,
@@ -37,7 +37,7 @@ impl ValueType {
         }
     }
 
-    /// A type whose values are passed by reference; a length below zero varies.
+    /// A type whose values are passed by reference. A negative length means variable length.
     pub fn by_reference(oid: Oid, length: i16) -> Self {
         ValueType {
             oid,
@@ -71,7 +71,7 @@ impl ValueType {
         self.oid
     }
 
-    /// Length of the values in bytes; below zero if it varies.
+    /// Length of the values in bytes; negative if it varies.
     #[inline(always)]
     pub fn length(self) -> i16 {
         self.length
@@ -83,7 +83,7 @@ impl ValueType {
         self.by_value
     }
 
-    /// Returns whether values are of variable length, with a header that states it.
+    /// Returns whether values have variable length and a header with the length.
     #[inline(always)]
     pub fn is_varlena(self) -> bool {
         self.length == -1
@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
     /// A value of a column's type.
     ///
     /// # Safety
-    /// As for [`Value::typed`].
+    /// The conditions of [`Value::typed`] hold for the column's type.
     #[inline]
     pub unsafe fn new(datum: Datum, attribute: &pg_sys::FormData_pg_attribute) -> Self {
         Value {
@@ -125,8 +125,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A value of a column of this extension's types, or of `bigint`, from its words. Raises an
-    /// internal error unless values of the column are as long.
+    /// A value of a column's type, which is `bigint` or a type of this extension, from its words.
+    /// Raises an internal error for other types, and if their values have another length.
     #[inline]
     pub fn from_words(words: &'a [u64], column: &pg_sys::FormData_pg_attribute) -> Self {
         let of = ValueType::of_attribute(column);
@@ -204,32 +204,32 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as the server passes it.
+    /// The value as a datum.
     #[inline]
     pub fn datum(self) -> Datum {
         self.datum
     }
 
-    /// Its type, and how values of it are passed.
+    /// The type of the value.
     #[inline]
     pub fn value_type(self) -> ValueType {
         self.of
     }
 
-    /// Its type.
+    /// The OID of its type.
     #[inline]
     pub fn type_oid(self) -> Oid {
         self.of.oid
     }
 
-    /// The length of the type's values in bytes; below zero if it varies.
+    /// The length of the type's values in bytes; negative if it varies.
     #[inline]
     pub fn length(self) -> i16 {
         self.of.length
     }
 
-    /// Returns whether a value of variable length has a header of four bytes and is not compressed.
-    /// Raises an internal error for values of fixed length.
+    /// Returns whether a value of variable length has a header of four bytes and is not
+    /// compressed. Raises an internal error for values of fixed length.
     #[inline]
     pub fn is_plain(self) -> bool {
         assert_eq!(self.of.length, -1);
@@ -237,13 +237,13 @@ impl<'a> Value<'a> {
         unsafe { pgrx::varlena::varatt_is_4b_u(self.datum.cast_mut_ptr()) }
     }
 
-    /// Calls a function with the bytes behind the header of a value of variable length. They are
-    /// copied if they have to be read from TOAST, and freed at once: a caller may do so for
-    /// millions of rows. Raises an internal error for values of fixed length.
+    /// Calls a function with the bytes behind the header of a value of variable length. Copies the
+    /// bytes if the value is compressed, short or in TOAST, and frees the copy at once, because a
+    /// caller may do so for millions of rows. Raises an internal error for values of fixed length.
     #[inline]
     pub fn with_body<T>(self, each: impl FnOnce(&[u8]) -> T) -> T {
-        // SAFETY: a value that is plain is one of variable length, and is taken as it is. Its
-        // header is at least as aligned as its four bytes.
+        // SAFETY: a plain value has variable length and needs no copy. Its header is aligned to
+        // at least four bytes.
         let body = |value: Value| unsafe { varlena::aligned(value.datum()) };
         match self.is_plain() {
             true => each(body(self)),
@@ -272,7 +272,7 @@ impl<'a> Value<'a> {
     fn fixed_bytes(&self) -> &[u8] {
         assert!(!self.of.by_value && self.of.length > 0);
         let start = self.datum.cast_mut_ptr::<u8>();
-        // SAFETY: a value passed by reference, which is as long as its type says.
+        // SAFETY: a value passed by reference, which has the length of its type.
         unsafe { core::slice::from_raw_parts(start, self.of.length as usize) }
     }
 
@@ -281,7 +281,7 @@ impl<'a> Value<'a> {
     pub fn as_tid(self) -> Tid {
         assert_eq!(self.of.oid, pg_sys::TIDOID);
         let bytes = self.fixed_bytes();
-        // As `ItemPointerData` has it: both halves of the block, the higher one first.
+        // `ItemPointerData` contains both halves of the block number, the high half first.
         let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Tid {
             block: u32::from(half(0)) << 16 | u32::from(half(2)),
@@ -289,7 +289,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if it is an `int2`, `int4`, `int8` or of a domain over one of them.
+    /// The number, if the type is `int2`, `int4`, `int8` or a domain over one of them.
     pub fn integer(self) -> Option<i64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
@@ -300,7 +300,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if it is a `float4`, `float8` or of a domain over one of them.
+    /// The number, if the type is `float4`, `float8` or a domain over one of them.
     pub fn float(self) -> Option<f64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
@@ -310,18 +310,20 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements, if it is an array of one of those integers; `None` if NULL is among them.
+    /// The elements of an array of `int2`, `int4` or `int8`; `None` for other types, and if an
+    /// element is NULL.
     pub fn integers(self) -> Option<Vec<i64>> {
         self.small_elements(Value::integer)
     }
 
-    /// The elements, if it is an array of `float4` or `float8`; `None` if NULL is among them.
+    /// The elements of an array of `float4` or `float8`; `None` for other types, and if an element
+    /// is NULL.
     pub fn floats(self) -> Option<Vec<f64>> {
         self.small_elements(Value::float)
     }
 
-    /// The elements of an array of numbers that are passed by value. `None` if the array is of
-    /// another type, or `read` returns `None` for an element.
+    /// The elements of an array of numbers that are passed by value. `None` for another type, or
+    /// if `read` returns `None` for an element.
     fn small_elements<T>(self, read: fn(Value<'a>) -> Option<T>) -> Option<Vec<T>> {
         let element = catalog::array_element(catalog::base_type(self.of.oid));
         let (length, alignment) = match element {
@@ -352,8 +354,8 @@ impl<'a> Value<'a> {
         Oid::from(self.datum.value() as u32)
     }
 
-    /// A value of a type that is stored as `text` is, as one; a `char(n)` stays what it is. Raises
-    /// an internal error for any other type.
+    /// The same value as type `text`, for a type with the same storage. A `char(n)` keeps its
+    /// type. Raises an internal error for any other type.
     pub fn as_text(self) -> Self {
         let base = catalog::base_type(self.of.oid);
         let is_char = base == pg_sys::BPCHAROID;
@@ -365,8 +367,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value under another type that differs at most by a domain. Raises an internal error
-    /// for any other type.
+    /// The same value as another type with the same base type. Raises an internal error for any
+    /// other type.
     pub fn relabelled(self, oid: Oid) -> Self {
         assert!(oid == self.of.oid || catalog::base_type(oid) == catalog::base_type(self.of.oid));
         Value {
@@ -375,17 +377,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text form.
+    /// The text form in the encoding of the database, with replacements for invalid UTF-8.
     pub fn output(self) -> String {
         String::from_utf8_lossy(&self.output_bytes()).into_owned()
     }
 
-    /// The text form in UTF-8, whatever the encoding of the database is.
+    /// The text form, converted to UTF-8 from the encoding of the database.
     pub fn utf8(self) -> String {
         text::utf8_lossy(&self.output_bytes())
     }
 
-    /// The same of the beginning of a text.
+    /// [`Value::utf8`] for the beginning of a text, without an incomplete last character.
     pub fn utf8_beginning(self) -> String {
         text::utf8_beginning(&self.output_bytes())
     }
@@ -401,11 +403,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether two values of one type are the same, byte for byte.
+    /// Returns whether two values of one type have the same bytes.
     pub fn image_eq(self, other: Value) -> bool {
         assert_eq!(self.of.oid, other.of.oid);
         let length = i32::from(self.of.length);
-        // SAFETY: both are of this type. Values may have to be read from TOAST, which may fail.
+        // SAFETY: both have this type. Reading values from TOAST may raise an error, which the
+        // boundary catches.
         unsafe {
             pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
                 datum_image_eq(self.datum, other.datum, self.of.by_value, length)
@@ -413,7 +416,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A copy in Rust's memory.
+    /// A copy in Rust memory.
     pub fn to_owned(self) -> OwnedValue {
         OwnedValue {
             bytes: match self.of.by_value {
@@ -425,10 +428,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a value that is passed by reference, uncompressed, in words so that they are
-    /// aligned for every type.
+    /// The uncompressed bytes of a value that is passed by reference, in words, which are aligned
+    /// for every type.
     fn words(self) -> Box<[u64]> {
-        // SAFETY: the type's length says what the datum points to.
+        // SAFETY: the type's length determines the form of the value that the datum points to.
         unsafe {
             let (bytes, detoasted) = match self.of.length {
                 -1 => {
@@ -458,18 +461,19 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns whether any words are a value of a type of fixed length: of this extension, or `bigint`.
+/// Returns whether all words are valid values of a fixed-length type: `bigint` or a type of this
+/// extension.
 fn takes_any_words(oid: Oid) -> bool {
     is_extension_type(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not one of the server's own. The server trusts the bytes of its own
-/// types; each function of this extension checks those of the extension's types.
+/// Returns whether a type is not built into the server. The server trusts the bytes of its
+/// built-in types. Functions of this extension check the bytes of its types.
 fn is_extension_type(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
-/// A value in Rust's memory.
+/// Value in Rust memory.
 #[derive(Clone)]
 pub struct OwnedValue {
     bytes: Box<[u64]>,
@@ -478,8 +482,8 @@ pub struct OwnedValue {
 }
 
 impl OwnedValue {
-    /// A value of a type of this extension, or of `bigint`, from its words. Raises an internal
-    /// error for any other type of the server, and unless the type has as many words.
+    /// A value of `bigint` or a type of this extension from its words. Raises an internal error
+    /// for other types of the server, and if the type has another length.
     #[inline]
     pub fn from_words(words: &[u64], oid: Oid) -> Self {
         let of = ValueType::of(oid);
@@ -494,7 +498,7 @@ impl OwnedValue {
         }
     }
 
-    /// A value of variable length, of a type of this extension, from the bytes behind its header.
+    /// A value of a variable-length type of this extension from the bytes behind its header.
     /// Raises an internal error for any other type.
     pub fn from_body(body: &[u8], oid: Oid) -> Self {
         let of = ValueType::of(oid);
@@ -521,8 +525,8 @@ impl OwnedValue {
         self.get().as_tid()
     }
 
-    /// Orders values of one type by how they are stored: the same each time, and otherwise without
-    /// a meaning. Raises an internal error for two types.
+    /// Compares values of one type by their stored bytes. The order is stable but has no meaning.
+    /// Raises an internal error if the types differ.
     pub fn image_cmp(&self, other: &Self) -> Ordering {
         assert_eq!(self.of.oid, other.of.oid);
         match self.of.by_value {

@@ -1,18 +1,17 @@
-//! Values of variable length (text, bytea, bit) as byte slices, and back; new values.
+//! Conversion of values of variable length (text, bytea, bit) to byte slices, and new values.
 use pgrx::pg_sys;
 
-/// The bytes of a text or bytea, uncompressed and read back from TOAST where need be.
+/// The bytes of a text or bytea, decompressed and read from TOAST if necessary.
 ///
 /// # Safety
-/// `datum` is a value of a variable-length type; the result lives as long as the memory context
-/// that is current now, and as long as `datum`.
+/// `datum` is a varlena. It and the current memory context outlive the result.
 #[inline]
 pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: the caller promises a varlena; detoasting yields one with a plain or short header.
+    // SAFETY: the caller promises a varlena. Detoasting returns one with a plain or short header.
     unsafe {
         use pgrx::varlena::{varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
         let mut plain: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // A call costs more than most of what is done with a short text.
+        // Avoids the call if possible, because it takes longer than most work on a short text.
         if !varatt_is_4b_u(plain) && (!varatt_is_1b(plain) || varatt_is_1b_e(plain)) {
             plain = pg_sys::pg_detoast_datum_packed(plain);
         }
@@ -23,16 +22,14 @@ pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// The payload of a value aligned to four bytes, uncompressed and read back from TOAST where need
-/// be.
+/// The payload of a value, aligned to four bytes, decompressed and read from TOAST if necessary.
 ///
 /// # Safety
-/// As for [`bytes`]; the type's alignment is `int4`. The payload begins behind a header of four
-/// bytes, and so is aligned to four bytes as well.
+/// The conditions of [`bytes`] hold, and the type's alignment is `int4`. The payload follows a
+/// header of four bytes, so it is also aligned to four bytes.
 #[inline]
 pub unsafe fn aligned<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: the caller promises a varlena; one that is plain already is taken as it is, and
-    // detoasting makes any other one plain.
+    // SAFETY: the caller promises a varlena. Detoasting makes it plain if it is not.
     unsafe {
         let mut plain: *mut pg_sys::varlena = datum.cast_mut_ptr();
         if !pgrx::varlena::varatt_is_4b_u(plain) {
@@ -45,11 +42,11 @@ pub unsafe fn aligned<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// The payload of a value with a plain header, to be changed.
+/// The mutable payload of a value with a plain header.
 ///
 /// # Safety
-/// `datum` is a value of a variable-length type with a plain header. Nothing else uses it as long
-/// as the result lives.
+/// `datum` is a value of a variable-length type with a plain header. No other code uses it while
+/// the result lives.
 pub unsafe fn plain_body_mut<'a>(datum: pg_sys::Datum) -> &'a mut [u8] {
     let start = datum.cast_mut_ptr::<u8>();
     // SAFETY: the caller's promise. The header states the size.
@@ -59,11 +56,11 @@ pub unsafe fn plain_body_mut<'a>(datum: pg_sys::Datum) -> &'a mut [u8] {
     }
 }
 
-/// A new varlena in the current memory context whose payload is `parts`, one after the other.
+/// A new varlena in the current memory context whose payload is the concatenation of `parts`.
 #[inline]
 pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
     let size = pg_sys::VARHDRSZ + parts.iter().map(|part| part.len()).sum::<usize>();
-    // SAFETY: `size` bytes are allocated, the header takes the first four, the parts the rest.
+    // SAFETY: `size` bytes are allocated for the header of four bytes and the parts.
     unsafe {
         let varlena = pg_sys::palloc(size).cast::<u8>();
         pgrx::varlena::set_varsize_4b(varlena.cast(), size as i32);
@@ -80,7 +77,7 @@ pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
 #[inline]
 pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
     const { assert!(align_of::<T>() <= 8) };
-    // SAFETY: as many bytes are allocated as are written, aligned to eight bytes.
+    // SAFETY: the allocation has the size of the value and is aligned to eight bytes.
     unsafe {
         let place = pg_sys::palloc(size_of::<T>()).cast::<T>();
         place.write(value);
@@ -99,8 +96,8 @@ pub fn cstring(text: &str) -> pg_sys::Datum {
     }
 }
 
-/// A number of type `numeric` from its text form, in the current memory context. Raises an error
-/// unless the text is a number.
+/// A `numeric` in the current memory context from its text form. Raises an error if the text is
+/// not a number.
 pub fn numeric(text: &str) -> pg_sys::Datum {
     let text = cstring(text).cast_mut_ptr();
     let (input, none) = (pg_sys::Oid::from(pg_sys::F_NUMERIC_IN), pg_sys::InvalidOid);

@@ -63,9 +63,8 @@ pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) 
     }
 }
 
-/// Pins a page of the main fork in the buffer where it was once; false if it is not there now.
-/// It is counted in the statistics as any page found in the cache, which the server leaves to its
-/// other function for reading.
+/// Pins a page of the main fork in the buffer where it once was; false if it is not there now.
+/// Counts the page in the statistics as a cache hit, because `ReadRecentBuffer` does not.
 ///
 /// # Safety
 /// The relation is open.
@@ -97,11 +96,11 @@ pub unsafe fn read_recent_buffer(
     }
 }
 
-/// Statistics entry in which a relation's use is counted; `None` if it is not
+/// The statistics entry that counts a relation's use; `None` if its use is not counted
 /// (`pgstat_should_count_relation`).
 ///
 /// # Safety
-/// The relation is open, and nobody else holds a reference to its statistics.
+/// The relation is open, and no other reference to its statistics exists.
 pub(super) unsafe fn statistics_of<'a>(
     relation: pg_sys::Relation,
 ) -> Option<&'a mut pg_sys::PgStat_TableStatus> {

@@ -12,9 +12,9 @@ pub fn offer_parallel_builds(am: &mut pg_sys::IndexAmRoutine) {
     let _ = am;
 }
 
-/// Number of workers that the planner wants for a new index: by the size of the table, the
-/// settings, the memory, and whether expressions may run in workers at all. The server asks for
-/// those of a btree itself, and since version 17 for all access methods that build with workers.
+/// Number of workers that the planner wants for a new index. It depends on the table's size, the
+/// settings, the memory, and whether expressions may run in workers at all. The server itself asks
+/// for btrees and, since version 17, for all access methods that build with workers.
 pub fn build_workers(info: &pg_sys::IndexInfo, table: pg_sys::Oid, index: pg_sys::Oid) -> i32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {

@@ -1,4 +1,4 @@
-//! Catalogue entries, and what the relation cache keeps of them.
+//! Catalogue entries, and their copies in the relation cache.
 use pgrx::pg_sys;
 
 /// Returns whether a role owns a relation, or is a member of the role that does.

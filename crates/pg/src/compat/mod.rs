@@ -1,7 +1,7 @@
-//! Differences between PostgreSQL versions: the only folder that knows of any, one file a subject.
+//! Differences between PostgreSQL versions, one file per subject. No other folder depends on them.
 //!
-//! Handles of this crate wrap the functions where a handle exists. Conditions name the old versions
-//! that lack something, so that a future version counts as the newest.
+//! Handles of this crate wrap the functions where a handle exists. Conditions name the old
+//! versions that lack something, so that a future version counts as the newest.
 mod buffers;
 mod build;
 mod catalog;

@@ -1,5 +1,5 @@
-//! `old_snapshot_threshold`, which versions before 17 have: VACUUM and pruning may remove rows that
-//! an old snapshot still sees, and a reader with that snapshot has to notice.
+//! `old_snapshot_threshold`, which versions before 17 have: VACUUM and pruning may remove rows
+//! that an old snapshot still sees, and a reader with that snapshot has to notice.
 use pgrx::pg_sys;
 
 /// Check that pages are not too new for the snapshot of a reader (`TestForOldSnapshot`).
@@ -24,10 +24,10 @@ impl OldSnapshotCheck {
         taken: 0,
     };
 
-    /// For a reader that must find all rows which a snapshot sees. Snapshots that are not of one
-    /// moment see no row that could have been removed.
+    /// For a reader that must find all rows which a snapshot sees. Snapshots other than MVCC
+    /// snapshots see no row that could have been removed.
     pub fn of(snapshot: &pg_sys::SnapshotData) -> Self {
-        // Without the setting the server notes no position.
+        // Without the setting the server records no position.
         match snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.lsn != 0 {
             true => OldSnapshotCheck {
                 lsn: snapshot.lsn,
@@ -43,8 +43,8 @@ impl OldSnapshotCheck {
         self.lsn != pg_sys::XLogRecPtr::MAX
     }
 
-    /// Raises error 72000 ("snapshot too old") if rows that the snapshot sees may have been removed
-    /// from a page whose last change has this log position.
+    /// Raises error 72000 ("snapshot too old") if rows that the snapshot sees may have been
+    /// removed from a page whose last change has this log position.
     ///
     /// # Safety
     /// The relation is open.

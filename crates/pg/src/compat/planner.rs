@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 /// The number of elements that an array expression is expected to have.
 ///
 /// # Safety
-/// The planner's state and an expression of it.
+/// The pointers are the planner's state and one of its expressions.
 pub unsafe fn estimate_array_length(
     root: *mut pg_sys::PlannerInfo,
     array: *mut pg_sys::Node,
@@ -21,8 +21,8 @@ pub unsafe fn estimate_array_length(
     }
 }
 
-/// Returns whether an entry of the range table stands for the expressions of a GROUP BY, which have
-/// one since version 18.
+/// Returns whether an entry of the range table represents the expressions of a GROUP BY. Such
+/// entries exist since version 18.
 pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     return kind == pg_sys::RTEKind::RTE_GROUP;
@@ -33,7 +33,7 @@ pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
     }
 }
 
-/// Marks an item of a sort as ascending, which has a field since version 18.
+/// Marks a sort item as ascending. The field for it exists since version 18.
 pub fn set_ascending(item: &mut pg_sys::SortGroupClause) {
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     {

@@ -3,8 +3,8 @@ use pgrx::pg_sys;
 
 use crate::server;
 
-/// Counts a search that a scan of an index begins: in the statistics and, from version 18 on, in
-/// what EXPLAIN ANALYZE shows.
+/// Counts a search that an index scan begins, in the statistics and, from version 18 on, in the
+/// output of EXPLAIN ANALYZE.
 ///
 /// # Safety
 /// The scan is one that the server has begun, of an open index.
@@ -37,9 +37,9 @@ pub unsafe fn count_index_scan(index: pg_sys::Relation) {
     }
 }
 
-/// Returns whether bitmap scans that need no column skip the rows of pages that are all visible,
-/// although VACUUM may have removed a row since its address came into the bitmap. The server did so
-/// until the minor releases of May 2025.
+/// Returns whether bitmap scans that need no column skip reading the rows of all-visible pages,
+/// although VACUUM may have removed a row since its address was put into the bitmap. The server
+/// did so until the minor releases of May 2025.
 pub fn bitmap_scans_trust_visibility_map() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {

@@ -1,26 +1,26 @@
 //! Shared memory of all backends.
 use pgrx::pg_sys;
 
-/// A segment of shared memory that all of the server's processes find under a name; the first one
-/// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
-/// lives, and lives as long as the server. Raises an error if there is no memory for it.
+/// A segment of shared memory that all of the server's processes find under a name. The first
+/// process creates it and calls `initialize` while all others wait. It stays mapped while the
+/// process lives and exists while the server runs. Raises an error if there is no memory for it.
 ///
-/// Before version 17 the server has no such names. There a handle of the segment lies in the main
-/// shared memory, of which the server keeps a little for libraries that come after its start, as
-/// `contrib/pg_prewarm` uses it.
+/// Before version 17 the server has no such names. There the segment's handle is in the main
+/// shared memory. The server keeps a little of it for libraries that are loaded after its start,
+/// and `contrib/pg_prewarm` uses it too.
 ///
 /// # Safety
-/// In a transaction; the size and what initializes are the same in all processes.
+/// The caller is in a transaction; size and `initialize` are the same in all processes.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,
     size: usize,
     initialize: unsafe extern "C-unwind" fn(*mut core::ffi::c_void),
 ) -> *mut core::ffi::c_void {
-    /// The place of `AddinShmemInitLock` in the server's array (lwlocknames.txt).
+    /// The index of `AddinShmemInitLock` in the server's array (lwlocknames.txt).
     const ADDIN_SHMEM_INIT_LOCK: usize = 21;
-    // SAFETY: the caller's promise. Errors release the lock; the handle is written last, so that
-    // one in the midst leaves it as it was, and the server drops a segment that is not pinned.
+    // SAFETY: the caller's promise. Errors release the lock. The handle is written last, so an
+    // earlier error leaves it unchanged, and the server drops a segment that is not pinned.
     unsafe {
         let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -56,12 +56,12 @@ pub unsafe fn named_segment(
     }
 }
 
-/// A segment of shared memory that all of the server's processes find under a name; the first one
-/// makes it and calls `initialize`, while all others wait. It stays mapped as long as the process
-/// lives, and lives as long as the server. Raises an error if there is no memory for it.
+/// A segment of shared memory that all of the server's processes find under a name. The first
+/// process creates it and calls `initialize` while all others wait. It stays mapped while the
+/// process lives and exists while the server runs. Raises an error if there is no memory for it.
 ///
 /// # Safety
-/// In a transaction; the size and what initializes are the same in all processes.
+/// The caller is in a transaction; size and `initialize` are the same in all processes.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,

@@ -28,8 +28,8 @@ pub fn save_soft_error(
     hint: Option<&str>,
 ) -> bool {
     let copy = |text: &str| varlena::cstring(text).cast_mut_ptr();
-    // SAFETY: the context of a call is null or a node, whose tag says what it is. The record is
-    // allocated whole, in the memory context that the caller has chosen for the answer.
+    // SAFETY: the context of a call is null or a node with a tag for its type. The record is
+    // allocated whole, in the memory context that the caller has chosen for the result.
     unsafe {
         if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
             return false;

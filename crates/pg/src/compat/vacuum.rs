@@ -3,8 +3,8 @@ use pgrx::pg_sys;
 
 use crate::backend;
 
-/// Waits as `vacuum_cost_delay` asks, and takes interrupts. To be called without a lock on a page,
-/// for which others would wait as long.
+/// Waits as `vacuum_cost_delay` asks, and handles interrupts. Callers must hold no page lock:
+/// others would wait for it just as long.
 pub fn vacuum_delay_point() {
     // SAFETY: takes no pointers; an error releases what is held.
     unsafe {
@@ -15,14 +15,14 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Returns whether a vacuum of this index's table may take the strongest lock for a moment, to give
-/// space back: not if the table's option `vacuum_truncate` forbids it, nor while several processes
-/// work, as such a lock needs a transaction id then.
+/// Returns whether a vacuum of this index's table may briefly take the strongest lock to give
+/// space back. It may not if the table's option `vacuum_truncate` forbids it, nor in parallel
+/// mode, because such a lock then needs a transaction id.
 ///
 /// # Safety
 /// The index is open, and its table is locked.
 pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's promise. The options are null or those of a table.
+    // SAFETY: the caller's promise. The options are null or table options.
     unsafe {
         if pg_sys::IsInParallelMode() {
             return false;
@@ -41,8 +41,7 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
     }
 }
 
-/// Waits for a moment, as a vacuum does between its attempts to lock a table so strongly that it
-/// may cut off the table's end.
+/// Waits for a moment, as a vacuum does between its attempts to lock a table for truncation.
 ///
 /// # Safety
 /// No lock on a page is held.

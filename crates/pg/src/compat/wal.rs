@@ -15,8 +15,7 @@ pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
     }
 }
 
-/// Notes the log position that a page's last change has (`PageSetLSN`): two halves, the upper
-/// first.
+/// Writes the log position of a page's last change (`PageSetLSN`) as two halves, the upper first.
 pub fn page_set_lsn(page: &mut [u8; pg_sys::BLCKSZ as usize], lsn: pg_sys::XLogRecPtr) {
     page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
     page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());

@@ -1,30 +1,30 @@
-//! Rows in flight: rows that triggers publish before they look for near-duplicates, and that do not
-//! stand in their table's indexes yet.
+//! Rows in flight: rows that triggers publish before they look for near-duplicates, and that are
+//! not in their table's indexes yet.
 //!
-//! docs/dev/architecture.md has the way of a row through the trigger.
+//! docs/dev/architecture.md describes how a row passes through the trigger.
 //!
 //! Two transactions that look for near-duplicates at the same time, and then both write, would not
 //! see each other's rows. So a trigger publishes its row here before it looks:
 //!
-//! 1. It locks a token of its own, which nobody else asks for but to wait for this row. Waiting is
-//!    thus seen by the server's deadlock detector, and ended by its timeouts.
-//! 2. Under one short lock it compares the row with those of other backends, at true distance, and
-//!    publishes it if none is near. If one is, it looks in the index first, where an existing near
-//!    row decides the matter; without one it waits for the near one's token, and begins again.
-//! 3. It looks in the index. Rows of transactions that have not ended are seen, and waited for
-//!    after the row has been withdrawn.
-//! 4. The row is withdrawn when it stands in every index through which others may look
-//!    ([`written`]). If it never does, it is withdrawn for the statement's next row, at the
-//!    statement's end, or when its transaction or subtransaction is rolled back.
+//! 1. The trigger locks its own token. Other backends lock it only to wait for this row, so the
+//!    server's deadlock detector sees the wait and the server's timeouts end it.
+//! 2. Under one short lock it compares the row with the rows of other backends, at true distance,
+//!    and publishes it if none is near. If one is near, it searches the index first: an existing
+//!    near row there is decisive. Otherwise it waits for the near row's token and starts over.
+//! 3. It searches the index. It also sees rows of transactions that have not ended, and waits for
+//!    those transactions after it has withdrawn the row.
+//! 4. The row is withdrawn when it is in every index that others may search ([`written`]). A row
+//!    that never gets there is withdrawn before the statement's next row, at the statement's end,
+//!    or when its transaction or subtransaction is rolled back.
 //!
-//! A token that nobody has learned until its row is withdrawn stays locked, and stands for the
-//! statement's next row. The table notes under its lock who is told of a token.
+//! If no other backend has learned a token when its row is withdrawn, the token stays locked and
+//! serves the statement's next row. The table records under its lock that a token was handed out.
 //!
-//! Of two near rows the one that is published later sees the other: here, or, once it has been
-//! withdrawn, in the index, for writers write to the index first and withdraw second, and readers
-//! read here first and the index second. Rows that are not near never wait for each other.
+//! When two rows are near, the one that is published later sees the other: here or, after its
+//! withdrawal, in the index. Writers write to the index before they withdraw, and readers read
+//! this table before the index. Rows that are not near never wait for each other.
 //!
-//! Every backend has its own share of the table's slots ([`quota`]), so that no session can make
+//! Every backend has its own share of the table's slots ([`quota`]), so no session can make
 //! another one fail.
 mod quota;
 mod table;
@@ -61,33 +61,33 @@ struct Own {
     token: Token,
     slots: Vec<usize>,
     subtransaction: pg_sys::SubTransactionId,
-    /// The index that the server writes last of those through which others may look.
+    /// The index that the server writes last among the indexes that others may search.
     last_index: pg_sys::Oid,
     value: Value,
 }
 
-/// A token that is locked, and stands for no row: nobody has learned it, so that nobody can wait
-/// for it. It serves the statement's next row, which spares that an advisory lock.
+/// A locked token without a row. No other backend has learned it, so none can wait for it. The
+/// statement's next row uses it, which saves taking another advisory lock.
 struct Spare {
     statement: usize,
     token: Token,
-    /// In which it was locked.
+    /// The subtransaction that locked it.
     subtransaction: pg_sys::SubTransactionId,
 }
 
-/// A near row of another backend, to be waited for.
+/// A near row of another backend, for which the caller waits.
 pub struct Near(Token);
 
 thread_local! {
-    /// In the order in which they were published.
+    /// Own rows, in the order of their publication.
     static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
-    /// No more of a statement than rows that it has had in flight at one time.
+    /// Each statement has at most as many spares as it had rows in flight at one time.
     static SPARE: RefCell<Vec<Spare>> = const { RefCell::new(Vec::new()) };
     static TOKENS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Token {
-    /// A token that this backend has not used yet.
+    /// Returns a token that this backend has not used yet.
     fn next() -> Token {
         thread_local! {
             static REGISTERED: Cell<bool> = const { Cell::new(false) };
@@ -107,7 +107,7 @@ impl Token {
         }
     }
 
-    /// The tag of the lock that stands for it, an advisory one.
+    /// The tag of the advisory lock that represents the token.
     fn tag(self) -> pg_sys::LOCKTAG {
         pg_sys::LOCKTAG {
             locktag_field1: database().to_u32(),
@@ -135,8 +135,8 @@ impl Token {
     }
 }
 
-/// Publishes a row, whose near-duplicates are those within the radius; or returns a near row of
-/// another backend, and publishes nothing.
+/// Publishes a row. If another backend has published a row within the radius, returns that row and
+/// publishes nothing.
 pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
     let table = Table::get();
     quota::check(owner, row.slots());
@@ -154,7 +154,7 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
         last_index,
         value: row.value.clone(),
     };
-    // Between the publication and the note of it nothing may fail.
+    // Nothing may fail between the publication and its entry in `OWN`.
     OWN.with_borrow_mut(|rows| rows.reserve(1));
     match table.publish(row, radius, token) {
         Ok(slots) => {
@@ -175,8 +175,8 @@ impl Near {
     pub fn wait(self) {
         let Near(token) = self;
         token.lock(SHARE);
-        // Its backend withdraws a row before it unlocks the token. Should a row have stayed all the
-        // same, nobody else would ever take it away.
+        // A backend withdraws its row before it unlocks the token. If a row is still published,
+        // no other code would ever remove it.
         Table::get().clear_all(token);
         token.unlock(SHARE);
     }
@@ -187,8 +187,9 @@ pub fn withdraw(owner: Owner) {
     withdraw_if(|other| other.owner == owner);
 }
 
-/// Withdraws the rows of the statement's last row, which stands in the index by now, or never will.
-/// Of the row at hand another trigger of the same table may have published; that stays.
+/// Withdraws what triggers published for the statement's previous row, which is in the index by
+/// now or never will be. Keeps what other triggers of the same table published for the current
+/// row.
 pub fn withdraw_previous(owner: Owner) {
     withdraw_if(|other| {
         other.owner.statement == owner.statement
@@ -196,15 +197,14 @@ pub fn withdraw_previous(owner: Owner) {
     });
 }
 
-/// Returns whether this backend has rows in flight that are to be withdrawn once they stand in an
-/// index.
+/// Returns whether this backend has rows in flight that it withdraws once they are in this index.
 #[inline]
 pub fn awaits(index: pg_sys::Oid) -> bool {
     OWN.with_borrow(|rows| rows.iter().any(|own| own.last_index == index))
 }
 
-/// Withdraws the row with this value, which stands in the index now. Of rows of several statements
-/// it is that of the innermost.
+/// Withdraws the row with this value, which is now in the index. If several statements have such a
+/// row, withdraws the row of the innermost statement.
 pub fn written(index: pg_sys::Oid, value: &Value) {
     let is_written = |own: &Own| own.last_index == index && own.value == *value;
     let innermost = OWN.with_borrow(|rows| {
@@ -221,14 +221,14 @@ pub fn list() -> Vec<Listed> {
     Table::get().list()
 }
 
-/// Unlocks the tokens that a statement has kept for its next row. To be called at its end.
+/// Unlocks the tokens that a statement has kept for its next row. Callers call it at its end.
 pub fn end_statement(statement: usize) {
     for spare in take_spares(|spare| spare.statement == statement) {
         spare.token.unlock(EXCLUSIVE);
     }
 }
 
-/// A token that a statement has left from an earlier row, in the same subtransaction.
+/// Takes a token that the statement kept from an earlier row in the same subtransaction.
 fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Option<Token> {
     SPARE.with_borrow_mut(|spares| {
         let fits =
@@ -251,7 +251,7 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
         ..
     } in taken
     {
-        // Who has learned the token waits for this row, and not for what the statement does next.
+        // A backend that has learned the token waits for this row, not for the statement's next.
         let is_of_now = server::IsTransactionState() && subtransaction == server::subtransaction();
         if known || !is_of_now {
             token.unlock(EXCLUSIVE);
@@ -268,7 +268,8 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
     }
 }
 
-/// Takes rows out of the table, and returns them; and whether anybody may wait for one of them.
+/// Removes rows from the table. Returns them, and whether another backend may wait for one of
+/// them.
 fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
     let taken: Vec<Own> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
@@ -280,7 +281,7 @@ fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
     (taken, known)
 }
 
-/// Forgets all rows at the end of a transaction, with which the server releases the tokens' locks.
+/// Forgets all rows at the end of a transaction, when the server releases the tokens' locks.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_transaction_end(
     event: pg_sys::XactEvent::Type,
@@ -297,8 +298,8 @@ unsafe extern "C-unwind" fn at_transaction_end(
     }
 }
 
-/// Likewise for what a subtransaction that is rolled back has published. Those inside it that have
-/// been committed have higher numbers.
+/// Forgets the rows that a rolled-back subtransaction has published. Committed subtransactions
+/// inside it have higher numbers.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_subtransaction_end(
     event: pg_sys::SubXactEvent::Type,

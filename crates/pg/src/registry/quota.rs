@@ -1,7 +1,7 @@
 //! The limit on the slots of one backend.
 //!
-//! A backend counts its own slots, and the table has room for all backends at their limits. So
-//! whether a session gets this error depends on its own rows only.
+//! A backend counts its own slots, and the table has room for all backends at their limits.
+//! Only a session's own rows can therefore cause this error.
 use core::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ fn refuse(owner: Owner, needed: usize) -> ! {
     .raise()
 }
 
-/// The tables with rows in flight of this backend.
+/// Lists the tables that have rows of this backend in flight.
 fn in_use() -> String {
     let mut tables: HashMap<pg_sys::Oid, Usage> = HashMap::new();
     OWN.with_borrow(|rows| {

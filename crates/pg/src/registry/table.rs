@@ -1,15 +1,15 @@
 //! The table of rows in flight, in shared memory.
 //!
-//! One segment for the server, made by the backend that needs it first:
+//! The server has one segment. The first backend that needs it creates it:
 //!
 //! ```text
 //! | head: lock, number of slots in use | group of each slot | slots |
 //! ```
-//! Everything behind the lock is read and written under it alone, for less than a microsecond, and
-//! nothing that could raise an error or wait is done meanwhile.
+//! All parts after the lock are read and written only while it is held, for less than a
+//! microsecond. No code under the lock can raise an error or wait.
 //!
-//! A row has a slot for each of its groups. A value that is longer than one piece continues in
-//! further slots, which all groups of the row share.
+//! A row has a slot for each of its groups. A value longer than one piece continues in more slots,
+//! which all groups of the row share.
 use std::cell::Cell;
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -18,23 +18,23 @@ use super::value::{Value, ValuePiece};
 use crate::errors::UserError;
 use crate::{compat, server};
 
-/// Maximum number of slots that a backend uses at the same time. The caller keeps this limit. The
-/// table has as many slots for every backend of the server, so a backend always finds free ones,
-/// whatever other backends do.
+/// Maximum number of slots that a backend uses at the same time. The caller enforces it. The table
+/// has this many slots per backend of the server, so a backend always finds free slots,
+/// regardless of other backends.
 pub const SLOTS_PER_BACKEND: usize = 128;
 
-/// The segment's name. It ends with the number of the layout, to be raised with every change of it:
-/// a server may have backends with two versions of the library until it is restarted.
+/// The segment's name. It ends with the version of the layout, which every change of the layout
+/// increments: until its restart a server may have backends with two versions of the library.
 const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_3";
 
 unsafe extern "C-unwind" {
-    // Neither raises an error for a lock that is not held twice; so they are declared without the
-    // wrapper that pgrx puts around C functions, as in `crate::storage::pages`.
+    // Neither raises an error unless a lock is held twice. The declarations therefore avoid pgrx's
+    // wrapper around C functions, as in `crate::storage::page_guard`.
     fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
     fn LWLockRelease(lock: *mut pg_sys::LWLock);
 }
 
-/// Names a row in flight: no two that are there at one time have the same.
+/// Identifies a row in flight. No two rows in flight have the same token at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(C)]
 pub struct Token {
@@ -44,14 +44,14 @@ pub struct Token {
     pub number: u32,
 }
 
-/// A row as others compare theirs with it.
+/// A row in the form in which other backends compare it with their rows.
 pub struct Row {
-    /// Hash of all that two rows must have in common to be near-duplicates: table, column, scope,
-    /// and kind of value. A collision makes one wait in vain.
+    /// Hash of everything that two near-duplicates must have in common: table, column, scope, and
+    /// kind of value. A collision can cause an unnecessary wait.
     pub group: u64,
     /// Hashes, made like `group`, for the scopes of triggers that do not fire for this row but may
-    /// compare their rows with it. In these groups others find this row; it is not compared with
-    /// any itself.
+    /// compare their rows with it. Others find this row in these groups, but the row itself is not
+    /// compared with rows in them.
     pub other_groups: Vec<u64>,
     /// The value to compare.
     pub value: Value,
@@ -88,7 +88,7 @@ struct Slot {
     database: u32,
     table: u32,
     column: i16,
-    /// Not 0 if another backend has learned the token, and may wait for it.
+    /// Not 0 if another backend has learned the token and may wait for it.
     known: u16,
 }
 
@@ -99,7 +99,7 @@ const FREE: u64 = 0;
 /// Group of a slot that continues the value of a row.
 const CONTINUATION: u64 = 1;
 
-/// A group as slots store it.
+/// The stored form of a group, distinct from [`FREE`] and [`CONTINUATION`].
 fn own_group(group: u64) -> u64 {
     group.max(CONTINUATION + 1)
 }
@@ -131,7 +131,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Pieces of the value of the row in a slot.
+    /// The pieces of the value of a slot's row.
     fn pieces(&self, slot: usize) -> impl Iterator<Item = &ValuePiece> {
         let first = self.slots.get(slot);
         core::iter::successors(first, |slot| self.slots.get(slot.next as usize))
@@ -174,7 +174,7 @@ impl Parts<'_> {
         *self.used = end.max(*self.used);
     }
 
-    /// Shortens the searched part of the table by the free slots at its end.
+    /// Removes the free slots at the end from the searched part of the table.
     fn trim(&mut self) {
         while *self.used > 0 && self.groups[*self.used - 1] == FREE {
             *self.used -= 1;
@@ -209,8 +209,8 @@ impl Table {
     /// Calls a function with the parts of the segment, under its lock.
     fn locked<T>(self, work: impl FnOnce(Parts) -> T) -> T {
         let n = self.slots;
-        // SAFETY: the segment is as long as `attach` has it, and any bytes are values of the parts.
-        // Nobody else has references into it while this backend has the lock.
+        // SAFETY: the segment is as long as `attach` computed, and any bytes are valid values of
+        // the parts. No other backend has references into it while this backend has the lock.
         unsafe {
             let lock = &raw mut (*self.head).lock;
             LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -231,7 +231,7 @@ impl Table {
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
         let (group, needed) = (own_group(row.group), row.slots());
-        // Nothing may fail below the lock.
+        // Nothing may fail under the lock.
         let mut taken = Vec::with_capacity(needed);
         self.locked(|mut parts| {
             for i in 0..*parts.used {
@@ -258,7 +258,7 @@ impl Table {
     }
 
     /// Frees the slots that still have these tokens. Returns true if another backend has learned
-    /// one of the tokens, and may wait for it. From here on no backend can learn one.
+    /// one of the tokens and may wait for it. No backend can learn one of them afterwards.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|mut parts| {
             let mut known = false;
@@ -316,12 +316,12 @@ fn attach() -> Table {
         // SAFETY: called in a transaction, for the same size in all backends.
         unsafe { compat::named_segment(NAME, size, initialize) }
     })
-    // Whatever is caught is raised again, in other words.
+    // Every error caught is raised again with another message.
     .catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| no_memory(size))
     .catch_when(PgSqlErrorCode::ERRCODE_DISK_FULL, |_| no_memory(size))
     .execute();
     let head = segment.cast::<Head>();
-    // SAFETY: made by `initialize`. The name lives for ever.
+    // SAFETY: `initialize` made the head. The name is static.
     unsafe {
         let tranche = i32::from((*head).lock.tranche);
         pg_sys::LWLockRegisterTranche(tranche, c"neardup_expert_rows_in_flight".as_ptr());
@@ -329,10 +329,11 @@ fn attach() -> Table {
     Table { head, slots }
 }
 
-/// Makes the segment's head. Slots are written before they are counted as used, and read after.
+/// Initializes the segment's head. Slots need no values: they are written before they are counted
+/// as used, and only used slots are read.
 unsafe extern "C-unwind" fn initialize(segment: *mut core::ffi::c_void) {
     let head = segment.cast::<Head>();
-    // SAFETY: the segment is new, at least as long as this, and nobody else sees it yet.
+    // SAFETY: the segment is new, has room for the head, and no other backend sees it yet.
     unsafe {
         (*head).used = 0;
         pg_sys::LWLockInitialize(&raw mut (*head).lock, pg_sys::LWLockNewTrancheId());

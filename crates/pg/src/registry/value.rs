@@ -1,11 +1,11 @@
-//! Values of rows in flight, in the form in which they are compared.
+//! Values of rows in flight, in their form for comparison.
 
 /// Words of a [`ValuePiece`].
 const WORDS: usize = 4;
 /// Bytes of a [`ValuePiece`].
 const BYTES: usize = 8 * WORDS;
 
-/// Part of a value that one slot of the table holds. Unused bytes are zero.
+/// The part of a value that one slot of the table stores. Unused bytes are zero.
 pub type ValuePiece = [u64; WORDS];
 
 /// A fingerprint, or the low bytes of a signature's hashes.
@@ -13,9 +13,9 @@ pub type ValuePiece = [u64; WORDS];
 pub enum Value {
     /// Up to 256 bits.
     Bits(ValuePiece),
-    /// Hashes that are equal have equal low bytes, so that two signatures differ in no fewer
-    /// positions than their bytes do: near signatures have near bytes. Of hashes that differ 1 in
-    /// 256 has the same byte, which may make a row wait in vain.
+    /// Equal hashes have equal low bytes, so the bytes of two signatures differ in at most as many
+    /// positions as their hashes: near signatures have near bytes. One in 256 pairs of different
+    /// hashes has equal bytes, which can cause an unnecessary wait.
     Bytes(Vec<ValuePiece>),
 }
 

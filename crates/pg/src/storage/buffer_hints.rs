@@ -1,6 +1,5 @@
-//! Hints where in shared buffers a backend last found pages of its indexes. A correct hint saves
-//! the lookup in the buffer mapping table: three cache misses, each of which waits for the one
-//! before.
+//! Hints about where in shared buffers a backend last found pages of its indexes. A correct hint
+//! saves the lookup in the buffer mapping table, which costs three dependent cache misses.
 //!
 //! docs/dev/locking.md, "Remembered buffers", says why a wrong hint is harmless.
 use core::alloc::{GlobalAlloc, Layout};
@@ -10,17 +9,17 @@ use std::alloc::System;
 use neardup_blocktree::key::Block;
 use pgrx::pg_sys;
 
-/// Pages that are remembered. What an index takes that all fits: 8 GB. A place takes eight bytes,
-/// and memory only once pages that it stands for have been read.
+/// Number of slots, one per remembered page: enough for an index of 8 GB. A slot takes eight
+/// bytes, and the system allocates them only when a page that maps to them is read.
 const PLACES: usize = 1 << 20;
 
-/// Every 1/N accesses bypass the hint, so that the buffer's usage count stays true: the server
-/// raises it only in its own lookup.
+/// One in N accesses bypasses the hint to keep the buffer's usage count up to date: the server
+/// raises the count only in its own lookup.
 const BYPASS_ONE_IN: u32 = 64;
 
 /// The hints of a backend.
 struct Hints {
-    /// A tag of file and block, and in the lower half the buffer.
+    /// Each slot has a tag of file and block in the upper half, and the buffer in the lower half.
     places: OnceCell<&'static [Cell<u64>]>,
     /// The state of a random choice.
     turn: Cell<u32>,
@@ -30,25 +29,25 @@ thread_local! {
     static HINTS: Hints = const { Hints { places: OnceCell::new(), turn: Cell::new(0) } };
 }
 
-/// Neighbouring blocks of a file have places of their own.
+/// The slot of a page. Neighbouring blocks of a file have different slots.
 #[inline]
 fn place(file: u32, block: Block) -> usize {
     (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % PLACES
 }
 
-/// Tells pages of one place apart, nearly always.
+/// A tag that nearly always distinguishes the pages of one slot.
 #[inline]
 fn tag(file: u32, block: Block) -> u32 {
     file.wrapping_mul(0x85eb_ca6b).wrapping_add(block)
 }
 
 impl Hints {
-    /// Returns the place of a page; `None` if there is no memory for places.
+    /// Returns the slot of a page; `None` if there is no memory for the slots.
     #[inline]
     fn place(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
         let places = self.places.get_or_init(|| {
-            // Zeroed memory of the system's, which hands out the parts that are used. Hints can be
-            // done without, so none comes from the reserve of the library's allocator.
+            // The system allocates zeroed memory only for the parts that are used. Hints are
+            // optional, so they do not use the reserve of the library's allocator.
             let Ok(layout) = Layout::array::<u64>(PLACES) else {
                 return &[];
             };
@@ -86,8 +85,8 @@ pub fn bypass() -> bool {
     })
 }
 
-/// Remembers where a page was found. Buffers of temporary tables, below zero, are this backend's
-/// own and near anyway.
+/// Remembers where a page was found. Local buffers of temporary tables have negative numbers and
+/// need no hint.
 pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {

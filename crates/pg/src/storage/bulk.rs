@@ -1,4 +1,4 @@
-//! Writing a new index past the server's buffers.
+//! Writes a new index without the server's buffers.
 use core::alloc::Layout;
 
 use neardup_blocktree::build::BuildHost;
@@ -20,7 +20,7 @@ const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
 struct Pages([Page; BATCH]);
 
 impl Pages {
-    /// Pages of zeroes. They never stand on the stack, which may not be able to grow that far.
+    /// Allocates zeroed pages on the heap, because the stack may not have room for them.
     fn new() -> Box<Self> {
         // SAFETY: the layout has a size, and zeroes are pages.
         unsafe {
@@ -35,9 +35,9 @@ impl Pages {
 
 /// Writes a new index into a fork that is empty, block by block.
 ///
-/// The pages go to the storage manager and not through the buffers: nobody else can see them
-/// before the build commits, and a large index would only push others out. What the log says is
-/// what recovery needs, since the files themselves are synced at the end.
+/// The pages are written by the storage manager and not through the buffers: no other backend can
+/// see them before the build commits, and a large index would only evict other pages. The log
+/// records are only for recovery, since the files themselves are synced at the end.
 pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     relation: Rel<'a>,
     fork: pg_sys::ForkNumber::Type,
@@ -47,7 +47,7 @@ pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     skip_sync: bool,
     temp: TempSpace,
     pages: Box<Pages>,
-    /// Pages that wait in the batch, the first of which is this block.
+    /// Number of pages that wait in the batch. `first` is the block of the first one.
     waiting: usize,
     first: Block,
     table_done: F,
@@ -63,12 +63,11 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
         assert_eq!(blocks, 0);
         // The init fork of an unlogged index is logged: it must be there after a crash.
         let logged = relation.needs_wal() || fork == pg_sys::ForkNumber::INIT_FORKNUM;
-        // An unlogged index is not reset by a clean shutdown, so that its pages must be on disk
-        // then.
+        // A clean shutdown does not reset an unlogged index, so its pages must be on disk by then.
         let unlogged = relation.persistence() == pg_sys::RELPERSISTENCE_UNLOGGED;
         let skip_sync = logged || !unlogged;
         let pages = Pages::new();
-        // Block 0 comes last; until then it holds the place.
+        // Block 0 is written last. Until then the file has a page of zeroes there.
         BulkWriter {
             relation,
             fork,
@@ -86,8 +85,8 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
     pub fn finish(mut self) {
         self.flush();
         if self.logged {
-            // A checkpoint may have passed since the first page was logged; these pages were not
-            // among the buffers that it wrote and synced.
+            // A checkpoint may have passed since the first page was logged. It did not write and
+            // sync these pages, because they are in no buffer.
             // SAFETY: the relation is open.
             unsafe {
                 pg_sys::smgrimmedsync(pg_sys::RelationGetSmgr(self.relation.raw()), self.fork)

@@ -1,9 +1,9 @@
 //! The rows behind an index's entries, as a snapshot sees them.
 //!
-//! The visibility map is of no use here. It says that all rows of a page are visible, and an entry
-//! that was copied from a leaf some time ago may belong to a row that VACUUM has taken away since;
-//! only who keeps the leaf pinned may trust it. And what joins on `ctid` needs is the address of
-//! the row's version that is seen, which the line at the indexed address may only refer to.
+//! The visibility map cannot be used here. It marks all rows of a page as visible, but VACUUM may
+//! have removed a row since its entry was copied from a leaf. Only a reader that keeps the leaf
+//! pinned may trust the map. Besides, joins on `ctid` need the address of the visible version of
+//! the row, and the indexed address may only refer to that version.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -30,7 +30,7 @@ impl<'a> HeapFetch<'a> {
     /// Rows as the active snapshot sees them.
     pub fn new(table: Rel<'a>) -> Self {
         // SAFETY: the table is open as long as this lives. A function is called with an active
-        // snapshot; registered, it stays when the caller's is no longer the active one.
+        // snapshot. Registering it keeps it after it is no longer active.
         let (snapshot, check, fetch) = unsafe {
             let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
             (
@@ -48,9 +48,9 @@ impl<'a> HeapFetch<'a> {
         }
     }
 
-    /// The address of the row that an entry leads to: that of the version which the snapshot sees,
-    /// on which SQL can join. `None` if it sees none. The row stays in the slot until the next
-    /// call.
+    /// Returns the address of an entry's row: the address of the version which the snapshot sees,
+    /// on which SQL can join. `None` if the snapshot sees no version. The row stays in the slot
+    /// until the next call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
         let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
@@ -76,7 +76,7 @@ impl<'a> HeapFetch<'a> {
     /// pruning changes no index.
     fn check_page(&self) {
         let table = self.table.raw();
-        // SAFETY: the table is open. The fetch of a heap keeps the page pinned that it read last.
+        // SAFETY: the table is open. The fetch of a heap keeps its last page pinned.
         unsafe {
             if (*table).rd_tableam == pg_sys::GetHeapamTableAmRoutine() {
                 let buffer = (*self.fetch.cast::<pg_sys::IndexFetchHeapData>()).xs_cbuf;
@@ -112,13 +112,13 @@ pub fn note_read(relation: Rel) {
     }
 }
 
-/// Returns whether a row has been written speculatively, as `INSERT ... ON CONFLICT` does: it may
-/// be taken back, and the row written again. Of a table that is no heap nobody can say; then it may
-/// be. The row is one that this transaction has just written.
+/// Returns whether a row that this transaction has just written was written speculatively, as by
+/// `INSERT ... ON CONFLICT`: the server may remove it and write it again. Returns true for a table
+/// that is not a heap, where this is unknown.
 pub fn is_speculative(table: Rel, tid: Tid) -> bool {
     let table = table.raw();
-    // SAFETY: the table is open. A line that the page has and that is in use leads to a row on it;
-    // nobody removes a row of a transaction in progress.
+    // SAFETY: the table is open. A used line pointer within the page's limit refers to a row on
+    // the page; a row of a transaction in progress is never removed.
     unsafe {
         if (*table).rd_tableam != pg_sys::GetHeapamTableAmRoutine() {
             return true;

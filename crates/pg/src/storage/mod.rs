@@ -1,4 +1,4 @@
-//! The index's pages in the server's keeping: locks and pins, the log, and bulk writing.
+//! The index's pages in the server: locks and pins, the log, and bulk writing.
 //!
 //! docs/dev/locking.md has the protocol of locks, docs/dev/architecture.md lists these files.
 mod buffer_hints;

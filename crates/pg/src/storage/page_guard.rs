@@ -11,22 +11,22 @@ use crate::compat::{self, OldSnapshotCheck};
 use crate::rel::Rel;
 
 unsafe extern "C-unwind" {
-    // The calls that each page costs besides its pin. On a buffer that is pinned, with the few
-    // locks that the tree holds, they raise no error; so they are declared here without the wrapper
-    // that pgrx puts around C functions, which makes a place to return to for each call.
+    // The calls that each page costs in addition to its pin. They raise no error on a pinned
+    // buffer with the few locks that the tree holds. The declarations here therefore avoid pgrx's
+    // wrapper around C functions, which sets a jump target for each call.
     fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
     fn ConditionalLockBuffer(buffer: pg_sys::Buffer) -> bool;
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
 }
 
-/// A way to lock a page exclusively, other than by just waiting for it.
+/// A way to lock a page exclusively, other than simply waiting for the lock.
 #[derive(Clone, Copy)]
 pub(super) enum Exclusive {
-    /// Once nobody else has it pinned.
+    /// Waits until the caller has the only pin on the page.
     ForCleanup,
-    /// If nobody else has it pinned.
+    /// Locks the page only if the caller has its only pin.
     ForCleanupAtOnce,
-    /// If nobody has it locked, this backend included.
+    /// Locks the page only if no backend has it locked, including this one.
     AtOnce,
 }
 
@@ -41,7 +41,7 @@ impl Pinned {
     /// Wraps a pin.
     ///
     /// # Safety
-    /// The buffer holds this block, and is pinned by the caller, who leaves the pin to the result.
+    /// The buffer holds this block. The caller has pinned it and passes the pin to the result.
     #[inline]
     pub(super) unsafe fn new(buffer: pg_sys::Buffer, block: Block) -> Self {
         Pinned { buffer, block }
@@ -53,8 +53,8 @@ impl Pinned {
         self.buffer
     }
 
-    /// Locks the page of an index shared, for a reader with this check. There is no other way to a
-    /// [`ReadPage`]. Raises error 72000 if the page is too new for the reader's snapshot.
+    /// Locks an index page shared, for a reader with this check. Every [`ReadPage`] is made here.
+    /// Raises error 72000 if the page is too new for the reader's snapshot.
     #[inline]
     pub(super) fn read<'a>(self, index: Rel<'_>, check: OldSnapshotCheck) -> ReadPage<'a> {
         let page = self.lock(pg_sys::BUFFER_LOCK_SHARE);
@@ -80,8 +80,8 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively in one of these ways; `None` if it does not wait, and would have
-    /// to. For a cleanup the buffer must be pinned once by this backend.
+    /// Locks the page exclusively in the given way; `None` if that way does not wait and the lock
+    /// is not free. For a cleanup this backend must have pinned the buffer exactly once.
     #[inline]
     pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.
@@ -105,7 +105,7 @@ impl Pinned {
     /// The page, which the caller has locked.
     ///
     /// # Safety
-    /// The buffer is locked by the caller, who leaves that to the result.
+    /// The caller has locked the buffer, and passes the lock to the result.
     #[inline]
     pub(super) unsafe fn locked<'a>(self) -> Locked<'a> {
         Locked {
@@ -124,8 +124,8 @@ impl Pinned {
     }
 }
 
-/// A pinned and locked buffer. Letting go of it releases both, except while an error unwinds:
-/// then the server releases all of a backend's locks and pins by itself.
+/// A pinned and locked buffer. Dropping it releases both, except while an error unwinds:
+/// then the server itself releases all locks and pins of the backend.
 pub(super) struct Locked<'a> {
     pinned: Pinned,
     page: *mut Page,
@@ -146,8 +146,8 @@ impl Deref for Locked<'_> {
     type Target = Page;
     #[inline]
     fn deref(&self) -> &Page {
-        // SAFETY: the page is pinned and locked, so that nobody else changes it, as long as `self`
-        // lives; we change it only through `&mut self` (see `wal`).
+        // SAFETY: while `self` lives, the page is pinned and locked, so no other backend changes
+        // it; this backend changes it only through `&mut self` (see `wal`).
         unsafe { &*self.page }
     }
 }
@@ -196,7 +196,7 @@ impl<'a> WritePage<'a> {
         self.locked.pinned.buffer
     }
 
-    /// Returns whether the page is to be logged whole.
+    /// Returns whether the next change logs the whole page.
     #[inline]
     pub(super) fn is_new(&self) -> bool {
         self.new
@@ -205,11 +205,12 @@ impl<'a> WritePage<'a> {
     /// The page itself, for changes inside a critical section.
     #[inline]
     pub(super) fn page_mut(&mut self) -> &mut Page {
-        // SAFETY: the lock is exclusive, and `&mut self` keeps out other references of our own.
+        // SAFETY: the lock is exclusive, and `&mut self` rules out other references in this
+        // backend.
         unsafe { &mut *self.locked.page }
     }
 
-    /// From now on its changes are logged as such.
+    /// Marks the page as logged: later records contain only its changes.
     pub(super) fn set_logged(&mut self) {
         self.new = false;
     }

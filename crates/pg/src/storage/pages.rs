@@ -1,4 +1,4 @@
-//! The pages of an index in the server's buffers, as the tree wants them.
+//! The pages of an index in the server's buffers, behind the tree's storage traits.
 use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -20,33 +20,33 @@ const _: () = assert!(
     "neardup needs pages of 8 kB"
 );
 
-/// Attempts of a vacuum to lock an index that is in use, at intervals of 50 ms: as long as it
-/// tries to lock a table (VACUUM_TRUNCATE_LOCK_TIMEOUT, 5 s).
+/// Attempts of a vacuum to lock an index that is in use, at intervals of 50 ms. Together they last
+/// as long as its attempts to lock a table (VACUUM_TRUNCATE_LOCK_TIMEOUT, 5 s).
 const LOCK_ATTEMPTS: u32 = 100;
 
 /// The main fork of an index.
 pub struct IndexPages<'a> {
     relation: Rel<'a>,
-    /// The number of its file; `None` for a temporary one, whose pages are not remembered.
+    /// The index's file number; `None` for a temporary index, whose pages are not remembered.
     file: Option<u32>,
-    /// True if changes go into the write-ahead log.
+    /// True if changes are logged in the write-ahead log.
     logged: bool,
     /// The ring of buffers to read through.
     strategy: Strategy<'a>,
     /// Check of each page that is read.
     check: OldSnapshotCheck,
-    /// True if to stay on the leaf whose rows are being used.
+    /// True if the leaf whose rows are in use stays pinned.
     staying: Cell<bool>,
-    /// That leaf. An error that ends the statement drops the scan together with its pages, and
-    /// releases their pins itself.
+    /// The leaf that stays pinned. An error that ends the statement drops the scan together with
+    /// its pages, and the server releases their pins.
     stayed_on: Cell<Option<Pinned>>,
 }
 
 impl<'a> IndexPages<'a> {
     /// The pages of an open index, for a reader with this check.
     pub fn new(relation: Rel<'a>, check: OldSnapshotCheck) -> Self {
-        // Numbers of temporary files are drawn apart from those of others, and a buffer's tag does
-        // not tell both kinds apart.
+        // Temporary files are numbered separately from other files, and a buffer's tag does not
+        // distinguish the two kinds.
         let is_temporary = relation.persistence() == pg_sys::RELPERSISTENCE_TEMP;
         IndexPages {
             relation,
@@ -78,15 +78,15 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Sets whether the leaf whose rows are being used stays pinned, so that VACUUM leaves their
-    /// addresses alone, and releases a leaf pinned earlier. Index-only scans need it, which do not
-    /// look at the rows themselves.
+    /// Sets whether the leaf whose rows are in use stays pinned, which keeps VACUUM from removing
+    /// their addresses, and releases a leaf pinned earlier. Index-only scans need the pin because
+    /// they do not read the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.move_on(None);
     }
 
-    /// Lets go of the leaf stayed on, and stays on another.
+    /// Releases the leaf that stayed pinned, and keeps another one instead.
     fn move_on(&self, leaf: Option<Pinned>) {
         if let Some(left) = self.stayed_on.replace(leaf)
             && !std::thread::panicking()
@@ -95,18 +95,18 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Blocks in the index now.
+    /// The current number of blocks in the index.
     #[inline]
     pub fn blocks(&self) -> Block {
         self.relation.blocks(pg_sys::ForkNumber::MAIN_FORKNUM)
     }
 
-    /// Does what needs the index for itself, as soon as nobody else uses it; `None` if somebody
-    /// does for all the seconds that it tries. Nobody has to wait for it until it has the lock.
+    /// Runs `work` under an exclusive lock on the index. Returns `None` if other sessions use the
+    /// index during all attempts. No session waits for this lock before it is granted.
     pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: the relation is open. Like the server's own vacuum, which cuts off the end of a
-        // table so, it lets go before its transaction ends; an error lets go as well.
+        // SAFETY: the relation is open. The lock is released before the transaction ends, as by
+        // the server's own vacuum when it truncates a table; an error releases it as well.
         unsafe {
             let mut attempts = 0;
             while !pg_sys::ConditionalLockRelation(self.relation.raw(), mode) {
@@ -129,9 +129,9 @@ impl<'a> IndexPages<'a> {
         unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
-    /// Truncates the index to `blocks` blocks. To be called from [`IndexPages::alone`].
+    /// Truncates the index to `blocks` blocks. Callers call it from [`IndexPages::alone`].
     pub fn truncate(&self, blocks: Block) {
-        // SAFETY: the relation is open, and nobody else uses it.
+        // SAFETY: the relation is open, and no other session uses it.
         unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
     }
 
@@ -151,8 +151,8 @@ impl<'a> IndexPages<'a> {
         })
     }
 
-    /// Pins a page where it was last, if it still is there. The server checks that the buffer holds
-    /// that very page.
+    /// Pins a page in the buffer where it was found last, if it is still there. The server checks
+    /// that the buffer holds that page. Otherwise looks the page up.
     fn pin_recent(&self, block: Block) -> Pinned {
         let Some(file) = self.file.filter(|_| !self.strategy.is_ring()) else {
             return self.pin(block);
@@ -172,8 +172,8 @@ impl<'a> IndexPages<'a> {
         pinned
     }
 
-    /// Has the machine fetch what the server keeps of a page's buffer, and the page's first bytes,
-    /// if it is known where the page was last.
+    /// Prefetches a page's buffer descriptor, its last line and its first `bytes` bytes, if a
+    /// buffer is remembered for the page.
     #[inline]
     fn prefetch_recent(&self, block: Block, bytes: usize) {
         if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
@@ -182,31 +182,30 @@ impl<'a> IndexPages<'a> {
     }
 }
 
-/// Bytes from the start of a leaf that hold most keys of a newly built one.
+/// Bytes from the start of a newly built leaf that contain most of its keys.
 const MOST_OF_A_LEAF: usize = 60 * 64;
-/// Bytes that are read first. The machine sees where it goes on and fetches that by itself.
+/// Bytes that are read first. The processor detects the sequential read and fetches the rest.
 const START_OF_A_LEAF: usize = 10 * 64;
 
-/// Has the machine fetch a leaf into its caches: the fields at the end, and `bytes` bytes from the
-/// start. With the descriptor of a shared buffer: the page's name, its lock and its pins.
+/// Prefetches parts of a leaf: the fields at the end, and `bytes` bytes from the start. Optionally
+/// also the descriptor of a shared buffer, with the page's name, lock and pins.
 #[inline]
 fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
     prefetch_lines(buffer, PAGE_SIZE - LINE..PAGE_SIZE, with_descriptor);
     prefetch_lines(buffer, 0..bytes.max(LINE), false);
 }
 
-/// Bytes that come from memory together.
+/// Size of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// Has the machine fetch some bytes of a page into its caches, and the descriptor of a shared
-/// buffer.
+/// Prefetches some bytes of a page and, optionally, the descriptor of a shared buffer.
 #[inline]
 fn prefetch_lines(buffer: pg_sys::Buffer, bytes: Range<usize>, with_descriptor: bool) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: places of buffers are fixed, and shared ones count from 1; a prefetch reads
-        // nothing that the program would see.
+        // SAFETY: the addresses of buffers are fixed, and shared buffers count from 1. A prefetch
+        // has no effect that the program could see.
         unsafe {
             if with_descriptor {
                 let descriptor = pg_sys::BufferDescriptors.add(buffer as usize - 1);
@@ -253,7 +252,7 @@ impl ReadPages for IndexPages<'_> {
 
     #[inline]
     fn version(&self, page: &Page) -> Option<u64> {
-        // The log position of its last change. Without a log it stays what it was.
+        // The log position of the last change. Unlogged changes do not advance it.
         (self.logged).then(|| compat::page_lsn(page))
     }
 
@@ -285,12 +284,12 @@ impl PrefetchPages for IndexPages<'_> {
 
     #[inline]
     fn glance(&self, block: Block) -> Option<Glance> {
-        // What it tells is of use where something can be prefetched.
+        // A glance is only useful where prefetching is available.
         let file = self.file.filter(|_| cfg!(target_arch = "x86_64"))?;
         let buffer = buffer_hints::buffer_of(file, block)?;
         let (mut head, mut tail) = ([0; 8], [0; 64]);
-        // SAFETY: places of buffers are fixed, and pages begin at a multiple of 8. Others may write
-        // there meanwhile: each word is read at once, and any bytes are a number.
+        // SAFETY: the addresses of buffers are fixed, and pages are aligned to 8 bytes. Others may
+        // write there meanwhile, so each word is read atomically; any bytes are a valid number.
         unsafe {
             let page = pg_sys::BufferGetPage(buffer).cast::<u64>();
             let words = |offset: usize, bytes: &mut [u8]| {
@@ -357,7 +356,7 @@ impl WritePages for IndexPages<'_> {
     }
 
     fn allocate(&self) -> WritePage<'_> {
-        // SAFETY: the relation is open; the buffer comes pinned and locked.
+        // SAFETY: the relation is open; the returned buffer is pinned and locked.
         unsafe {
             let buffer = compat::extend_relation(self.relation.raw());
             let pinned = Pinned::new(buffer, pg_sys::BufferGetBlockNumber(buffer));

@@ -1,19 +1,19 @@
-//! Temporary files of the server's.
+//! Temporary files of the server.
 use neardup_blocktree::sort::TempFiles;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::compat;
 use crate::errors::UserError;
 
-/// Maker of temporary files, which live until the transaction ends at most.
+/// Creates temporary files. They are deleted at the end of the transaction at the latest.
 #[derive(Clone, Copy)]
 pub struct TempSpace;
 
-/// A temporary file of the server's: it counts towards `temp_file_limit`, and goes with the
-/// transaction at the latest.
+/// A temporary file of the server: it counts towards `temp_file_limit`, and is deleted at the end
+/// of the transaction at the latest.
 pub struct TempFile {
     raw: *mut pg_sys::BufFile,
-    /// The transaction in which it was made, and outside of which it is not used.
+    /// The transaction that created the file. The file is used only in it.
     transaction: u32,
 }
 
@@ -30,8 +30,8 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // SAFETY: the file is open. After an error its resource owner closes it, and where a set is
-        // dropped with its memory when the transaction is cleaned up, has done so before.
+        // SAFETY: the file is open. After an error its resource owner closes it. If the value is
+        // dropped during the cleanup of the transaction, the owner has already closed it.
         unsafe {
             if !std::thread::panicking() && pg_sys::IsTransactionState() && self.is_open() {
                 pg_sys::BufFileClose(self.raw)
@@ -44,8 +44,8 @@ impl TempFiles for TempSpace {
     type File = TempFile;
 
     fn create(&mut self) -> TempFile {
-        // Not in the context that is current, which a table's scan may reset while it hands over a
-        // row.
+        // A table's scan may reset the current memory context while it hands over a row, so the
+        // file is made in the transaction's context.
         // SAFETY: within a transaction.
         let raw = unsafe {
             let current = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
@@ -75,7 +75,7 @@ impl TempFiles for TempSpace {
     }
 
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {
-        // SAFETY: the file is open, and there is room for what is asked for.
+        // SAFETY: the file is open, and `bytes` has room for the bytes read.
         unsafe { compat::buf_file_read_exact(file.raw(), bytes) };
     }
 

@@ -1,5 +1,4 @@
-//! Changing pages and logging the changes: all log records of the index but those of a build, which
-//! `bulk.rs` writes.
+//! Changes of pages and their log records. The log records of a build are in `bulk.rs`.
 //!
 //! All records are of the server's generic kind (access/generic_xlog.h), which every server can
 //! replay without this extension: for each page a list of (offset u16, length u16, bytes).
@@ -11,8 +10,8 @@ use super::page_guard::WritePage;
 use crate::compat;
 
 unsafe extern "C-unwind" {
-    // What an append calls inside its critical section, where an error is a PANIC: nothing comes
-    // back that the wrapper which pgrx puts around C functions would have to catch.
+    // The calls of an append inside its critical section, where an error is a PANIC. They never
+    // raise an error that pgrx's wrapper around C functions would have to catch.
     fn XLogBeginInsert();
     fn XLogRegisterBuffer(block: u8, buffer: pg_sys::Buffer, flags: u8);
     fn XLogInsert(manager: pg_sys::RmgrId, info: u8) -> pg_sys::XLogRecPtr;
@@ -44,8 +43,8 @@ impl Fragments {
     }
 }
 
-/// Copies a few bytes to a place of the same length. Those of appends have lengths that the
-/// compiler knows here, which spares calls that would take longer than the copy.
+/// Copies a few bytes to a slice of the same length. The match makes the lengths that appends use
+/// known to the compiler, which avoids calls that would take longer than the copy.
 #[inline(always)]
 fn put(place: &mut [u8], bytes: &[u8]) {
     match bytes.len() {
@@ -60,18 +59,18 @@ fn put(place: &mut [u8], bytes: &[u8]) {
 /// Writes a few bytes of each of some pages and logs just those, by one record.
 ///
 /// `GenericXLogFinish` would find the same fragments by copying the pages and comparing them byte
-/// by byte, which costs ten times the rest of an insert. So the record is written here, in the form
-/// that `generic_redo` reads. Most of a record is not the change but its header and the names of
-/// file and block: those of one file follow each other, so that it is named once.
+/// by byte, which costs ten times the rest of an insert. So the record is written here, in the
+/// form that `generic_redo` reads. Most of a record is its header and the names of files and
+/// blocks. Blocks of one file follow each other, so the file is named once.
 pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool) {
     assert!(changes.len() <= PAGES_PER_RECORD);
     let mut fragments: [Option<Fragments>; PAGES_PER_RECORD] = [const { None }; PAGES_PER_RECORD];
-    // SAFETY: the buffers are pinned and locked exclusively. Between the first changed byte and the
-    // end of the critical section nothing of ours can fail; an error of the server there is a
-    // PANIC, as for every access method. The fragments live until XLogInsert has copied them. To
-    // prefetch a place changes nothing.
+    // SAFETY: the buffers are pinned and locked exclusively. Between the first changed byte and
+    // the end of the critical section nothing of ours can fail; an error of the server there is a
+    // PANIC, as for every access method. The fragments live until XLogInsert has copied them. A
+    // prefetch changes nothing.
     unsafe {
-        // The places of all pages come from memory at the same time, and while the record is made.
+        // Prefetches the changed bytes of all pages in parallel, while the record is made.
         #[cfg(target_arch = "x86_64")]
         for change in &*changes {
             use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
@@ -116,8 +115,8 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
     }
 }
 
-/// Returns whether the next record on a page will hold all of it, as the first after a checkpoint
-/// does with `full_page_writes`: about, since a checkpoint may begin at any time.
+/// Returns whether the next record on a page will contain the whole page, as the first one after a
+/// checkpoint does with `full_page_writes`. An estimate, since a checkpoint may begin at any time.
 pub fn takes_whole(page: &WritePage<'_>) -> bool {
     // SAFETY: the buffer is pinned and locked.
     unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
@@ -130,8 +129,8 @@ pub fn change<const P: usize>(
     edit: impl FnOnce([&mut Page; P]),
 ) {
     const { assert!(P <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize) };
-    // SAFETY: the buffers are pinned and locked exclusively, and different from each other, so that
-    // the images are too; each has the size of a page and lives until GenericXLogFinish.
+    // SAFETY: the buffers are pinned and locked exclusively, and different from each other, so
+    // that the images are too; each has the size of a page and lives until GenericXLogFinish.
     unsafe {
         let state = pg_sys::GenericXLogStart(relation);
         let images = pages.each_ref().map(|page| {

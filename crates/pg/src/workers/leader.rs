@@ -1,4 +1,4 @@
-//! The leader's side: starting workers, and taking what they send.
+//! The leader's side: starts workers and receives their messages.
 use core::ffi::CStr;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -14,25 +14,24 @@ use crate::build_scan::SharedScan;
 use crate::rel::Rel;
 use crate::snapshot::RegisteredSnapshot;
 
-/// Messages that are taken of a queue before it is the next one's turn.
+/// Maximum number of messages to take from a queue before the next queue's turn.
 const TAKEN_IN_TURN: u32 = 8;
 
-/// Job that a leader does with workers.
+/// A job for a leader and its workers.
 pub struct Job<'a> {
-    /// The function of this library that workers are started with: a symbol of
-    /// [`super::export_worker`].
+    /// The start function of the workers: a symbol exported by [`super::export_worker`].
     pub entry_point: &'static CStr,
-    /// Most workers.
+    /// Maximum number of workers.
     pub workers: usize,
     /// Facts for the workers.
     pub words: &'a [u64],
-    /// Table whose rows all read together: those that a snapshot sees, or all.
+    /// A table that all processes scan together, and the snapshot; without one they read all rows.
     pub scan: Option<(Rel<'a>, Option<&'a RegisteredSnapshot>)>,
-    /// Wait event of a leader that has done its part, as pg_stat_activity shows it.
+    /// Wait event that pg_stat_activity shows for a leader that has finished its share.
     pub wait_event: u32,
 }
 
-/// Workers that have been started, seen from the leader.
+/// The leader's view of the workers that have been started.
 pub struct Workers {
     context: *mut pg_sys::ParallelContext,
     scan: Option<SharedScan>,
@@ -42,11 +41,11 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts as many workers as are wanted, or as many of these as there are. `None`: the leader
-    /// is to work alone.
+    /// Starts the wanted number of workers, or as many as the server has available. Returns `None`
+    /// if no worker started; then the leader works alone.
     pub fn launch(job: &Job) -> Option<Self> {
-        // SAFETY: the table is open and locked. All parts of the shared memory are written before a
-        // worker starts; the workers end, or are ended, before it goes.
+        // SAFETY: the table is open and locked. All parts of the shared memory are written before
+        // a worker starts, and all workers have ended before it is freed.
         unsafe {
             pg_sys::EnterParallelMode();
             let (library, function) = (LIBRARY.as_ptr(), job.entry_point.as_ptr());
@@ -62,7 +61,7 @@ impl Workers {
                 pg_sys::LaunchParallelWorkers(context);
                 let launched = (*context).nworkers_launched as usize;
                 let attach = |(i, queue)| {
-                    // With the worker's handle, so that one which never starts is noticed.
+                    // The worker's handle makes the queue report a worker that never starts.
                     let worker = (*(*context).worker.add(i)).bgwhandle;
                     Queue(pg_sys::shm_mq_attach(queue, (*context).seg, worker))
                 };
@@ -89,27 +88,27 @@ impl Workers {
         self.scan
     }
 
-    /// Draws the next number from 0 on that neither a worker nor the leader has drawn.
+    /// Draws the next number, counted from 0, that neither a worker nor the leader has drawn.
     pub fn next_number(&self) -> u64 {
         self.numbers.as_ref().map_or(0, Numbers::next)
     }
 
-    /// Passes on messages that are there: of each, one or more times what a worker has put into its
-    /// outbox. Returns false if there were none.
+    /// Passes on the available messages. Each contains the words of one or more calls of
+    /// `Outbox::put`. Returns false if there were none.
     pub fn take(&mut self, mut each: impl FnMut(&[u64])) -> bool {
         self.queues.take(&mut each)
     }
 
-    /// Passes on all messages that are still to come, and waits for the workers to end. Returns the
-    /// words with which each has ended. Raises the error of a worker that has failed.
+    /// Passes on all outstanding messages, and waits for the workers to end. Returns the results
+    /// of each worker. Raises the error of a worker that has failed.
     pub fn finish(mut self, mut each: impl FnMut(&[u64])) -> Vec<[u64; RESULTS]> {
         while !self.queues.open.is_empty() {
             if !self.queues.take(&mut each) {
                 backend::wait(None, self.wait_event);
             }
         }
-        // SAFETY: the context is the one that was made, in the parallel mode that is ended; nothing
-        // in its shared memory is used any more.
+        // SAFETY: the context is the one made in the parallel mode that ends here, and its shared
+        // memory is no longer used.
         unsafe {
             pg_sys::WaitForParallelWorkersToFinish(self.context);
             // The server has raised the error of a worker that ended early, if it had any.
@@ -170,7 +169,7 @@ unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<Shar
         ];
         let estimator = &mut (*context).estimator;
         for (_, bytes) in parts {
-            // As the server's macros do it.
+            // The same arithmetic as the server's macros.
             estimator.space_for_chunks += bytes.next_multiple_of(pg_sys::ALIGNOF_BUFFER as usize);
             estimator.number_of_keys += 1;
         }
@@ -207,19 +206,19 @@ unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<Shar
     }
 }
 
-/// The queues of all workers, and the words with which these have ended.
+/// The queues of all workers, and the results of the workers that have finished.
 #[derive(Default)]
 struct Queues {
-    /// Those through which messages may come.
+    /// The queues of workers that have not ended.
     open: Vec<Queue>,
-    /// Of each worker that has done its part.
+    /// The results of each worker that has finished its share.
     results: Vec<[u64; RESULTS]>,
 }
 
-/// A queue, seen from its receiver.
+/// The receiver's end of a queue.
 struct Queue(*mut pg_sys::shm_mq_handle);
 
-/// Answer of a queue.
+/// The result of a read of a queue.
 enum Received<'a> {
     Nothing,
     Words(&'a [u64]),
@@ -229,7 +228,7 @@ enum Received<'a> {
 }
 
 impl Queues {
-    /// Passes on messages that are there. Returns false if there were none.
+    /// Passes the available messages on. Returns false if there were none.
     fn take(&mut self, each: &mut impl FnMut(&[u64])) -> bool {
         let mut took_some = false;
         self.open.retain_mut(|queue| {
@@ -252,7 +251,7 @@ impl Queues {
 }
 
 impl Queue {
-    /// The next message, if it is there. It stays until the next call.
+    /// Receives the next message, if one is available. The message is valid until the next call.
     fn receive(&mut self) -> Received<'_> {
         use pg_sys::shm_mq_result::{SHM_MQ_SUCCESS, SHM_MQ_WOULD_BLOCK};
         let (mut bytes, mut data) = (0, core::ptr::null_mut());

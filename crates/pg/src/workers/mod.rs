@@ -1,16 +1,16 @@
-//! Worker processes that do a job together with the leader, the backend that started them.
+//! Worker processes that share a job with the leader, the backend that started them.
 //!
-//! The leader gives facts to all workers as words, and perhaps a scan of a table that all of them
-//! share. Each worker has a queue in shared memory, through which it sends messages of words to
-//! the leader:
+//! The leader passes facts to all workers as words and, for some jobs, a table scan that all of
+//! them share. Each worker sends messages of words to the leader through its own queue in shared
+//! memory:
 //!
 //! ```text
 //! | ROWS | words of the caller's ... |     as often as needed
 //! | END | words of the caller's | ... |    once, when the worker has done its part
 //! ```
-//! A worker that ends in another way has raised an error, which the server passes on to the leader.
-//! Workers have the leader's transaction, snapshots, settings and user, but for temporary tables.
-//! As long as there are some, nobody may write, the leader included.
+//! A worker that ends in another way has raised an error, which the server passes on to the
+//! leader. Workers have the leader's transaction, snapshots, settings and user, but not its
+//! temporary tables. While workers exist, neither they nor the leader may write.
 mod leader;
 mod worker;
 
@@ -23,12 +23,12 @@ use pgrx::pg_sys;
 pub use leader::{Job, Workers};
 pub use worker::{Outbox, Worker};
 
-/// The library that has the functions which workers are started with.
+/// The library that contains the start functions of the workers.
 const LIBRARY: &CStr = c"neardup";
 
 /// Bytes of each queue, a multiple of the greatest alignment.
 const QUEUE_BYTES: usize = 1 << 18;
-/// Parts of the shared memory, by their keys in its table of contents.
+/// Keys of the parts of the shared memory in its table of contents.
 const SHARED: u64 = 1;
 const WORDS: u64 = 2;
 const SCAN: u64 = 3;
@@ -39,7 +39,7 @@ const QUERY: u64 = 5;
 const ROWS: u64 = 1;
 const END: u64 = 2;
 
-/// Number of words that a worker gives the leader at its end.
+/// Number of words that a worker returns to the leader when it ends.
 pub const RESULTS: usize = 2;
 
 /// Facts of every job.
@@ -48,11 +48,11 @@ struct Shared {
     query_id: u64,
     /// Number of the caller's words.
     words: usize,
-    /// The next number that nobody has drawn.
+    /// The next number to draw.
     next: AtomicU64,
 }
 
-/// Numbers from 0 on, each of which one process draws.
+/// A shared counter from 0 on. Only one process draws each number.
 struct Numbers(NonNull<Shared>);
 
 impl Numbers {
@@ -80,7 +80,7 @@ struct Summary {
     wal: pg_sys::WalUsage,
 }
 
-/// Exports a function that takes a [`Worker`] as what workers are started with, by its symbol.
+/// Exports a function that takes a [`Worker`] as a start function of workers, under a symbol.
 #[macro_export]
 macro_rules! export_worker {
     ($symbol:expr => $function:expr) => {
@@ -91,8 +91,8 @@ macro_rules! export_worker {
                 segment: *mut ::pgrx::pg_sys::dsm_segment,
                 toc: *mut ::pgrx::pg_sys::shm_toc,
             ) {
-                // SAFETY: the guard is the outermost frame of Rust, and the server starts a worker
-                // with what the leader has made.
+                // SAFETY: the guard is the outermost Rust frame, and the server passes the worker
+                // the segment that the leader created.
                 unsafe {
                     ::pgrx::pg_sys::submodules::panic::pgrx_extern_c_guard(move || {
                         $crate::memory::guarded(|| {

@@ -1,4 +1,4 @@
-//! A worker's side: its part of the job, and the messages that it sends.
+//! The worker's side: its share of the job, and the messages that it sends.
 use core::ffi::c_char;
 use core::ptr::NonNull;
 
@@ -10,10 +10,10 @@ use super::{
 use crate::build_scan::SharedScan;
 use crate::server;
 
-/// Words from which on a message is sent.
+/// A message with at least this many words is sent.
 const FULL: usize = 1024;
 
-/// A worker, seen from itself.
+/// The worker's own view of its job.
 pub struct Worker {
     words: Vec<u64>,
     scan: SharedScan,
@@ -21,19 +21,20 @@ pub struct Worker {
     outbox: Outbox,
 }
 
-/// A queue, seen from its sender, and the message that is being made.
+/// The sender's end of a queue, and the message under construction.
 pub struct Outbox {
     queue: *mut pg_sys::shm_mq_handle,
     message: Vec<u64>,
 }
 
 impl Worker {
-    /// Reads what the leader has shared, and attaches to the queue to it.
+    /// Reads what the leader has shared, and attaches to the queue to the leader.
     ///
     /// # Safety
-    /// The server passes these to a function that [`super::Workers::launch`] starts workers with.
+    /// The arguments are those that the server passes to the start function of
+    /// [`super::Workers::launch`].
     pub unsafe fn new(segment: *mut pg_sys::dsm_segment, toc: *mut pg_sys::shm_toc) -> Self {
-        // SAFETY: the caller's promise: the leader has made these parts.
+        // SAFETY: as the caller promises, the leader has made these parts.
         unsafe {
             let [shared, words, scan, queues, query] = [SHARED, WORDS, SCAN, QUEUES, QUERY]
                 .map(|key| pg_sys::shm_toc_lookup(toc, key, false));
@@ -59,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// The leader's facts.
+    /// The words from the leader.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -69,17 +70,17 @@ impl Worker {
         self.scan
     }
 
-    /// Draws the next number from 0 on that no other process has drawn.
+    /// Draws the next number, counted from 0, that no other process has drawn.
     pub fn next_number(&self) -> u64 {
         self.numbers.next()
     }
 
-    /// Words on their way to the leader.
+    /// The outbox, which sends words to the leader.
     pub fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Sends what is left and the last message, and closes the queue.
+    /// Sends the remaining words and the last message, and closes the queue.
     pub fn finish(mut self, results: [u64; RESULTS]) {
         self.outbox.send_rows();
         let mut summary = Summary {
@@ -98,7 +99,7 @@ impl Worker {
 }
 
 impl Outbox {
-    /// Adds words, which come to the leader together.
+    /// Adds words. The leader receives the words of one call in one message.
     pub fn put(&mut self, words: impl IntoIterator<Item = u64>) {
         self.message.extend(words);
         if self.message.len() >= FULL {
