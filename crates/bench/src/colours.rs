@@ -12,7 +12,7 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// Drops from an SVG what is so anyway, a sixth of the file.
+/// Removes attributes with default values from an SVG, a sixth of the file.
 pub fn slim(svg: &str) -> String {
     svg.replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "")

@@ -1,5 +1,5 @@
-//! Behind `cargo xtask bench` and `cargo xtask eval`: a package of its own, so that the other
-//! commands need not be built with its dependencies.
+//! Implements `cargo xtask bench` and `cargo xtask eval`. It is a separate package, so that the
+//! other commands build without its dependencies.
 mod bench;
 mod colours;
 mod eval;

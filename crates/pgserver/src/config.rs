@@ -79,7 +79,7 @@ impl PgConfig {
     }
 
     fn value(&self, name: &str) -> &Path {
-        // `parse` has made sure of the four names used below.
+        // `parse` has checked that the four names used below exist.
         self.values
             .get(name)
             .map_or(Path::new(""), PathBuf::as_path)
@@ -110,8 +110,7 @@ impl PgConfig {
         self.value("INCLUDEDIR-SERVER")
     }
 
-    /// Returns whether the server's programs stand where they should (a client-only installation
-    /// has none).
+    /// Returns whether the server's programs are installed (a client-only installation has none).
     pub fn has_server(&self) -> bool {
         ["postgres", "initdb", "pg_ctl"]
             .iter()

@@ -1,12 +1,13 @@
 //! A private copy of an installed server: symbolic links to everything but three programs.
 //!
 //! The server finds its other folders relative to its own program (`make_relative_path` in
-//! PostgreSQL's `src/port/path.c`): when the program's folder ends as the compiled-in one does
-//! after the part that it shares with, say, the share folder, that part is replaced. The copy
-//! therefore repeats the absolute paths of the original below its root: then this holds for every
-//! folder and every layout, also for Debian's, which splits /usr/lib/postgresql/NN and
+//! PostgreSQL's `src/port/path.c`). It splits the compiled-in path of its program into the prefix
+//! that it shares with, say, the share folder and the rest. If the program's folder ends with that
+//! rest, the server replaces the prefix. The copy therefore repeats the original's absolute paths
+//! below its root, which works for every layout, also for Debian's with /usr/lib/postgresql/NN and
 //! /usr/share/postgresql/NN. The program's own path is read after links are resolved, so
-//! `postgres`, `initdb` and `pg_ctl`, which look for folders or for each other, must be real files.
+//! `postgres`, `initdb` and `pg_ctl`, which look for folders or for each other, must be real
+//! files.
 use crate::{OsUser, PgConfig};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -94,7 +95,7 @@ impl PrivateCopy {
         Ok(copy)
     }
 
-    /// Folder of the copy; servers' data may stand in it.
+    /// Folder of the copy; it may also contain the data of servers.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -130,7 +131,7 @@ impl PrivateCopy {
             replace_file(file, &self.extension_dir.join(target), 0o644)?;
             installed.insert(target.to_owned());
         }
-        // Last, so that a server that runs meanwhile finds every file at any time.
+        // Old files are removed last, so that a running server finds every file at any time.
         for old in entries(&self.extension_dir)? {
             let text = old.to_string_lossy();
             let ours = text == format!("{name}.control") || text.starts_with(&format!("{name}--"));
@@ -149,12 +150,13 @@ impl PrivateCopy {
     }
 
     /// Links the files of other extensions that `make install DESTDIR=root` has put below `root`,
-    /// or that are installed if that is `/`. The next call of [`PrivateCopy::make`] takes them out.
+    /// or that are installed if that is `/`. The next call of [`PrivateCopy::make`] takes them
+    /// out.
     ///
     /// # Errors
     /// When `root` has no folder for this server's extensions, or a link cannot be made.
     pub fn link_installed(&self, config: &PgConfig, root: &Path) -> Result<()> {
-        // A link is read from where it stands.
+        // A relative link is resolved from its own folder.
         let root = (root.canonicalize()).with_context(|| format!("no {}", root.display()))?;
         let below = |dir: &Path| root.join(dir.strip_prefix("/").unwrap_or(dir));
         let extensions = config.sharedir().join("extension");
@@ -166,7 +168,7 @@ impl PrivateCopy {
 /// Folders for what the server's user has to reach, best first: the preferred one, and folders for
 /// temporary files whose names end with `suffix`.
 pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
-    // The name says which checkout it belongs to, so that a second run finds the same folder.
+    // The name depends on the checkout, so that a second run finds the same folder.
     let owner = rustix::process::geteuid().as_raw();
     let name = format!("neardup-{owner}-{:016x}-{suffix}", fnv1a(preferred));
     [std::env::temp_dir(), PathBuf::from("/var/tmp")]
@@ -190,11 +192,11 @@ fn fnv1a(path: &Path) -> u64 {
         })
 }
 
-/// Makes `dir` and makes sure that it is ours: in a folder for temporary files anyone could have
-/// placed it before us.
+/// Makes `dir` and checks that the current user owns it: in a folder for temporary files another
+/// user could have created it earlier.
 ///
 /// # Errors
-/// When it cannot be made, or is somebody else's.
+/// When it cannot be made, or another user owns it.
 pub fn own_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let metadata = fs::symlink_metadata(dir)?;
@@ -205,8 +207,8 @@ pub fn own_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links the folders `NAME.libs` beside the installation, if there are any: a server out of a
-/// Python wheel has its libraries there, and finds them by a path relative to the file that wants
+/// Links the folders `NAME.libs` next to the installation, if there are any. A server from a
+/// Python wheel has its libraries there, and finds them by a path relative to the file that loads
 /// them.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
@@ -249,7 +251,7 @@ fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<
     Ok(())
 }
 
-/// Links the entries of `source` in `target`, in place of other links, but not of files.
+/// Links the entries of `source` in `target`. Replaces other links, but not files.
 fn link_entries(source: &Path, target: &Path) -> Result<()> {
     for name in entries(source)? {
         let (file, link) = (source.join(&name), target.join(&name));
@@ -263,7 +265,8 @@ fn link_entries(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folders from `root` down to `target`, open to the server's user whatever the umask is.
+/// Makes the folders from `root` down to `target`, open to the server's user whatever the umask
+/// is.
 fn make_dirs(root: &Path, target: &Path) -> Result<()> {
     let mut dir = root.to_owned();
     for part in target.strip_prefix(root)? {

@@ -50,7 +50,7 @@ impl Process {
 
     /// The exit status, once the process has ended.
     pub(crate) fn ended(&self) -> Result<Option<ExitStatus>> {
-        // Polled rather than waited for: the signal handler needs the lock as well.
+        // Polls instead of waiting, because the signal handler needs the lock as well.
         locked(&self.child)
             .try_wait()
             .context("cannot look after the server's process")

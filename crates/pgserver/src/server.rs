@@ -1,4 +1,4 @@
-//! Servers of one's own: make, start, stop, crash, restart.
+//! Private servers: make, start, stop, crash, restart.
 use crate::process::Process;
 use crate::socket::SocketDir;
 use crate::user::without_pg_environment;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 /// The port in the socket's name; no server listens on TCP.
 const PORT: u16 = 5432;
-/// Folders of servers begin so, and hold the data in a folder of this name.
+/// Prefix of the names of servers' folders, and name of the data folder in each.
 pub(crate) const HOME_PREFIX: &str = "server-";
 pub(crate) const DATA: &str = "data";
-/// The settings, beside postgresql.conf.
+/// File of the settings, next to postgresql.conf.
 const SETTINGS_FILE: &str = "settings.conf";
 /// Recovery after a crash may have some WAL to read.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -39,7 +39,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Servers of this private copy, with their data beside it.
+    /// Runs servers of this private copy. Their data is in the copy's folder.
     pub fn new(copy: &PrivateCopy, user: OsUser) -> Self {
         Self {
             bindir: copy.bindir().to_owned(),
@@ -70,7 +70,7 @@ pub struct Server {
     socket: SocketDir,
     process: Option<Arc<Process>>,
     temporary: bool,
-    /// Variables of the server's environment, beside those of this program.
+    /// Environment variables of the server, in addition to those of this program.
     environment: Vec<(String, String)>,
 }
 
@@ -92,10 +92,10 @@ impl Server {
         server.started()
     }
 
-    /// Starts the cluster called `name` as it was left, or makes it.
+    /// Starts the existing cluster called `name`, or makes it.
     ///
     /// # Errors
-    /// As [`Server::create`].
+    /// See [`Server::create`].
     pub fn open(instance: &Instance, name: &str, settings: Settings) -> Result<Self> {
         let server = Self::stopped(instance, name)?;
         // The last file that `create` writes before the first start.
@@ -106,19 +106,20 @@ impl Server {
         server.started()
     }
 
-    /// As [`Server::create`], but the data goes when the value is dropped, unless by a panic.
+    /// Does the same as [`Server::create`], but the data is deleted when the value is dropped,
+    /// unless by a panic.
     ///
     /// # Errors
-    /// As [`Server::create`].
+    /// See [`Server::create`].
     pub fn temporary(instance: &Instance, name: &str, settings: Settings) -> Result<Self> {
         let mut server = Self::create(instance, name, settings)?;
         server.temporary = true;
         Ok(server)
     }
 
-    /// Makes a streaming standby of this server, called `name`, and starts it. It lives under its
-    /// own settings, of which some must not be lower than the primary's (`max_connections`). A
-    /// server has one standby.
+    /// Makes a streaming standby of this server, called `name`, and starts it. It has its own
+    /// settings; some, like `max_connections`, must not be lower than the primary's. A server has
+    /// at most one standby.
     ///
     /// # Errors
     /// When `pg_basebackup` fails or the standby does not start.
@@ -186,7 +187,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the server and waits until it accepts connections. Nothing happens when it runs.
+    /// Starts the server and waits until it accepts connections. Does nothing if it is running.
     ///
     /// # Errors
     /// When it ends or does not get ready; the message ends with the server's log.
@@ -211,8 +212,8 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the server without waiting for it: after a crash it recovers first. Nothing happens
-    /// when it runs; [`Server::start`] then waits until it accepts connections.
+    /// Starts the server without waiting for it: after a crash it recovers first. Does nothing if
+    /// it is running. [`Server::start`] then waits until it accepts connections.
     ///
     /// # Errors
     /// When the program cannot be run.
@@ -238,7 +239,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C at the terminal is for us; we then stop the server in order.
+            // Ctrl-C at the terminal must reach only this program, which then stops the server.
             .process_group(0)
             .spawn()
             .context("cannot run postgres")?;
@@ -253,7 +254,7 @@ impl Server {
             return false;
         };
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        // The file of a server that was killed states the state of that server.
+        // After a kill the file still contains the state of the killed server.
         lines.first() == Some(&process.pid().as_raw_pid().to_string().as_str())
             && matches!(lines.get(7), Some(&("ready" | "standby")))
     }
@@ -263,10 +264,10 @@ impl Server {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Returns whether the server's process lives.
+    /// Returns whether the server's process is running.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system call fails.
     pub fn is_running(&self) -> Result<bool> {
         match &self.process {
             Some(process) => Ok(process.ended()?.is_none()),
@@ -288,7 +289,7 @@ impl Server {
     /// Stops and starts the server.
     ///
     /// # Errors
-    /// As [`Server::stop`] and [`Server::start`].
+    /// See [`Server::stop`] and [`Server::start`].
     pub fn restart(&mut self) -> Result<()> {
         self.stop()?;
         self.start()
@@ -339,7 +340,7 @@ impl Server {
         PORT
     }
 
-    /// Folder of all that the server has: its data, its log.
+    /// The server's folder, with its data and its log.
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -392,7 +393,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // A test failed: the machine that ran it may not be at hand later.
+            // A test failed: the machine that ran it may not be available later.
             eprintln!("{} ends with:\n{}", self.log().display(), self.log_tail());
         }
         if let Err(error) = self.stop() {

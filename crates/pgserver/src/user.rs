@@ -141,8 +141,9 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Takes PGHOST, PGOPTIONS and the like away: they would lead programs to another server. Takes
-/// RUST_BACKTRACE away too: with it a panic, which a test may expect, takes longer and shows more.
+/// Removes PGHOST, PGOPTIONS and the like, which would lead programs to another server. Also
+/// removes RUST_BACKTRACE, which makes a panic that a test may expect slower and its output
+/// longer.
 pub(crate) fn without_pg_environment(command: &mut Command) {
     command.env_remove("RUST_BACKTRACE");
     for (name, _) in std::env::vars_os() {
@@ -152,7 +153,7 @@ pub(crate) fn without_pg_environment(command: &mut Command) {
     }
 }
 
-/// PGRX_* belongs to the build, everything else that begins with PG to PostgreSQL's programs.
+/// PGRX_* belongs to the build. All other PG* variables belong to PostgreSQL's programs.
 fn is_libpq_variable(name: &str) -> bool {
     name.starts_with("PG") && !name.starts_with("PGRX") && !name.starts_with("PG_")
 }

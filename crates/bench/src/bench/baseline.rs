@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Share of a ratio of times that counts as noise: runs on one machine differ by a tenth.
 const NOISE_OF_TIMES: f64 = 0.15;
-/// Share of a ratio of sizes, which hardly differ between runs.
+/// Share of a ratio of sizes that counts as noise: sizes hardly differ between runs.
 const NOISE_OF_SIZES: f64 = 0.02;
 
 /// The file of the source tree that holds the ratios.
@@ -15,13 +15,13 @@ pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline.json")
 }
 
-/// A line of a run as far as other runs can be compared with it.
+/// The part of a run's line that can be compared with other runs.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     what: String,
     against: String,
-    /// The other contender's figure divided by neardup's: of times on a processor where they are
-    /// known, which leave out what else ran on the machine.
+    /// The other contender's figure divided by neardup's. Uses processor times where they are
+    /// known, because other processes do not influence them.
     ratio: f64,
     is_size: bool,
 }
@@ -80,7 +80,7 @@ pub fn save(results: &Value, path: &Path) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Four digits: more would only make the file change.
+/// Rounds to four digits: more digits would only change the file in every run.
 fn rounded(ratio: &Value) -> Value {
     match ratio.as_f64() {
         Some(ratio) => json!(format!("{ratio:.3e}").parse::<f64>().unwrap_or(ratio)),
@@ -93,7 +93,7 @@ fn rounded(ratio: &Value) -> Value {
 ///
 /// # Errors
 ///
-/// If the stored ones cannot be read, or none is of as many rows.
+/// If the stored ratios cannot be read, or none is for the same number of rows.
 pub fn compare(results: &Value, path: &Path) -> Result<bool> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read {}; --save-baseline makes it", path.display()))?;
@@ -133,7 +133,7 @@ enum Verdict {
     Same,
     Better,
     Worse,
-    /// The line is measured no more.
+    /// The line is no longer measured.
     Gone,
 }
 
@@ -225,7 +225,7 @@ mod tests {
         save(&first, &path).unwrap();
         assert!(compare(&first, &path).unwrap());
         assert!(!compare(&run(5, &[("probe", "us", 5.0)]), &path).unwrap());
-        // Of other numbers of rows nothing can be said.
+        // Runs with other numbers of rows cannot be compared.
         assert!(compare(&run(6, &[("probe", "us", 10.0)]), &path).is_err());
     }
 
@@ -241,7 +241,7 @@ mod tests {
             let named: Vec<String> = lines_of(run).iter().map(Line::name).collect();
             for line in super::super::report::names(run["rows"].as_u64().unwrap()) {
                 let is_there = named.contains(&line);
-                // A join is measured within radius 3 alone.
+                // A join is measured only within radius 3.
                 assert!(is_there || line.starts_with("all pairs"), "{line}");
             }
         }

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use xtask::ui;
 
-/// Bytes of a document, about: two rows fill a page.
+/// Approximate bytes of a document: two rows fill a page.
 const DOCUMENT: usize = 3_900;
-/// Bytes of different documents, each of which stands in the table many times, numbered.
+/// Total bytes of the different documents. The table repeats each many times, with a number.
 const BYTES: usize = 16_000_000;
 /// Rows of the table of fingerprints for each document.
 const ROWS_PER_DOCUMENT: u64 = 10;
@@ -45,7 +45,8 @@ const SUBJECTS: [Subject; 5] = [
     },
 ];
 
-/// Measures on an empty database with the extension, prints the table and returns the same as JSON.
+/// Measures on an empty database with the extension, prints the table and returns the same as
+/// JSON.
 /// `workers` is the largest number of workers.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32, workers: u32) -> Result<Value> {
     let documents = rows / ROWS_PER_DOCUMENT;
@@ -104,7 +105,7 @@ fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     session.run("CHECKPOINT")
 }
 
-/// Builds an index with `workers` workers besides the backend, and drops it again.
+/// Builds an index with the backend and `workers` workers, and drops it again.
 fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Time> {
     session.run(&format!(
         "SET max_parallel_maintenance_workers = {workers};
@@ -130,7 +131,7 @@ fn table(measured: &[Vec<Vec<Time>>]) -> String {
             let cpu: Option<Vec<f64>> = times.iter().map(|time| time.cpu).collect();
             let cpu = cpu.map_or(String::new(), |cpu| format!("{:.2} s", least(&cpu)));
             let (what, time) = (subject.what, wall(times));
-            // To write to a string does not fail.
+            // Writing to a string does not fail.
             let _ = writeln!(
                 table,
                 "| {what} | {workers} | {time:.2} s | {:.2} | {cpu} |",

@@ -6,7 +6,7 @@ use anyhow::Result;
 /// A way to index 64-bit values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
-    /// No index: what an insert costs in any case.
+    /// No index: the minimum cost of an insert.
     Bare,
     /// One index of neardup, as CREATE INDEX makes it without options.
     Neardup,
@@ -18,7 +18,7 @@ pub enum Contender {
     Permuted,
 }
 
-/// The bits of a block, the first being the highest.
+/// The bits of a block. The first block has the highest bits.
 fn block(value: &str, block: u32) -> String {
     match 48 - 16 * block {
         0 => format!("({value} & 65535)"),
@@ -26,7 +26,7 @@ fn block(value: &str, block: u32) -> String {
     }
 }
 
-/// The distance as one writes it without neardup.
+/// The distance in PostgreSQL's own functions.
 fn distance(a: &str, b: &str) -> String {
     format!("bit_count(({a} # {b})::bit(64))")
 }
@@ -41,7 +41,7 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_material = off; \
 /// Settings for neardup's queries: none, since the planner finds the index by itself.
 const BY_NEARDUP: &str = "";
 
-/// The condition that is searched by.
+/// The condition of the search.
 fn within(radius: u32) -> String {
     format!("d.fp <~> q.fp <= {radius}")
 }
@@ -120,7 +120,7 @@ impl Query {
         Self::neardup(probes, radius).sequentially()
     }
 
-    /// The rows within a radius, by a sequential scan with nothing but PostgreSQL's own functions.
+    /// The rows within a radius, by a sequential scan with only PostgreSQL's own functions.
     pub fn bit_count(probes: Probes, radius: u32) -> Self {
         let distance = distance("d.fp", "q.fp");
         Self {
@@ -165,7 +165,7 @@ impl Query {
         }
     }
 
-    /// Equal values by one btree: what the executor needs for any probe at all.
+    /// Equal values by one btree: the executor's minimum for a probe.
     pub fn equality(probes: Probes) -> Self {
         Self {
             from: format!("{} JOIN docs d ON d.fp = q.fp", probes.first()),
@@ -175,15 +175,15 @@ impl Query {
         }
     }
 
-    /// The query that counts what is found: its cost is that of finding. Where rows are found, a
-    /// column of theirs is counted, so that no contender is let off fetching them.
+    /// The query that counts the results, whose cost is the cost of the search. If the results are
+    /// rows, it counts one of their columns, so that every contender must fetch them.
     pub fn count(&self) -> String {
         let column = self.found.rsplit(", ").next().unwrap_or("*");
         format!("SELECT count({column}) FROM {}", self.from)
     }
 
-    /// Result for each probe in one number: 1,000 for each row, and the sum of their
-    /// distances. The nearest are not always the same rows, but always as near.
+    /// Result for each probe in one number: 1,000 for each row, plus the sum of their
+    /// distances. The nearest rows may differ, but their distances may not.
     pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
@@ -193,7 +193,7 @@ impl Query {
         ))
     }
 
-    /// Makes the settings that the query is measured with.
+    /// Applies the settings for the measurement of the query.
     pub fn set(&self, session: &mut Session) -> Result<()> {
         session.run(&format!("RESET ALL; {}", self.settings))
     }
@@ -297,7 +297,7 @@ impl Contender {
         }
     }
 
-    /// Builds the indexes, and says how long that took.
+    /// Builds the indexes. Returns the time that it took.
     pub fn build(self, session: &mut Session) -> Result<Time> {
         let mut time = Time::ZERO;
         for (_, statement) in self.indexes() {

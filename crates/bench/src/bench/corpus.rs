@@ -31,8 +31,8 @@ const MIXED: u64 = 5;
 const LOADED: u64 = 6;
 const COPIES: u64 = 7;
 
-/// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the state
-/// after any number of steps at once.
+/// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the
+/// state after any number of steps at once.
 pub fn random(stream: u64, i: u64) -> u64 {
     let mut z = (stream << 48).wrapping_add(i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,8 +70,8 @@ fn value(row: u64, rows: u64) -> u64 {
     probe(plant % PROBES) ^ flips(plant, distance)
 }
 
-/// The value with its `block`th 16 bits in front. Any order of the others would do; a rotation is
-/// its own description.
+/// The value with its `block`th 16 bits in front. The order of the others is arbitrary; a rotation
+/// is simple.
 fn rotated(value: u64, block: u32) -> u64 {
     value.rotate_left(16 * block)
 }
@@ -93,7 +93,7 @@ pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads what is searched for, with its permutations.
+/// Loads the probes with their permutations.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBES).map(|i| {
@@ -145,8 +145,8 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
 }
 
 /// Loads `docs (id, fp)` with these values and as many more as make `rows` rows, and `probes` with
-/// 1,000 of them. What is added takes each of its four blocks from a value drawn at random: it has
-/// the skew of each block, by which indexes look, at any number of rows.
+/// 1,000 of them. An added value takes each of its four blocks from a random given value. Indexes
+/// search by blocks, and this keeps the skew of each block at any number of rows.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
     let count = values.len() as u64;
     let mixed = |row: u64| {
@@ -174,7 +174,7 @@ pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()>
     )
 }
 
-/// Loads what is inserted, each statement's rows in a table of their own, `fresh_0 (id, fp)` and so
+/// Loads the rows to insert. Each statement's rows have their own table, `fresh_0 (id, fp)` and so
 /// on.
 pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     for statement in 0..INSERTS {
@@ -190,7 +190,7 @@ pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Loads a table `(id, fp)` of which three rows in ten are near-duplicates.
+/// Loads a table `(id, fp)` in which three rows in ten are near-duplicates.
 pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
     load(session, &format!("{table} (id bigint, fp bigint)"), values)
@@ -201,8 +201,8 @@ pub fn is_copy(row: u64) -> bool {
     row >= 10 && row % 10 >= 7
 }
 
-/// The value of such a row: that of some earlier row which is no copy, with none to three bits
-/// changed; or a new one.
+/// The value of a row of [`load_near`]: a new value, or the value of an earlier original row with
+/// up to three bits changed.
 fn near(row: u64) -> u64 {
     if !is_copy(row) {
         return random(LOADED, row);

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --jobs`: pairs and groups of a whole table, with the memory and the temporary
-//! files that they take.
+//! `cargo xtask bench --jobs`: pairs and groups of a whole table, with the memory and the
+//! temporary files that they take.
 use super::session::{Session, Time};
 use super::{corpus, minhash};
 use anyhow::{Context, Result, anyhow};
@@ -17,7 +17,7 @@ pub struct Subject {
     what: &'static str,
     table: &'static str,
     index: &'static str,
-    /// Argument of the functions: the greatest distance of near-duplicates.
+    /// Argument of the functions: the maximum distance of near-duplicates.
     limit: &'static str,
     load: fn(&mut Session, u64) -> Result<()>,
 }
@@ -31,7 +31,7 @@ pub const FINGERPRINTS: Subject = Subject {
     limit: "3",
     load: |session, rows| corpus::load_near(session, "docs", rows),
 };
-/// 128 hashes, of documents a third of which come as five versions.
+/// 128 hashes of documents; a third of the documents have five versions.
 pub const SIGNATURES: Subject = Subject {
     what: "signatures of 128 hashes within similarity 0.8",
     table: "signatures",
@@ -44,10 +44,10 @@ pub const SIGNATURES: Subject = Subject {
 /// Interval between two looks at the memory and the temporary files of a statement.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most that a statement had at one time, in bytes, as far as looks at intervals show it.
+/// The maximum that a statement used at one time, in bytes, as sampled at intervals.
 #[derive(Clone, Copy, Default)]
 struct Peak {
-    /// Memory of the server's process that it shares with no other, where the system tells.
+    /// Private memory of the server's process, where the system reports it.
     memory: u64,
     /// Temporary files of the whole server.
     temporary: u64,
@@ -62,7 +62,8 @@ struct Done {
     found: i64,
 }
 
-/// Measures on an empty database with the extension, prints the table and returns the same as JSON.
+/// Measures on an empty database with the extension, prints the table and returns the same as
+/// JSON.
 pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     let mut session = Session::open(conninfo)?;
     ui::step(format!("Loading {rows} rows"), || {
@@ -88,7 +89,7 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
         let set = format!("SET maintenance_work_mem = '{memory}'");
         for (what, statement) in &jobs {
             let what = format!("{what}, maintenance_work_mem {memory}");
-            // A session of its own: what it keeps is not of the job before.
+            // Each job has its own session, so that no state is left from the previous job.
             let mut session = Session::open(conninfo)?;
             session.run(&set)?;
             let done = ui::step(what.clone(), || watched(session, conninfo, what, statement))?;
@@ -121,7 +122,7 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     }))
 }
 
-/// Runs a statement while another connection watches what it takes.
+/// Runs a statement while another connection samples its memory and temporary files.
 fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) -> Result<Done> {
     let pid: i32 = session.value("SELECT pg_backend_pid()")?;
     let mut observer = Client::connect(conninfo, NoTls).context("cannot connect to the server")?;
@@ -185,7 +186,7 @@ fn report(all: &[Done]) -> String {
     } in all
     {
         let cpu = time.cpu.map_or(String::new(), |cpu| format!("{cpu:.2} s"));
-        // To write to a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             table,
             "| {what} | {:.2} s | {cpu} | {} | {} | {} |",

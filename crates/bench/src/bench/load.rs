@@ -1,5 +1,5 @@
-//! `cargo xtask bench --load`: a load with near-duplicates into a table that keeps them out, beside
-//! the same load into a table with one btree.
+//! `cargo xtask bench --load`: compares a load with near-duplicates into a table that rejects them
+//! with the same load into a table with one btree.
 use super::corpus;
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
@@ -16,9 +16,9 @@ struct Contender {
     made_by: &'static str,
     /// Clause at the end of INSERT.
     clause: &'static str,
-    /// True if near-duplicates are kept out, by which index.
+    /// The index that keeps near-duplicates out, if any does.
     index: Option<&'static str>,
-    /// Of the rows a second that go into the table with one btree, this share at least.
+    /// Minimum rate of inserted rows, as a share of the rate with one btree.
     goal: Option<f64>,
 }
 
@@ -79,11 +79,11 @@ impl Measured {
     }
 }
 
-/// Measures on an empty database with the extension, prints the table and returns the same and more
-/// as JSON.
+/// Measures on an empty database with the extension, prints the table and returns the same and
+/// more as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     ui::step(format!("Loading {rows} rows to be inserted"), || {
-        // A copy must come after what it is one of.
+        // A copy must be inserted after its original.
         session.run("SET synchronize_seqscans = off")?;
         corpus::load_near(session, "staging", rows)?;
         for contender in &CONTENDERS {
@@ -176,7 +176,7 @@ fn table(rows: u64, measured: &[Measured; CONTENDERS.len()]) -> String {
             Some(_) => "NO",
             None => "",
         };
-        // To write to a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             table,
             "| {} | {:.2} s | {:.0} | {} | {by_cpu} | {goal} | {met} | {:.0} MB | {} |",

@@ -1,10 +1,10 @@
-//! Machine and server, without which nobody can judge the figures.
+//! Facts about the machine and the server, which readers need to judge the figures.
 use super::session::Session;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Facts of the machine, as far as the system tells them.
+/// Facts about the machine, as far as the system reports them.
 pub struct Machine {
     /// The processor's name.
     pub cpu: String,

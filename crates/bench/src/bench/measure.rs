@@ -1,5 +1,5 @@
-//! The measurements, in their order. Contenders take turns within each round, so that what else
-//! happens on the machine falls on all of them alike.
+//! The measurements, in their order. Contenders take turns within each round, so that other
+//! activity on the machine affects all of them equally.
 use super::contenders::{Contender, Probes, Query};
 use super::corpus::{self, INSERTED, INSERTS, PROBES};
 use super::session::{Session, Time, least};
@@ -9,10 +9,10 @@ use xtask::ui;
 
 /// Memory of index builds, the same for all contenders.
 pub const BUILD_MEMORY: &str = "1GB";
-/// PostgreSQL's default for the same.
+/// PostgreSQL's default memory of index builds.
 pub const DEFAULT_MEMORY: &str = "64MB";
-/// Radii beyond the one that an index guarantees by default; 6 bits are what is recommended of
-/// `minhash64`.
+/// Radii beyond the radius that an index guarantees by default. 6 bits is the recommended radius
+/// of `minhash64`.
 pub const WIDER: [u32; 3] = [6, 8, 12];
 /// The radii at which all pairs are measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];
@@ -52,7 +52,7 @@ impl Measured {
         self.samples.get(name).map(|values| least(values))
     }
 
-    /// Requires two contenders to have found the same.
+    /// Requires that two contenders found the same rows.
     fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
         ensure!(
             ours == theirs,
@@ -75,8 +75,8 @@ struct Run<'a> {
     values_found: Vec<(i64, i64)>,
 }
 
-/// Loads a table of `rows` rows and takes all measurements, those that are done in rounds `rounds`
-/// times.
+/// Loads a table of `rows` rows and takes all measurements. Measurements in rounds are taken
+/// `rounds` times.
 pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
     ui::step(format!("Loading {rows} rows"), || {
         corpus::load_docs(session, rows)?;
@@ -122,8 +122,8 @@ pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
 
 impl Run<'_> {
     fn build(&mut self, contender: Contender) -> Result<()> {
-        // Every contender starts right after a checkpoint; whatever pages its build writes are
-        // logged since, and inserts need not log them whole again.
+        // Every contender starts right after a checkpoint. The pages that its build writes are
+        // logged after it, so inserts need not log them whole again.
         self.session.run("RESET ALL; CHECKPOINT")?;
         self.session
             .run(&format!("SET maintenance_work_mem = '{BUILD_MEMORY}'"))?;
@@ -136,7 +136,7 @@ impl Run<'_> {
             .add_times(&format!("build/{}", contender.key()), [time]);
         self.measured
             .add(&format!("size/{}", contender.key()), [size]);
-        // Indexes on expressions have statistics of their own.
+        // Indexes on expressions have their own statistics.
         self.session.run(&format!("ANALYZE {}", contender.table()))
     }
 
@@ -251,7 +251,7 @@ impl Run<'_> {
         self.measured.agree("all pairs within 3", &ours, &theirs)
     }
 
-    /// Number of probes of a query may be made, going by the time of one.
+    /// Number of probes that a query may make, given the time of one probe.
     fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
         query(Probes::planted(1)).set(self.session)?;
         let one = query(Probes::planted(1)).count();
@@ -262,8 +262,8 @@ impl Run<'_> {
         ))
     }
 
-    /// Statements one after the other, so that the share of splits is that of a growing table and
-    /// not of one that has just been built. Counted is a statement's share of all.
+    /// Runs statements one after the other, so that page splits are as frequent as in a growing
+    /// table and not as in a newly built index. Reports a statement's share of the total.
     fn insert(&mut self, contender: Contender) -> Result<()> {
         self.session.run("RESET ALL")?;
         let (key, share) = (contender.key(), INSERTS as f64);
@@ -293,7 +293,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the indexes and cuts the table back to what was loaded.
+    /// Drops the indexes and deletes the inserted rows from the table.
     fn clear(&mut self, contender: Contender) -> Result<()> {
         contender.drop(self.session)?;
         if contender == Contender::Permuted {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --minhash`: from text to signatures, beside ClickHouse's function and rensa,
-//! and searches in an index on signatures.
+//! `cargo xtask bench --minhash`: compares making signatures of texts with ClickHouse's function
+//! and rensa, and measures searches in an index on signatures.
 use super::session::{Session, Time, least};
 use super::text::{self, Case, clickhouse, texts};
 use anyhow::{Result, ensure};
@@ -28,8 +28,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Makes shingles of the lines of a file, and prints their bytes and the seconds that signatures of
-/// them take, the least of several times.
+/// Makes shingles of the lines of a file. Prints their bytes and the seconds that their signatures
+/// take, the minimum of several runs.
 const RENSA: &str = r#"
 import sys, time
 from rensa import RMinHash
@@ -49,9 +49,9 @@ for _ in range(int(sys.argv[2])):
 print(sum(len(s.encode()) for row in rows for s in row), best)
 "#;
 
-/// Rows that are searched for.
+/// Number of rows to search for.
 const PROBES: u64 = 2000;
-/// Words of a document, at most.
+/// Maximum number of words of a document.
 const WORDS: u64 = 140;
 
 /// Measures on an empty database with the extension, prints what it has found and returns it as
@@ -72,7 +72,7 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
          FROM (SELECT regexp_split_to_array(trim(body), '\\s+') AS words FROM english LIMIT 1000) \
          w",
     )?;
-    // Not compressed: that would be most of the time.
+    // Not compressed, because compression would take most of the time.
     session.run(
         "ALTER TABLE shingled ALTER features SET STORAGE EXTERNAL; \
          UPDATE shingled SET features = features || ARRAY[]::text[]",
@@ -232,7 +232,8 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     }))
 }
 
-/// Loads signatures of the table into `probes`, and signatures that are near none into `strangers`.
+/// Loads signatures of the table into `probes`, and signatures that are near none into
+/// `strangers`.
 fn load_probes(session: &mut Session) -> Result<()> {
     session.run(&format!(
         "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \

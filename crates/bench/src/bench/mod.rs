@@ -240,7 +240,7 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
 
 /// Measures builds with workers.
 fn bench_builds(instance: &Instance, options: &Options) -> Result<ExitCode> {
-    // A document takes 4 kB, forty times a fingerprint, of which there are ten for each.
+    // A document takes 4 kB, forty times a fingerprint, and has ten fingerprints.
     let settings = settings(4 * options.rows, options.shared_buffers.as_deref());
     let server = start(instance, &settings)?;
     let mut session = Session::open(&server.conninfo("postgres"))?;
@@ -268,7 +268,7 @@ fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
         true => (&jobs::SIGNATURES, "jobs-minhash"),
         false => (&jobs::FINGERPRINTS, "jobs"),
     };
-    // Tables larger than memory are wanted here; 2 GB is a quarter of a small server's.
+    // The tables should be larger than the cache; 2 GB is a quarter of a small server's memory.
     let buffers = options.shared_buffers.as_deref().unwrap_or("2GB");
     let settings = settings(options.rows, Some(buffers));
     let server = start(instance, &settings)?;
@@ -284,7 +284,7 @@ fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// Measures growth. The server's own cache stays the same, as on one machine it would.
+/// Measures growth. The server's own cache stays the same, as it would on one machine.
 fn bench_growth(instance: &Instance, options: &Options) -> Result<ExitCode> {
     let buffers = options.shared_buffers.as_deref().unwrap_or("2GB");
     let server = start(instance, &settings(options.rows, Some(buffers)))?;
@@ -370,7 +370,7 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
     Ok(json)
 }
 
-/// Says on what machine and how a table was measured.
+/// Describes the machine and the method of a measurement.
 fn print_conditions(
     machine: &Machine,
     settings: &[(&str, String)],
@@ -392,8 +392,8 @@ fn print_conditions(
     machine::print_load(load);
 }
 
-/// Settings of the server. By default all that is measured fits into its memory; no checkpoint and
-/// no background work comes in between; a query uses one process and no compiled expressions.
+/// Settings of the server. By default all measured data fits into its memory, no checkpoint or
+/// background work interferes, and a query uses one process and no compiled expressions.
 fn settings(rows: u64, buffers: Option<&str>) -> Vec<(&'static str, String)> {
     // Table and indexes of one contender, and the table below a quarter of it: above that a
     // sequential scan reads through a small ring of buffers.

@@ -65,7 +65,7 @@ impl Goal {
     }
 }
 
-/// A line of the table: a figure of ours beside one of the other contender.
+/// A line of the table: a figure of neardup next to one of the other contender.
 struct Line {
     what: String,
     unit: Unit,
@@ -115,7 +115,7 @@ fn lines(rows: u64) -> Vec<Line> {
     lines
 }
 
-/// Searches for one fingerprint at a time. `goals` are those of the first line.
+/// Searches for one fingerprint at a time. `goals` apply to the first line.
 fn search_lines(goals: &[Goal]) -> Vec<Line> {
     let line = |what: &str, key: &str, against, theirs: &str| {
         let ours = format!("probe/neardup{key}");
@@ -140,7 +140,7 @@ fn search_lines(goals: &[Goal]) -> Vec<Line> {
     lines
 }
 
-/// Searches for all pairs. `goals` are those of the first line.
+/// Searches for all pairs. `goals` apply to the first line.
 fn pair_lines(goals: &[Goal]) -> [Line; 3] {
     let [three, six, eight] = OF_PAIRS.map(|radius| {
         let what = format!("all pairs, radius {radius}");
@@ -157,7 +157,7 @@ fn pair_lines(goals: &[Goal]) -> [Line; 3] {
     [three.goals(goals), six, eight]
 }
 
-/// Builds with much memory and with the server's default. `goals` are those of the first line.
+/// Builds with much memory and with the server's default. `goals` apply to the first line.
 fn build_lines(goals: &[Goal]) -> [Line; 5] {
     let line = |memory: &str, key: &str, against, theirs: &str| {
         let what = format!("build, {memory} of memory");
@@ -210,7 +210,7 @@ fn insert_lines() -> Vec<Line> {
     lines
 }
 
-/// The names of all lines, as a baseline has them.
+/// The names of all lines, in the form of a baseline.
 #[cfg(test)]
 pub fn names(rows: u64) -> Vec<String> {
     let name = |line: Line| format!("{}, beside {}", line.what, line.against);
@@ -263,13 +263,13 @@ pub fn table(measured: &Measured) -> String {
     aligned(&cells, &[0, 2, 6, 7])
 }
 
-/// The ratio of the times on a processor: what it would be if nothing else ran on the machine.
+/// The ratio of the processor times, without the influence of other processes.
 fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
     let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
     Some(cpu(&line.theirs)? / cpu(&line.ours)?)
 }
 
-/// Three digits, or all before the point.
+/// Formats a number with three digits, or all digits before the point.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 0.9995 => 3,
@@ -280,7 +280,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Columns of equal width: those of text set to the left, numbers to the right.
+/// Aligns columns: text to the left, numbers to the right.
 pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String {
     let mut widths = [3; K];
     for row in cells {
@@ -313,7 +313,7 @@ pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String 
     table
 }
 
-/// All of it, for programs: the lines of the table, every repetition, and the plans.
+/// The complete results for programs: the lines of the table, every repetition, and the plans.
 pub fn json(measured: &Measured) -> Value {
     let lines: Vec<Value> = lines(measured.rows)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Configurations that are compared: ways from a text to a fingerprint.
+//! The compared configurations: ways to make a fingerprint of a text.
 use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
 use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
@@ -8,15 +8,15 @@ use neardup_sketch::options::{TextOptions, Tokens, Weight};
 use neardup_sketch::{Sketcher, features, simhash64_hashes};
 use std::collections::HashMap;
 
-/// A way to fingerprints or signatures.
+/// A way to make fingerprints or signatures.
 pub struct Configuration {
-    /// As the tables call it.
+    /// Name of the configuration in the tables.
     pub name: &'static str,
     /// Kind of its sketches.
     pub kind: Kind,
     /// True if the plots show it.
     pub plotted: bool,
-    /// Looks at the whole set, and returns what makes the sketch of a text.
+    /// Reads the whole set, and returns the function that makes the sketch of a text.
     pub prepare: fn(&Set) -> Maker,
 }
 
@@ -196,8 +196,8 @@ pub const CONFIGURATIONS: &[Configuration] = &[
 ];
 
 /// Configurations without a counterpart in SQL: other weights, made from the features that SQL
-/// offers. The weight of a feature with the inverse document frequency is taken from the set
-/// itself, which no function of a text alone can know: it shows what there is to gain.
+/// offers. The inverse document frequency of a feature is taken from the set itself, which a
+/// function of one text cannot know. These configurations show the possible gain.
 pub const EXPERIMENTS: &[Configuration] = &[
     configuration!("word 1 sqrt idf", Simhash64, false, |set| idf(
         set,
@@ -288,7 +288,7 @@ fn idf(set: &Set, options: TextOptions) -> Maker {
     })
 }
 
-/// The length of a feature counts in characters, those of Chinese, Japanese and Korean twice.
+/// Weights features by their length in characters. Chinese, Japanese and Korean ones count twice.
 fn by_length(options: TextOptions, power: i32) -> Maker {
     Box::new(move |text| {
         of_weighted(
@@ -328,8 +328,7 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
     })
 }
 
-/// Punctuation taken for white space, and no white space between ideographs or syllables: what
-/// characters are where they are not those that stand in the text.
+/// Replaces punctuation by white space, and removes white space next to ideographs or syllables.
 fn letters(maker: Maker) -> Maker {
     Box::new(move |text| {
         let mut plain = String::with_capacity(text.len());

@@ -29,8 +29,8 @@ impl Kind {
         }
     }
 
-    /// The distance that 1 of 64 bits is. A value of a signature differs twice as often as a bit of
-    /// it.
+    /// The distance that 1 of 64 bits is. A value of a signature differs twice as often as a bit
+    /// of it.
     pub const fn unit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,
@@ -39,11 +39,11 @@ impl Kind {
         }
     }
 
-    /// Within which distance the Jaccard similarity is estimated as `similarity` or more; a simhash
-    /// does not estimate it.
+    /// The distance up to which the Jaccard similarity is estimated as at least `similarity`.
+    /// `None` for a simhash, which does not estimate it.
     pub fn estimated(self, similarity: f32) -> Option<u32> {
         let estimates = matches!(self, Self::Minhash64 | Self::Minhash128 | Self::Signature);
-        // What floats lack to a whole number must not make it the one below.
+        // Rounding errors of floats must not lower the result by one.
         let distance = (32 * self.unit()) as f32 * (1.0 - similarity) + 1e-3;
         estimates.then_some(distance as u32)
     }

@@ -5,7 +5,7 @@ use super::set::Set;
 use std::num::NonZero;
 use std::thread;
 
-/// Lower bounds of the bands of similarity. What is less similar than the last is counted with it.
+/// Lower bounds of the bands of similarity. Less similar pairs count in the last band.
 pub const BANDS: [f32; 12] = [
     0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.0,
 ];
@@ -18,7 +18,7 @@ const MOST_BITS: usize = 128;
 #[derive(Clone, Copy)]
 pub struct Histogram {
     counts: [u64; MOST_BITS + 1],
-    /// Pairs of which one has no fingerprint: no radius finds them.
+    /// Pairs in which one text has no fingerprint: no radius finds them.
     never: u64,
 }
 
@@ -36,7 +36,7 @@ impl Histogram {
         }
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.never += other.never;
         for (count, other) in self.counts.iter_mut().zip(other.counts) {
@@ -44,7 +44,7 @@ impl Histogram {
         }
     }
 
-    /// Pairs in all.
+    /// Number of all pairs.
     pub fn total(&self) -> u64 {
         self.never + self.counts.iter().sum::<u64>()
     }
@@ -64,11 +64,11 @@ impl Histogram {
 /// The distances of all pairs of a set.
 #[derive(Clone)]
 pub struct Distances {
-    /// Of what.
+    /// The kind of sketches.
     pub kind: Kind,
     /// Similar pairs, by [`BANDS`].
     pub bands: [Histogram; BANDS.len()],
-    /// Pairs of one group that are less similar than any that the set tells.
+    /// Pairs of one group that are less similar than all pairs that the set lists.
     pub related: Histogram,
     /// Pairs of different groups.
     pub unrelated: Histogram,
@@ -129,7 +129,7 @@ impl Distances {
         all
     }
 
-    /// Counts the pairs of a document with those behind it.
+    /// Counts the pairs of a document with later documents.
     fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
         let distance = |second: usize| -> Option<u32> {
             Some(
@@ -140,7 +140,7 @@ impl Distances {
         };
         let group = set.group[first];
         for second in first + 1..sketches.len() {
-            // Most pairs are not of one group, and need no look at the similar ones.
+            // Most pairs are of different groups, and need no lookup among the similar pairs.
             if set.group[second] != group {
                 self.unrelated.add(distance(second));
                 continue;
@@ -172,15 +172,15 @@ impl Distances {
         all
     }
 
-    /// All pairs that are less similar than any that the set tells.
+    /// All pairs that are less similar than the pairs that the set lists.
     pub fn below(&self) -> Histogram {
         let mut all = self.related;
         all.merge(&self.unrelated);
         all
     }
 
-    /// Quality with which a radius finds the pairs of a similarity of at least `duplicate`, a bound
-    /// of a band; `None` if it finds nothing, or there is nothing to find.
+    /// Quality with which a radius finds the pairs of a similarity of at least `duplicate`, a
+    /// bound of a band; `None` if it finds nothing, or there is nothing to find.
     pub fn quality(&self, duplicate: f32, radius: u32) -> Option<Quality> {
         let duplicates = self.between(duplicate, f32::INFINITY);
         let found = duplicates.within(radius) as f64;
@@ -208,16 +208,16 @@ impl Distances {
         Some(last.1)
     }
 
-    /// The least radius with the best F1, and what it gives.
+    /// The smallest radius with the best F1, and its quality.
     pub fn best(&self, duplicate: f32) -> Option<(u32, Quality)> {
         let all = (0..=self.kind.width()).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
-        // Of equals, `max_by` takes the last.
+        // `max_by` returns the last of equal maxima.
         let all = all.rev();
         all.max_by(|(_, a), (_, b)| a.f1().total_cmp(&b.f1()))
     }
 }
 
-/// Runs as many workers as there are processors; each is given its number and how many there are.
+/// Runs one worker per processor, with its number and the number of workers.
 fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(beside(1.0), Some(1.0));
     }
 
-    /// Texts that differ in a word are found, those that share none are not.
+    /// Texts that differ in one word are found; texts without a common word are not.
     #[test]
     fn real_fingerprints_tell_similar_from_unrelated() {
         let word = |i: usize| format!("{:x}", (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -362,7 +362,7 @@ mod tests {
             listed: Vec::new(),
             group: Vec::new(),
         };
-        // Many enough that what two of them share is not common.
+        // Enough texts that a feature shared by two of them is not common.
         for i in 0..60_u32 {
             set.near.insert((2 * i, 2 * i + 1), 0.98);
             for edited in 0..2 {

@@ -16,16 +16,16 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Axes>;
 const PANEL: (u32, u32) = (360, 300);
 /// Sets side by side.
 const ACROSS: u32 = 3;
-/// Place of zero on a logarithmic axis: less than one pair in ten million.
+/// Position of zero on a logarithmic axis: less than one pair in ten million.
 const FEWEST: f64 = 1e-3;
 
 /// A curve with its name.
 struct Curve {
     name: String,
-    /// Which of the colours.
+    /// Index of the colour.
     colour: usize,
     points: Vec<(f64, f64)>,
-    /// Which points are marked.
+    /// The marked points.
     marks: Vec<(f64, f64)>,
 }
 
@@ -38,7 +38,7 @@ struct Picture {
     curves: Curves,
 }
 
-/// The curves of what was measured, given from which similarity on a pair is a duplicate.
+/// Makes curves of the measurements, given the minimum similarity of a duplicate.
 type Curves = fn(&[(&Configuration, &Distances)], f32) -> Vec<Curve>;
 
 struct Axis {

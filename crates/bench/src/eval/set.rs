@@ -20,7 +20,7 @@ pub struct Set {
     pub near: HashMap<Pair, f32>,
     /// Similar pairs that count neither as found nor as found in error.
     pub ignored: HashSet<Pair>,
-    /// Pairs from `pairs.tsv`, whatever their similarity.
+    /// Pairs from `pairs.tsv`, regardless of their similarity.
     pub listed: Vec<Pair>,
     /// Connected component of each document in the graph of `near` and `listed` pairs. Documents
     /// of different components are unrelated.
@@ -123,8 +123,8 @@ impl Set {
         })
     }
 
-    /// The mean difference between the similarities that the set tells and those of the sets of
-    /// three words in a row that neardup makes of the texts; of some 1,000 pairs, to be quick.
+    /// The mean difference between the similarities that the set states and the similarities of
+    /// the sets of three-word shingles that neardup makes of the texts. Uses some 1,000 pairs.
     pub fn mean_difference(&self) -> Option<f64> {
         let mut pairs: Vec<_> = self.near.iter().collect();
         pairs.sort_unstable_by_key(|(pair, _)| **pair);

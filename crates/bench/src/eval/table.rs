@@ -41,9 +41,9 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
     )
 }
 
-/// The first table of a set: for each configuration the share of pairs found, in percent, and what
-/// is found in error, of a million pairs, within each of the radii; then the share found at radii
-/// where equally many of a million dissimilar pairs are found.
+/// The first table of a set. For each configuration and radius: the percentage of pairs found, and
+/// the pairs found in error per million. Then the share found at the radii where a given number
+/// of dissimilar pairs per million is found.
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");
@@ -90,9 +90,9 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
     trimmed(&table)
 }
 
-/// The second table: precision and recall for what makes a duplicate, within the radius with the
-/// best F1, and below it within the radius where the similarity is estimated so, of what estimates
-/// it.
+/// The second table: precision and recall for each minimum similarity of a duplicate, within the
+/// radius with the best F1. Kinds that estimate the similarity have a second line, within the
+/// radius at which the estimate is that similarity.
 pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
     const CELL: usize = 22;
     let estimated = "  as estimated";

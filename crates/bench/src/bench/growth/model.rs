@@ -4,15 +4,15 @@ use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::pairs::PairPlan;
 use neardup_blocktree::plan::Plan;
 
-/// Rows of the tables that the model's constants come from. It is checked at the others.
+/// Rows of the tables from which the model's constants are fitted. The others check it.
 pub const FITTED: [u64; 2] = [1_000_000, 10_000_000];
 
 /// Times by the plans of searches and pairs, and four constants.
 pub struct Model {
     layout: BlockLayout<1>,
-    /// Seconds for each leaf that a plan counts, a descent counted as some of them.
+    /// Seconds for each leaf that a plan counts. A descent counts as several leaves.
     leaf: f64,
-    /// Seconds for each search, at the row that it finds.
+    /// Seconds for each row that a search finds.
     row: f64,
     /// Seconds for each second of the plan of pairs.
     pairs: f64,
@@ -23,8 +23,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Fits the constants to the points of [`FITTED`], or to all if none of them was measured, with
-    /// the same weight for a share of each time.
+    /// Fits the constants to the points of [`FITTED`], or to all if none of them was measured,
+    /// with the same weight for a share of each time.
     ///
     /// # Panics
     ///
@@ -94,8 +94,8 @@ pub fn default_layout() -> BlockLayout<1> {
     BlockLayout::new(3, 4).unwrap_or_else(|_| unreachable!("four blocks are within all limits"))
 }
 
-/// The two factors, at least 0, with which `a * x + b * y` is nearest to `z`, by the sum of squares
-/// of `(a * x + b * y) / z - 1`.
+/// The two factors, at least 0, with which `a * x + b * y` is nearest to `z`, by the sum of
+/// squares of `(a * x + b * y) / z - 1`.
 fn fit_two(all: impl Iterator<Item = [f64; 3]>) -> (f64, f64) {
     let (mut xx, mut xy, mut yy, mut x1, mut y1) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for [x, y, z] in all {

@@ -1,4 +1,4 @@
-//! ClickHouse within a Python process: the package `chdb`, asked over pipes.
+//! ClickHouse within a Python process: the package `chdb`, queried over pipes.
 use super::super::session::Time;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ impl ClickHouse {
 
 impl Drop for ClickHouse {
     fn drop(&mut self) {
-        // It ends by itself with its input, but need not be waited for.
+        // The process also ends by itself when its input ends; the kill avoids waiting for that.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

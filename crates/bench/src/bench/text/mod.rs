@@ -1,5 +1,5 @@
-//! `cargo xtask bench --text`: from text to fingerprints, beside ClickHouse's functions and
-//! jieba-rs in one run.
+//! `cargo xtask bench --text`: compares making fingerprints of texts with ClickHouse's functions
+//! and jieba-rs in one run.
 pub mod clickhouse;
 mod jieba;
 #[path = "../../../../sketch/benches/texts/mod.rs"]
@@ -16,23 +16,23 @@ use std::io::Write as _;
 use std::path::Path;
 use xtask::{cargo, ui};
 
-/// Bytes of each kind of text, at least.
+/// Minimum bytes of each kind of text.
 pub const BYTES: usize = 16_000_000;
-/// Bytes of a document, about: two rows fill a page.
+/// Approximate bytes of a document: two rows fill a page.
 const DOCUMENT: usize = 3_900;
-/// Bytes of a line of the file that are one document at most: a row fits a page.
+/// Maximum bytes of a line of the file that become one document: a row fits a page.
 const LINE: usize = 7_000;
 
-/// A line of the table: an expression over `body` here, and over `t` there, in ClickHouse unless it
-/// says otherwise.
+/// A line of the table: an expression over `body` for neardup, and one over `t` for the other
+/// system, ClickHouse unless noted.
 pub struct Case {
     pub what: &'static str,
     pub texts: &'static str,
     pub ours: &'static str,
     pub theirs: &'static [&'static str],
-    /// Megabytes a second at least.
+    /// Minimum speed in megabytes per second.
     pub speed: Option<f64>,
-    /// Times as fast as each of theirs at least.
+    /// Minimum factor by which neardup is faster than each of theirs.
     pub times: Option<f64>,
 }
 
@@ -126,10 +126,10 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Measures on an empty database with the extension, prints the table and returns the same and more
-/// as JSON.
+/// Measures on an empty database with the extension, prints the table and returns the same and
+/// more as JSON.
 ///
-/// The lines of `file`, if there is one, stand in for the English documents.
+/// The lines of `file`, if there is one, replace the English documents.
 pub fn bench(
     session: &mut Session,
     rounds: u32,
@@ -186,7 +186,7 @@ pub fn bench(
 /// Bytes of the documents of each text.
 type Bytes = BTreeMap<&'static str, usize>;
 
-/// The lines of a file, over and over until there are enough.
+/// The lines of a file, repeated until there are enough.
 fn lines_of(file: &Path) -> Result<String> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -249,7 +249,7 @@ fn load(
     Ok(bytes)
 }
 
-/// The least time, by the clock and on a processor.
+/// The minimum time, by the clock and on a processor.
 fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     let walls: Vec<f64> = times.iter().map(|time| time.wall).collect();
     let cpus: Option<Vec<f64>> = times.iter().map(|time| time.cpu).collect();

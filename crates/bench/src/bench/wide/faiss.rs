@@ -30,7 +30,7 @@ pub struct Answer {
 }
 
 impl Faiss {
-    /// Starts it with what stands in the table now.
+    /// Starts FAISS with the current contents of the table.
     pub fn start(python: &Path, session: &mut Session) -> Result<Self> {
         let files = tempfile::tempdir()?;
         let docs = files.path().join("docs");
@@ -116,8 +116,8 @@ fn write_values(session: &mut Session, table: &str, path: &Path) -> Result<()> {
     let copy = format!("COPY (SELECT fp FROM {table} ORDER BY id) TO STDOUT (FORMAT binary)");
     let mut rows = BufReader::with_capacity(1 << 16, session.client.copy_out(&copy)?);
     let mut file = BufWriter::new(File::create(path)?);
-    // The signature, flags and the length of an extension; per row the number of fields, 1, and the
-    // length and bytes of the field; -1 ends it (PostgreSQL's documentation of COPY).
+    // The signature, flags and the length of an extension; per row the number of fields, 1, and
+    // the length and bytes of the field; -1 ends it (PostgreSQL's documentation of COPY).
     rows.read_exact(&mut [0; 19])?;
     loop {
         let mut fields = [0; 2];

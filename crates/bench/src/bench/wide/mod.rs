@@ -1,5 +1,5 @@
-//! `cargo xtask bench --wide`: searches beyond the radius that an index guarantees, and the nearest
-//! first, beside FAISS's IndexBinaryFlat in one run; among uniform values and among others.
+//! `cargo xtask bench --wide`: compares searches beyond the guaranteed radius of an index, and
+//! searches for the nearest, with FAISS's IndexBinaryFlat in one run, on uniform and other values.
 mod faiss;
 
 use super::contenders::{Contender, Probes, Query};
@@ -204,7 +204,7 @@ impl Measurement {
     }
 
     /// Searches by a sequential scan for as many probes as take [`SLOW_LIMIT`], and compares the
-    /// results with those of the index.
+    /// results with the results of the index.
     fn search_sequentially(&mut self, session: &mut Session, sums: &[(i64, i64)]) -> Result<()> {
         let one = self.case.search.query(self.probes(1)).sequentially();
         one.set(session)?;
@@ -259,7 +259,7 @@ fn limit_nearest(lines: &mut [Value]) {
 
 /// Requires that neardup and FAISS found the same rows for each probe that FAISS searched for.
 /// `ours` has pairs of a probe and its sum, and leaves out probes that found nothing; `theirs` has
-/// the sums of all probes in order, 0 for those that found nothing.
+/// the sums of all probes in order, 0 for a probe that found nothing.
 fn agree(what: &str, ours: &[(i64, i64)], theirs: &[i64]) -> Result<()> {
     let mut sums = vec![0; theirs.len()];
     for &(probe, sum) in ours {
