@@ -300,8 +300,8 @@ CREATE OPERATOR <#|> (
     COMMUTATOR = <#|>
 );
 COMMENT ON OPERATOR <#|> (fingerprint, fingerprint) IS
-    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
-    'which rows without a fingerprint come first';
+    'Hamming distance, or -1 for NULL; planned form of an order by similarity that has rows '
+    'without a fingerprint first';
 COMMENT ON OPERATOR <#> (fingerprint, fingerprint) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint, fingerprint) IS
@@ -323,7 +323,7 @@ CREATE FUNCTION _neardup_within(fingerprint, fingerprint, integer) RETURNS boole
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint_within';
 COMMENT ON FUNCTION _neardup_within(fingerprint, fingerprint, integer) IS
-    'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+    'true if at most radius bits differ; planned form of a <~> b <= radius in joins';
 CREATE FUNCTION _neardup_at_distance(fingerprint, fingerprint, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint_at_distance';
@@ -358,8 +358,8 @@ CREATE OPERATOR <#|> (
     COMMUTATOR = <#|>
 );
 COMMENT ON OPERATOR <#|> (fingerprint128, fingerprint128) IS
-    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
-    'which rows without a fingerprint come first';
+    'Hamming distance, or -1 for NULL; planned form of an order by similarity that has rows '
+    'without a fingerprint first';
 COMMENT ON OPERATOR <#> (fingerprint128, fingerprint128) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint128, fingerprint128) IS
@@ -381,7 +381,7 @@ CREATE FUNCTION _neardup_within(fingerprint128, fingerprint128, integer) RETURNS
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint128_within';
 COMMENT ON FUNCTION _neardup_within(fingerprint128, fingerprint128, integer) IS
-    'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+    'true if at most radius bits differ; planned form of a <~> b <= radius in joins';
 CREATE FUNCTION _neardup_at_distance(fingerprint128, fingerprint128, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint128_at_distance';
@@ -416,8 +416,8 @@ CREATE OPERATOR <#|> (
     COMMUTATOR = <#|>
 );
 COMMENT ON OPERATOR <#|> (fingerprint256, fingerprint256) IS
-    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
-    'which rows without a fingerprint come first';
+    'Hamming distance, or -1 for NULL; planned form of an order by similarity that has rows '
+    'without a fingerprint first';
 COMMENT ON OPERATOR <#> (fingerprint256, fingerprint256) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (fingerprint256, fingerprint256) IS
@@ -439,7 +439,7 @@ CREATE FUNCTION _neardup_within(fingerprint256, fingerprint256, integer) RETURNS
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'fingerprint256_within';
 COMMENT ON FUNCTION _neardup_within(fingerprint256, fingerprint256, integer) IS
-    'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+    'true if at most radius bits differ; planned form of a <~> b <= radius in joins';
 CREATE FUNCTION _neardup_at_distance(fingerprint256, fingerprint256, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'fingerprint256_at_distance';
@@ -474,8 +474,8 @@ CREATE OPERATOR <#|> (
     COMMUTATOR = <#|>
 );
 COMMENT ON OPERATOR <#|> (bigint, bigint) IS
-    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
-    'which rows without a fingerprint come first';
+    'Hamming distance, or -1 for NULL; planned form of an order by similarity that has rows '
+    'without a fingerprint first';
 COMMENT ON OPERATOR <#> (bigint, bigint) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> (bigint, bigint) IS
@@ -497,7 +497,7 @@ CREATE FUNCTION _neardup_within(bigint, bigint, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', 'bigint_within';
 COMMENT ON FUNCTION _neardup_within(bigint, bigint, integer) IS
-    'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+    'true if at most radius bits differ; planned form of a <~> b <= radius in joins';
 CREATE FUNCTION _neardup_at_distance(bigint, bigint, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', 'bigint_at_distance';
@@ -507,7 +507,7 @@ COMMENT ON FUNCTION _neardup_at_distance(bigint, bigint, integer) IS
 CREATE FUNCTION _neardup_radius(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '_neardup_radius';
 COMMENT ON FUNCTION _neardup_radius(bigint) IS
-    'a radius brought into the range of integer; the planned form of a bigint radius';
+    'radius limited to the range of integer; planned form of a bigint radius';
 CREATE FUNCTION _neardup_radius_below(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '_neardup_radius_below';
@@ -1398,8 +1398,8 @@ COMMENT ON FUNCTION neardup_explain(
     text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
     'two texts compared as a function compares them: distance, exact and estimated Jaccard '
-    'similarity, the passages that differ, and the heaviest features that they share and that '
-    'only one has, with their places';
+    'similarity, different passages, and the heaviest features that both texts have or only '
+    'one has, with their positions';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
@@ -1471,7 +1471,7 @@ COMMENT ON FUNCTION longest_sentences_hash(text, integer) IS
     'only; NULL if the text has no word';
 
 -- ------------------------------------------------------------------------------------------------
--- Fingerprints whose distance tells the Jaccard similarity
+-- Fingerprints whose distance estimates the Jaccard similarity
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION minhash64(
@@ -1526,7 +1526,7 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
     '128-bit fingerprint of the lexemes that text search finds in a document, weighted by their '
     'frequency and labels; NULL if there are none';
 
--- Features that stand in rows. The sums are exact, so neither the order of the rows matters nor how
+-- Features in rows. The sums are exact, so neither the order of the rows matters nor how
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
@@ -1580,10 +1580,9 @@ CREATE AGGREGATE simhash128_agg(feature text, weight float8) (
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8) IS
-    'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+    'fingerprint of features in rows, each with a weight; NULL if there are none';
 COMMENT ON AGGREGATE simhash128_agg(text, float8) IS
-    '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
-    'none';
+    '128-bit fingerprint of features in rows, each with a weight; NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------
 -- Text that many documents share, left out
@@ -1694,7 +1693,7 @@ COMMENT ON AGGREGATE neardup_common_features(text, float8, text, integer, boolea
     'of fingerprints';
 
 -- ------------------------------------------------------------------------------------------------
--- Sets of common features: what is in them, and what they leave of a text
+-- Sets of common features, and texts without these features
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION neardup_expert_feature_set_info(
@@ -1987,7 +1986,7 @@ CREATE TYPE minhash_ball (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS
-    'all signatures that differ from a centre in at most so many values, written '
+    'all signatures that differ from a centre in at most a number of values, written '
     '<signature,mismatches>';
 -- Its name differs from ball: a radius in float8 would win every call with untyped arguments.
 CREATE FUNCTION minhash_ball(center minhash_signature, radius float8) RETURNS minhash_ball
@@ -2010,7 +2009,7 @@ COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';
 COMMENT ON FUNCTION _neardup_approximate(minhash_ball) IS
-    'the same ball, of which an index may miss some; the planned form while '
+    'the same ball, for a search that may miss rows; planned form while '
     'neardup.allow_approximate is on';
 COMMENT ON FUNCTION _neardup_contained(minhash_signature, minhash_ball) IS
     'implementation of <@ operator';
@@ -2072,21 +2071,21 @@ COMMENT ON FUNCTION fingerprint_similarity(text, text) IS
 CREATE FUNCTION neardup_radius(function text, similarity float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'neardup_radius';
 COMMENT ON FUNCTION neardup_radius(text, float8) IS
-    'greatest distance of two fingerprints made by a function (minhash64, minhash128) whose '
-    'fingerprint_similarity is a number or more';
+    'maximum distance of two fingerprints made by a function (minhash64, minhash128) whose '
+    'fingerprint_similarity is at least a number';
 
 CREATE FUNCTION _neardup_similarity_radius(similarity float8, bits integer) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '_neardup_similarity_radius';
 COMMENT ON FUNCTION _neardup_similarity_radius(float8, integer) IS
-    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
-    'a number or more; the planned form of such a condition';
+    'maximum distance of fingerprints of a width whose fingerprint_similarity is '
+    'a number or more; planned form of such a condition';
 CREATE FUNCTION _neardup_similarity_radius_above(similarity float8, bits integer) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '_neardup_similarity_radius_above';
 COMMENT ON FUNCTION _neardup_similarity_radius_above(float8, integer) IS
-    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
-    'above a number; the planned form of such a condition';
+    'maximum distance of fingerprints of a width whose fingerprint_similarity is '
+    'above a number; planned form of such a condition';
 
 CREATE FUNCTION _neardup_inverse(
     step integer, constant float8, comparison integer, bound float8
@@ -2841,8 +2840,8 @@ CREATE FUNCTION neardup_diff(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5000 ROWS 20
     AS 'MODULE_PATHNAME', 'neardup_diff';
 COMMENT ON FUNCTION neardup_diff(text, text) IS
-    'two texts divided into spans that are equal, deleted, inserted or replaced, by words, with '
-    'their places in characters: together the rows are both texts';
+    'two texts divided by words into equal, deleted, inserted and replaced spans, with their '
+    'offsets in characters; together the rows contain both texts';
 
 -- Called on NULL input: context may be NULL. A NULL elsewhere gives NULL.
 CREATE FUNCTION neardup_diff_html(a text, b text, context integer DEFAULT NULL) RETURNS text
@@ -2855,8 +2854,8 @@ COMMENT ON FUNCTION neardup_diff_html(text, text, integer) IS
     'two texts as one in HTML, escaped, with del and ins around what differs; with context, equal '
     'text more than that number of words from a change is left out';
 COMMENT ON FUNCTION neardup_diff_ansi(text, text, integer) IS
-    'two texts as one for a terminal, with what differs in colours; with context, equal text '
-    'more than that number of words from a change is left out';
+    'two texts as one for a terminal, with differences in colour; with context, without equal '
+    'text more than that number of words from a change';
 
 -- ------------------------------------------------------------------------------------------------
 -- The access method and its operator classes
@@ -3053,7 +3052,7 @@ CREATE FUNCTION neardup_expert_rows_in_flight(OUT pid integer, OUT relation regc
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
     AS 'MODULE_PATHNAME', 'neardup_expert_rows_in_flight';
 COMMENT ON FUNCTION neardup_expert_rows_in_flight()
-    IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
+    IS 'rows that neardup_dedup has compared and that are not in their indexes yet';
 REVOKE ALL ON FUNCTION neardup_expert_rows_in_flight() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION neardup_expert_rows_in_flight() TO pg_monitor;
 
@@ -3063,7 +3062,7 @@ GRANT EXECUTE ON FUNCTION neardup_expert_rows_in_flight() TO pg_monitor;
 
 -- They run queries with expressions of the caller, which may do anything: hence VOLATILE and
 -- PARALLEL UNSAFE. The parser finds the type of a polymorphic column only by arguments that are
--- neither left out nor named: so key_type comes first, as the type of jsonb_populate_record does.
+-- neither omitted nor named, so key_type is the first argument, as in jsonb_populate_record.
 CREATE FUNCTION neardup_pairs_by_key(key_type anyelement, relation regclass,
     radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
     column_name name DEFAULT NULL, filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
@@ -3098,9 +3097,9 @@ CREATE FUNCTION neardup_components(key_type anyelement, query text,
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_components_of';
 COMMENT ON FUNCTION neardup_components(text) IS
-    'groups of the keys that a query pairs by chains, each with its least key';
+    'connected components of the pairs of keys that a query returns, each with its lowest key';
 COMMENT ON FUNCTION neardup_components(anyelement, text, text) IS
-    'groups of the keys of a type that a query pairs, each with its least key';
+    'connected components of the pairs of keys, of a type, that a query returns';
 
 -- ------------------------------------------------------------------------------------------------
 -- Choosing a distance and an index's options, and inspecting an index
@@ -3129,8 +3128,8 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
 COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
-    'the index on fingerprints of a width that is made for a radius, and the cost of searches in '
-    'it beside that of an index with default options';
+    'index on fingerprints of a width that is made for a radius, with the cost of searches in it '
+    'and in an index with default options';
 
 -- Called on NULL input because weights may be NULL.
 CREATE FUNCTION neardup_evaluate(
@@ -3185,7 +3184,7 @@ COMMENT ON FUNCTION neardup_expert_index_statistics(regclass) IS
 -- Statements that set a table up
 -- ------------------------------------------------------------------------------------------------
 
--- It reads catalogs and changes nothing. Names may be those of temporary tables.
+-- It reads catalogs and changes nothing. The table may be temporary.
 CREATE FUNCTION neardup_setup(relation regclass, text_column name, action text DEFAULT 'search',
     similarity float8 DEFAULT 0.8,
     OUT step integer, OUT part text, OUT statement text, OUT note text)
@@ -3206,10 +3205,10 @@ CREATE FUNCTION neardup_keys(fp fingerprint, radius integer) RETURNS bigint[]
 CREATE FUNCTION neardup_keys(fp fingerprint, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint, integer) IS
-    'keys of which any two values within the radius share at least one; their number follows '
-    'from the width and the radius';
+    'keys; two values within the radius share at least one; their number follows from the '
+    'width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the radius share at least one';
+    'keys, by a number of blocks; two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint, b fingerprint, radius integer
 ) RETURNS boolean
@@ -3228,10 +3227,10 @@ CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer) RETURNS bigint[]
 CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint128, integer) IS
-    'keys of which any two values within the radius share at least one; their number follows '
-    'from the width and the radius';
+    'keys; two values within the radius share at least one; their number follows from the '
+    'width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint128, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the radius share at least one';
+    'keys, by a number of blocks; two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint128, b fingerprint128, radius integer
 ) RETURNS boolean
@@ -3250,10 +3249,10 @@ CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer) RETURNS bigint[]
 CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
 COMMENT ON FUNCTION neardup_keys(fingerprint256, integer) IS
-    'keys of which any two values within the radius share at least one; their number follows '
-    'from the width and the radius';
+    'keys; two values within the radius share at least one; their number follows from the '
+    'width and the radius';
 COMMENT ON FUNCTION neardup_keys(fingerprint256, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the radius share at least one';
+    'keys, by a number of blocks; two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
     key bigint, a fingerprint256, b fingerprint256, radius integer
 ) RETURNS boolean
@@ -3272,10 +3271,10 @@ CREATE FUNCTION neardup_keys(fp bigint, radius integer) RETURNS bigint[]
 CREATE FUNCTION neardup_keys(fp bigint, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
 COMMENT ON FUNCTION neardup_keys(bigint, integer) IS
-    'keys of which any two values within the radius share at least one; their number follows '
-    'from the width and the radius';
+    'keys; two values within the radius share at least one; their number follows from the '
+    'width and the radius';
 COMMENT ON FUNCTION neardup_keys(bigint, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the radius share at least one';
+    'keys, by a number of blocks; two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
     key bigint, a bigint, b bigint, radius integer
 ) RETURNS boolean
@@ -3309,11 +3308,10 @@ CREATE FUNCTION minhash_keys(
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
 COMMENT ON FUNCTION minhash_keys(minhash_signature, float8) IS
-    'keys of which any two signatures of this similarity or more share at least one; their number '
-    'follows from the length of the signature and the similarity';
+    'keys; two signatures of at least this similarity share at least one; their number follows '
+    'from the length of the signature and the similarity';
 COMMENT ON FUNCTION minhash_keys(minhash_signature, float8, integer) IS
-    'keys, by a number of bands, of which any two signatures of this similarity or more share at '
-    'least one';
+    'keys, by a number of bands; two signatures of at least this similarity share at least one';
 CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8
 ) RETURNS boolean

@@ -47,8 +47,8 @@ CREATE OPERATOR <#|> (
     COMMUTATOR = <#|>
 );
 COMMENT ON OPERATOR <#|> ({{ type }}, {{ type }}) IS
-    'Hamming distance, or -1 for NULL: the form that an order by similarity is planned with, in '
-    'which rows without a fingerprint come first';
+    'Hamming distance, or -1 for NULL; planned form of an order by similarity that has rows '
+    'without a fingerprint first';
 COMMENT ON OPERATOR <#> ({{ type }}, {{ type }}) IS
     'Hamming distance as a plain integer, the form that index order is planned with';
 COMMENT ON OPERATOR <~> ({{ type }}, {{ type }}) IS
@@ -70,7 +70,7 @@ CREATE FUNCTION _neardup_within({{ type }}, {{ type }}, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_within_support
     AS 'MODULE_PATHNAME', '{{ type }}_within';
 COMMENT ON FUNCTION _neardup_within({{ type }}, {{ type }}, integer) IS
-    'whether at most so many bits differ; the planned form of a <~> b <= radius in joins';
+    'true if at most radius bits differ; planned form of a <~> b <= radius in joins';
 CREATE FUNCTION _neardup_at_distance({{ type }}, {{ type }}, integer) RETURNS boolean
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF SUPPORT _neardup_at_distance_support
     AS 'MODULE_PATHNAME', '{{ type }}_at_distance';
@@ -81,7 +81,7 @@ COMMENT ON FUNCTION _neardup_at_distance({{ type }}, {{ type }}, integer) IS
 CREATE FUNCTION _neardup_radius(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'MODULE_PATHNAME', '_neardup_radius';
 COMMENT ON FUNCTION _neardup_radius(bigint) IS
-    'a radius brought into the range of integer; the planned form of a bigint radius';
+    'radius limited to the range of integer; planned form of a bigint radius';
 CREATE FUNCTION _neardup_radius_below(bigint) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '_neardup_radius_below';

@@ -42,8 +42,8 @@ COMMENT ON FUNCTION neardup_explain(
     text, text, text, integer, text, boolean, text, text, integer, text
 ) IS
     'two texts compared as a function compares them: distance, exact and estimated Jaccard '
-    'similarity, the passages that differ, and the heaviest features that they share and that '
-    'only one has, with their places';
+    'similarity, different passages, and the heaviest features that both texts have or only '
+    'one has, with their positions';
 CREATE FUNCTION jaccard_similarity(
     a text, b text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
@@ -115,7 +115,7 @@ COMMENT ON FUNCTION longest_sentences_hash(text, integer) IS
     'only; NULL if the text has no word';
 
 -- ------------------------------------------------------------------------------------------------
--- Fingerprints whose distance tells the Jaccard similarity
+-- Fingerprints whose distance estimates the Jaccard similarity
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION minhash64(
@@ -170,7 +170,7 @@ COMMENT ON FUNCTION simhash128(tsvector) IS
     '128-bit fingerprint of the lexemes that text search finds in a document, weighted by their '
     'frequency and labels; NULL if there are none';
 
--- Features that stand in rows. The sums are exact, so neither the order of the rows matters nor how
+-- Features in rows. The sums are exact, so neither the order of the rows matters nor how
 -- parallel workers share them. There is no form with one argument: f(x ORDER BY a, b) for
 -- f(x, a ORDER BY b) would then be wrong without an error.
 
@@ -224,10 +224,9 @@ CREATE AGGREGATE simhash128_agg(feature text, weight float8) (
     DESERIALFUNC = _neardup_simhash_agg_load, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8) IS
-    'fingerprint of features that stand in rows, each with a weight; NULL if there are none';
+    'fingerprint of features in rows, each with a weight; NULL if there are none';
 COMMENT ON AGGREGATE simhash128_agg(text, float8) IS
-    '128-bit fingerprint of features that stand in rows, each with a weight; NULL if there are '
-    'none';
+    '128-bit fingerprint of features in rows, each with a weight; NULL if there are none';
 
 -- ------------------------------------------------------------------------------------------------
 -- Text that many documents share, left out

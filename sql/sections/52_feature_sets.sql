@@ -1,5 +1,5 @@
 -- ------------------------------------------------------------------------------------------------
--- Sets of common features: what is in them, and what they leave of a text
+-- Sets of common features, and texts without these features
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION neardup_expert_feature_set_info(

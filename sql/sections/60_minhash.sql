@@ -206,7 +206,7 @@ CREATE TYPE minhash_ball (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 COMMENT ON TYPE minhash_ball IS
-    'all signatures that differ from a centre in at most so many values, written '
+    'all signatures that differ from a centre in at most a number of values, written '
     '<signature,mismatches>';
 -- Its name differs from ball: a radius in float8 would win every call with untyped arguments.
 CREATE FUNCTION minhash_ball(center minhash_signature, radius float8) RETURNS minhash_ball
@@ -229,7 +229,7 @@ COMMENT ON FUNCTION _neardup_ball(minhash_signature, float8, integer) IS
     'the ball of the signatures whose distance (kind 0: at most, 1: below) or similarity (2: at '
     'least, 3: above) keeps to a bound; the planned form of such comparisons';
 COMMENT ON FUNCTION _neardup_approximate(minhash_ball) IS
-    'the same ball, of which an index may miss some; the planned form while '
+    'the same ball, for a search that may miss rows; planned form while '
     'neardup.allow_approximate is on';
 COMMENT ON FUNCTION _neardup_contained(minhash_signature, minhash_ball) IS
     'implementation of <@ operator';

@@ -27,8 +27,8 @@ COMMENT ON FUNCTION fingerprint_similarity(text, text) IS
 CREATE FUNCTION neardup_radius(function text, similarity float8) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'neardup_radius';
 COMMENT ON FUNCTION neardup_radius(text, float8) IS
-    'greatest distance of two fingerprints made by a function (minhash64, minhash128) whose '
-    'fingerprint_similarity is a number or more';
+    'maximum distance of two fingerprints made by a function (minhash64, minhash128) whose '
+    'fingerprint_similarity is at least a number';
 
 {% for form, bound in [
     ("similarity_radius", "a number or more"), ("similarity_radius_above", "above a number")
@@ -37,8 +37,8 @@ CREATE FUNCTION _neardup_{{ form }}(similarity float8, bits integer) RETURNS int
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF
     AS 'MODULE_PATHNAME', '_neardup_{{ form }}';
 COMMENT ON FUNCTION _neardup_{{ form }}(float8, integer) IS
-    'greatest distance of fingerprints of a width whose fingerprint_similarity is '
-    '{{ bound }}; the planned form of such a condition';
+    'maximum distance of fingerprints of a width whose fingerprint_similarity is '
+    '{{ bound }}; planned form of such a condition';
 {% endfor %}
 
 CREATE FUNCTION _neardup_inverse(

@@ -10,8 +10,8 @@ CREATE FUNCTION neardup_diff(
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5000 ROWS 20
     AS 'MODULE_PATHNAME', 'neardup_diff';
 COMMENT ON FUNCTION neardup_diff(text, text) IS
-    'two texts divided into spans that are equal, deleted, inserted or replaced, by words, with '
-    'their places in characters: together the rows are both texts';
+    'two texts divided by words into equal, deleted, inserted and replaced spans, with their '
+    'offsets in characters; together the rows contain both texts';
 
 -- Called on NULL input: context may be NULL. A NULL elsewhere gives NULL.
 CREATE FUNCTION neardup_diff_html(a text, b text, context integer DEFAULT NULL) RETURNS text
@@ -24,5 +24,5 @@ COMMENT ON FUNCTION neardup_diff_html(text, text, integer) IS
     'two texts as one in HTML, escaped, with del and ins around what differs; with context, equal '
     'text more than that number of words from a change is left out';
 COMMENT ON FUNCTION neardup_diff_ansi(text, text, integer) IS
-    'two texts as one for a terminal, with what differs in colours; with context, equal text '
-    'more than that number of words from a change is left out';
+    'two texts as one for a terminal, with differences in colour; with context, without equal '
+    'text more than that number of words from a change';

@@ -60,6 +60,6 @@ CREATE FUNCTION neardup_expert_rows_in_flight(OUT pid integer, OUT relation regc
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10
     AS 'MODULE_PATHNAME', 'neardup_expert_rows_in_flight';
 COMMENT ON FUNCTION neardup_expert_rows_in_flight()
-    IS 'rows that neardup_dedup has looked at and that do not stand in their indexes yet';
+    IS 'rows that neardup_dedup has compared and that are not in their indexes yet';
 REVOKE ALL ON FUNCTION neardup_expert_rows_in_flight() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION neardup_expert_rows_in_flight() TO pg_monitor;

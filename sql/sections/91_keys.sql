@@ -4,7 +4,7 @@
 
 -- They run queries with expressions of the caller, which may do anything: hence VOLATILE and
 -- PARALLEL UNSAFE. The parser finds the type of a polymorphic column only by arguments that are
--- neither left out nor named: so key_type comes first, as the type of jsonb_populate_record does.
+-- neither omitted nor named, so key_type is the first argument, as in jsonb_populate_record.
 CREATE FUNCTION neardup_pairs_by_key(key_type anyelement, relation regclass,
     radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
     column_name name DEFAULT NULL, filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
@@ -39,6 +39,6 @@ CREATE FUNCTION neardup_components(key_type anyelement, query text,
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_components_of';
 COMMENT ON FUNCTION neardup_components(text) IS
-    'groups of the keys that a query pairs by chains, each with its least key';
+    'connected components of the pairs of keys that a query returns, each with its lowest key';
 COMMENT ON FUNCTION neardup_components(anyelement, text, text) IS
-    'groups of the keys of a type that a query pairs, each with its least key';
+    'connected components of the pairs of keys, of a type, that a query returns';

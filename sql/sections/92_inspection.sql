@@ -25,8 +25,8 @@ COMMENT ON FUNCTION neardup_tune(float8, float8, integer, bigint) IS
     'options for an index on signatures that finds this share (recall) of all pairs of a '
     'similarity; recall 1 finds all, exactly';
 COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
-    'the index on fingerprints of a width that is made for a radius, and the cost of searches in '
-    'it beside that of an index with default options';
+    'index on fingerprints of a width that is made for a radius, with the cost of searches in it '
+    'and in an index with default options';
 
 -- Called on NULL input because weights may be NULL.
 CREATE FUNCTION neardup_evaluate(

@@ -2,7 +2,7 @@
 -- Statements that set a table up
 -- ------------------------------------------------------------------------------------------------
 
--- It reads catalogs and changes nothing. Names may be those of temporary tables.
+-- It reads catalogs and changes nothing. The table may be temporary.
 CREATE FUNCTION neardup_setup(relation regclass, text_column name, action text DEFAULT 'search',
     similarity float8 DEFAULT 0.8,
     OUT step integer, OUT part text, OUT statement text, OUT note text)

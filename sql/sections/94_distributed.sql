@@ -10,10 +10,10 @@ CREATE FUNCTION neardup_keys(fp {{ type }}, radius integer) RETURNS bigint[]
 CREATE FUNCTION neardup_keys(fp {{ type }}, radius integer, blocks integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_keys';
 COMMENT ON FUNCTION neardup_keys({{ type }}, integer) IS
-    'keys of which any two values within the radius share at least one; their number follows '
-    'from the width and the radius';
+    'keys; two values within the radius share at least one; their number follows from the '
+    'width and the radius';
 COMMENT ON FUNCTION neardup_keys({{ type }}, integer, integer) IS
-    'keys, by a number of blocks, of which any two values within the radius share at least one';
+    'keys, by a number of blocks; two values within the radius share at least one';
 CREATE FUNCTION neardup_meet(
     key bigint, a {{ type }}, b {{ type }}, radius integer
 ) RETURNS boolean
@@ -48,11 +48,10 @@ CREATE FUNCTION minhash_keys(
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_keys';
 COMMENT ON FUNCTION minhash_keys(minhash_signature, float8) IS
-    'keys of which any two signatures of this similarity or more share at least one; their number '
-    'follows from the length of the signature and the similarity';
+    'keys; two signatures of at least this similarity share at least one; their number follows '
+    'from the length of the signature and the similarity';
 COMMENT ON FUNCTION minhash_keys(minhash_signature, float8, integer) IS
-    'keys, by a number of bands, of which any two signatures of this similarity or more share at '
-    'least one';
+    'keys, by a number of bands; two signatures of at least this similarity share at least one';
 CREATE FUNCTION minhash_meet(
     key bigint, a minhash_signature, b minhash_signature, similarity float8
 ) RETURNS boolean
