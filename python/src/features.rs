@@ -226,5 +226,5 @@ pub fn minhash_features(
         let values = features.values.iter().map(|feature| feature.as_bytes());
         with_family(family, |family| family.signature(values))
     })?;
-    Ok(values.map(|values| MinHashSignature::of_family(family, values)))
+    Ok(values.map(|values| MinHashSignature::from_family(family, values)))
 }

@@ -27,7 +27,7 @@ pub struct MinHashSignature {
 
 impl MinHashSignature {
     /// Creates a signature from the values of a hash family.
-    pub fn of_family(family: Family, values: Vec<u32>) -> Self {
+    pub fn from_family(family: Family, values: Vec<u32>) -> Self {
         Self {
             scheme: family.scheme,
             seed: family.seed,
@@ -99,7 +99,7 @@ fn checked(values: Vec<u32>, seed: i64, scheme: &str) -> PyResult<MinHashSignatu
         )));
     }
     let family = Family::parse(values.len(), seed, scheme)?;
-    Ok(MinHashSignature::of_family(family, values))
+    Ok(MinHashSignature::from_family(family, values))
 }
 
 #[pymethods]

@@ -207,7 +207,7 @@ pub fn minhash(
     let values = sketch(py, options, body.len(), |sketcher, check| {
         with_family(family, |family| sketcher.signature(&body, family, check))
     })?;
-    Ok(values.map(|values| MinHashSignature::of_family(family, values)))
+    Ok(values.map(|values| MinHashSignature::from_family(family, values)))
 }
 
 /// A list with the result of minhash for each of several texts, of any iterable.
@@ -245,7 +245,7 @@ pub fn minhash_many(
     let family = Family::parse(hashes, seed, scheme)?;
     sketch_many(py, options, &texts, threads, |sketcher, text, check| {
         let values = with_family(family, |family| sketcher.signature(text, family, check));
-        values.map(|values| MinHashSignature::of_family(family, values))
+        values.map(|values| MinHashSignature::from_family(family, values))
     })
 }
 

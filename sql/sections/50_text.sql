@@ -54,6 +54,21 @@ COMMENT ON FUNCTION jaccard_similarity(text, text, text, integer, boolean, text,
     'exact Jaccard similarity of two texts'' sets of features, from 0 to 1; NULL if neither has '
     'any';
 
+-- Features of the texts that `confirm` compares, with the parameters of minhash64 and
+-- minhash64_without.
+CREATE FUNCTION _neardup_feature_hashes(
+    body text, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_feature_hashes';
+CREATE FUNCTION _neardup_feature_hashes_without(
+    body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
+    html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    AS 'MODULE_PATHNAME', '_neardup_feature_hashes_without';
+
 -- STABLE: a reload of the configuration changes it.
 CREATE FUNCTION neardup_jieba_words_hash()
     RETURNS text LANGUAGE C STABLE STRICT PARALLEL SAFE COST 1000

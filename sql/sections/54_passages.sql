@@ -32,4 +32,4 @@ COMMENT ON FUNCTION passages_in_common(bigint[], bigint[]) IS
     'number of different hashes that two arrays share';
 COMMENT ON FUNCTION shared_passages(text, text, integer, text, boolean, text, text) IS
     'the passages of at least length tokens that two texts share, the longest first, with their '
-    'places in both';
+    'positions in both';

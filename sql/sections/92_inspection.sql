@@ -1,5 +1,5 @@
 -- ------------------------------------------------------------------------------------------------
--- Choosing a distance and an index's options, and inspecting an index
+-- Choosing a radius and an index's options, and inspecting an index
 -- ------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION neardup_tune(
@@ -14,7 +14,7 @@ CREATE FUNCTION neardup_tune(
 CREATE FUNCTION neardup_tune_radius(
     bits integer, radius integer, rows_expected bigint DEFAULT 1000000,
     search_radius integer DEFAULT NULL,
-    OUT guaranteed_radius integer, OUT blocks integer, OUT tables integer,
+    OUT guaranteed_radius integer, OUT blocks integer, OUT permutations integer,
     OUT leading_bits integer,
     OUT candidates float8, OUT bytes_per_row float8, OUT options text,
     OUT search_cost float8, OUT default_cost float8
@@ -31,14 +31,13 @@ COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
 -- Called on NULL input because weights may be NULL.
 CREATE FUNCTION neardup_evaluate(
     distances float8[], duplicates boolean[], weights float8[] DEFAULT NULL,
-    OUT distance float8, OUT pairs bigint, OUT duplicates bigint, OUT "precision" float8,
+    OUT radius float8, OUT pairs bigint, OUT duplicates bigint, OUT "precision" float8,
     OUT recall float8, OUT f1 float8
 ) RETURNS SETOF record
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 ROWS 20
     AS 'MODULE_PATHNAME', 'neardup_evaluate';
 COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[]) IS
-    'precision, recall and F1 of each distance as the largest of near-duplicates, by pairs that '
-    'are labelled as duplicates or not';
+    'precision, recall and F1 at each radius, by pairs that are labelled as duplicates or not';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(
@@ -49,13 +48,13 @@ CREATE FUNCTION neardup_index_check(
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_index_check';
 COMMENT ON FUNCTION neardup_index_check(regclass, boolean, boolean) IS
-    'checks every invariant of a neardup index and, with heap, that each row of its table stands '
-    'in it once; concurrently: while others write';
+    'checks every invariant of a neardup index and, with heap, that each row of its table '
+    'occurs in it once; concurrently: while others write';
 CREATE FUNCTION neardup_index_info(
     index regclass,
     OUT radius int, OUT similarity float8, OUT guaranteed_radius int,
-    OUT guaranteed_similarity float8, OUT probed_radius int, OUT blocks int, OUT tables int,
-    OUT after_reindex text,
+    OUT guaranteed_similarity float8, OUT probed_radius int, OUT blocks int,
+    OUT permutations int, OUT after_reindex text,
     OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
     OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid
@@ -69,7 +68,8 @@ CREATE FUNCTION neardup_expert_index_statistics(
     OUT fingerprint_bits int, OUT scope_columns int, OUT leading_bits int,
     OUT hashes int, OUT bands int, OUT band_rows int, OUT height int, OUT inner_pages bigint,
     OUT leaf_pages bigint, OUT empty_pages bigint, OUT entries bigint,
-    OUT largest_bucket_table int, OUT largest_bucket_mask varbit, OUT largest_bucket_bits varbit
+    OUT largest_bucket_permutation int, OUT largest_bucket_mask varbit,
+    OUT largest_bucket_bits varbit
 ) RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_expert_index_statistics';

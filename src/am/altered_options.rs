@@ -17,16 +17,16 @@ pub fn register() {
 /// Reports the changes that a REINDEX will make if the current command has changed options of an
 /// index. Raises an error if the new options allow no layout.
 fn notice(index: Rel) {
-    let options = BuildOptions::of_altered(index);
+    let options = BuildOptions::from_altered_index(index);
     // An index that is invalid or damaged must be rebuilt anyway.
-    if options == BuildOptions::of(index) || !is_readable(index) {
+    if options == BuildOptions::from_index(index) || !is_readable(index) {
         return;
     }
     let table = OpenRelation::any(index.index_form().table, pg_sys::AccessShareLock);
     let (now, next) = with_words!(words_of(index), N => {
         let index = Index::<N>::open(index);
         let next = next_layout(table.rel(), &index, &options, index.rows());
-        (Description::of(&index), next)
+        (Description::from_index(&index), next)
     });
     if let Some(next) = next {
         UserNotice {

@@ -9,7 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::keys::{Layout, require_hashes, with_words};
 use super::metric::ValueMetric;
 use super::options::BuildOptions;
-use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_table};
+use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_permutation};
 use super::strategies;
 use super::usual_bound::usual_bound;
 use super::validate::require_valid_classes;
@@ -78,7 +78,7 @@ pub fn build_empty(index: Rel) {
 
 /// Returns the layout of a new index. Raises an error for unsuitable columns or operator classes.
 fn usable_layout(index: Rel) -> Layout {
-    let layout = Layout::of(index);
+    let layout = Layout::from_index(index);
     require_valid_classes(index);
     require_hashes(index, &layout);
     layout
@@ -94,13 +94,13 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         fork: pg_sys::ForkNumber::Type,
         (memory, null_memory): (usize, usize),
     ) -> Self {
-        let options = BuildOptions::of(index);
+        let options = BuildOptions::from_index(index);
         let metric = options.metric(&layout);
         let bound = usual_bound(table, index, &layout, &options);
         // Fail for impossible options before the table is read.
         options.block_layout::<N>(&layout, &metric, bound, 0.0);
         let sort_memory = |sort| metric.sort_memory(sort, memory);
-        let writer = BulkWriter::new(index, fork, report_table as fn(usize, usize));
+        let writer = BulkWriter::new(index, fork, report_permutation as fn(usize, usize));
         NewIndex {
             layout,
             options,
@@ -163,7 +163,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let rows = self.rows[0].len() as f64;
         let block_layout: BlockLayout<N> =
             (self.options).block_layout(&self.layout, &self.metric, self.bound, rows);
-        report_table(0, block_layout.tables().len());
+        report_permutation(0, block_layout.permutations().len());
         let (writer, fill) = (&mut self.writer, self.options.fill);
         let (rows, nulls) = (&mut self.rows, &mut self.nulls);
         (self.metric).write_tree(writer, &block_layout, self.bound, rows, nulls, fill);
@@ -185,8 +185,8 @@ const PART: usize = 4096;
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
-    let layout = Layout::of(index);
-    let metric = BuildOptions::of(index).metric(&layout);
+    let layout = Layout::from_index(index);
+    let metric = BuildOptions::from_index(index).metric(&layout);
     with_words!(layout.words(), N => {
         let mut keys: Vec<Key<N>> = Vec::new();
         worker.run(|row, tid, outbox| {

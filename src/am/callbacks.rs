@@ -98,7 +98,7 @@ callbacks! {
         let index_only = scan.is_index_only();
         let (state, keys, snapshot) = scan.restart(keys, order_bys);
         let sees_uncommitted = snapshot.is_some_and(is_dirty_snapshot);
-        let check = snapshot.map_or(OldSnapshotCheck::NONE, OldSnapshotCheck::of);
+        let check = snapshot.map_or(OldSnapshotCheck::NONE, OldSnapshotCheck::new);
         scan::rescan(state, keys, Purpose { index_only, sees_uncommitted, check });
     }
     fn amgettuple(scan: IndexScanDesc, _direction: ScanDirection::Type) -> bool {

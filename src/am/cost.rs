@@ -44,7 +44,7 @@ const FILTERED_ORDER: f64 = 3.0;
 const RECHECK: f64 = 60.0;
 
 /// Cost of a scan, as the planner asks for it.
-pub struct Estimate {
+pub struct CostEstimate {
     pub startup: f64,
     pub total: f64,
     /// Share of the table's rows that are fetched.
@@ -55,7 +55,7 @@ pub struct Estimate {
 
 /// Estimates the cost of a scan of a neardup index, which is expected to be repeated `loops`
 /// times.
-pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
+pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     let on_standby = path.is_index_only() && backend::in_recovery();
     if on_standby {
         // For a query that needs no column, the server does not ask whether the index can return
@@ -66,8 +66,8 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
     let share = path.selectivity();
     let rows = (share * path.table.tuples).max(1.0);
 
-    let quals = PathQuals::of(&path);
-    let work = Work::of(&path, &quals, rows);
+    let quals = PathQuals::from_path(&path);
+    let work = Work::from_path(&path, &quals, rows);
     let unit = server::cpu_operator_cost();
     let startup = read_cost(&path, loops, &work.to_first) + unit * IN_ORDER * work.sorted_first;
     let mut each = server::cpu_index_tuple_cost();
@@ -94,7 +94,7 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> Estimate {
     if quals.order != Order::None && path.filters_further(rows) {
         total = startup + (total - startup) * FILTERED_ORDER;
     }
-    Estimate {
+    CostEstimate {
         startup,
         total,
         selectivity: share.max(work.fetched),
@@ -203,7 +203,7 @@ impl Work {
     }
 
     /// Estimates the work of a path that returns `expected` rows.
-    fn of(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
+    fn from_path(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
         let info = path.index;
         if info.hypothetical {
             // A hypothetical index has no pages: assume the default layout and its radius.
@@ -265,7 +265,7 @@ impl Work {
         rows: f64,
         expected: f64,
     ) -> Self {
-        let (bits, guaranteed) = (index.block_layout.bits(), index.block_layout.distance());
+        let (bits, guaranteed) = (index.block_layout.bits(), index.block_layout.radius());
         let within = |radius: u32| {
             let plan = plan_of(&index.meta, &index.block_layout, radius, rows);
             Reads {

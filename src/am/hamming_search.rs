@@ -27,7 +27,7 @@ struct BallQual<const N: usize> {
 
 impl<const N: usize> BallQual<N> {
     /// Makes the condition of a scan key; `None` if nothing fulfils it.
-    fn of(layout: &Layout, key: ScanKey) -> Option<Self> {
+    fn from_key(layout: &Layout, key: ScanKey) -> Option<Self> {
         if key.is_with_ball() {
             let (center, radius) = layout.ball(key.value())?;
             return Some(BallQual { center, radius });
@@ -92,7 +92,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
         let near = quals
             .near
             .iter()
-            .map(|key| BallQual::of(&index.layout, *key));
+            .map(|key| BallQual::from_key(&index.layout, *key));
         let Some(mut near) = near.collect::<Option<Vec<BallQual<N>>>>() else {
             return false;
         };
@@ -288,7 +288,7 @@ impl<const N: usize> HammingSearch<N> {
         let first = match self.in_all_scopes(index) {
             // Rows are clustered by scope: one ring reads everything.
             true => limit,
-            false => index.block_layout.distance().min(limit),
+            false => index.block_layout.radius().min(limit),
         };
         let scan = self.scan_from(index, query, first);
         let nearest = KnnScan::new(scan, then_by.to_vec(), limit, work_mem());

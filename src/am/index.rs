@@ -81,7 +81,7 @@ impl<'a, const N: usize> Index<'a, N> {
     /// the meta page, or its copy in the relation cache. Raises an internal error if the relation
     /// is not a neardup index with keys of `N` words.
     pub fn open(index: Rel<'a>) -> Self {
-        Self::with_pages(IndexPages::new(index, OldSnapshotCheck::of_active()))
+        Self::with_pages(IndexPages::new(index, OldSnapshotCheck::from_active()))
     }
 
     /// Opens an index with the data that the current transaction has cached for it. Meant for work
@@ -192,7 +192,7 @@ impl<'a, const N: usize> Index<'a, N> {
 
 /// Number of rows in an index of `blocks` blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
-    leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.tables.max(1))
+    leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.permutations.max(1))
 }
 
 /// Returns the quoted name of an open relation, with its schema where a statement needs it.
@@ -204,7 +204,7 @@ fn cached(index: Rel) -> Cached {
     if let Some(cached) = index.cached() {
         return cached;
     }
-    let layout = Layout::of(index);
+    let layout = Layout::from_index(index);
     let cached = Cached {
         meta: read_meta(index, &layout),
         layout,
@@ -279,13 +279,20 @@ fn known(meta: &Meta) -> Known {
         metric,
         words,
         scope_words,
-        distance,
+        guaranteed_radius,
         blocks,
-        tables,
+        permutations,
         bound: _,
         root: _,
     } = *meta;
-    (metric, words, scope_words, distance, blocks, tables)
+    (
+        metric,
+        words,
+        scope_words,
+        guaranteed_radius,
+        blocks,
+        permutations,
+    )
 }
 
 /// Cache of values that a backend computes once, for keys of any width.
@@ -307,9 +314,10 @@ fn remembered<K: Eq, T: 'static>(
 ) -> Rc<T> {
     // Moves frequently used entries towards the front.
     let found = cache.with_borrow_mut(|cache| {
-        let place = (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
-        cache.swap(place, place / 2);
-        Some(cache[place / 2].1.clone())
+        let position =
+            (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
+        cache.swap(position, position / 2);
+        Some(cache[position / 2].1.clone())
     });
     if let Some(Ok(value)) = found.map(Rc::downcast::<T>) {
         return value;
@@ -329,13 +337,13 @@ fn block_layout_of<const N: usize>(
     meta: &Meta,
 ) -> (IndexMetric, Rc<BlockLayout<N>>) {
     let block_layout = remembered(&BLOCK_LAYOUTS, known(meta), || {
-        let (blocks, tables) = (meta.blocks, usize::from(meta.tables));
-        let bands = |hashes| Bands::new(hashes, tables, usize::from(blocks)).ok();
+        let (blocks, permutations) = (meta.blocks, usize::from(meta.permutations));
+        let bands = |hashes| Bands::new(hashes, permutations, usize::from(blocks)).ok();
         let metric = (meta.metric).try_map(|hashes| bands(hashes).map(Rc::new))?;
-        let (scope, distance) = (meta.scope_words > 0, u32::from(meta.distance));
-        let of_parameters = || BlockLayout::in_scope(scope, distance, u32::from(blocks));
+        let (scope, radius) = (meta.scope_words > 0, u32::from(meta.guaranteed_radius));
+        let of_parameters = || BlockLayout::in_scope(scope, radius, u32::from(blocks));
         let layout = metric.block_layout(scope, of_parameters).ok()?;
-        (layout.tables().len() == tables).then(|| (metric, Rc::new(layout)))
+        (layout.permutations().len() == permutations).then(|| (metric, Rc::new(layout)))
     });
     match &*block_layout {
         Some(block_layout) => block_layout.clone(),

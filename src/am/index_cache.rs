@@ -66,8 +66,8 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
         subtransaction: server::subtransaction(),
     };
     let known = CACHES.with_borrow_mut(|caches| {
-        let place = caches.iter().position(|cache| cache.key == key)?;
-        caches.swap(0, place);
+        let position = caches.iter().position(|cache| cache.key == key)?;
+        caches.swap(0, position);
         Some(caches[0].clone())
     });
     if let Some(cache) = known {

@@ -27,8 +27,12 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     if metric.keys(&index.layout, row, &mut keys) {
         index.or_corrupt(metric.insert(&tree, layout, &keys, tid));
     } else {
-        let (table, key) = (layout.null_table(), keys[0]);
-        index.or_corrupt(tree.insert(&EntryKey { table, key, tid }));
+        let (permutation, key) = (layout.null_permutation(), keys[0]);
+        index.or_corrupt(tree.insert(&EntryKey {
+            permutation,
+            key,
+            tid,
+        }));
     }
     let root = tree.root();
     index.remember_root(root);

@@ -37,7 +37,7 @@ pub fn each_visible_row<const N: usize>(
         let has_value = index.metric.keys(&index.layout, &visible, &mut keys);
         let key = has_value.then(|| {
             let key = index.metric.entry_key(&index.block_layout, &keys, 0);
-            index.block_layout.tables()[0].restore(&key)
+            index.block_layout.permutations()[0].restore(&key)
         });
         row(tid, key);
     });

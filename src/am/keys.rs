@@ -66,14 +66,14 @@ pub struct Layout {
 
 impl Layout {
     /// Returns the layout of an open neardup index. Raises an error for unsuitable columns.
-    pub fn of(index: Rel) -> Layout {
+    pub fn from_index(index: Rel) -> Layout {
         let columns = usize::from(index.column_count() as u16);
         assert_eq!(columns, index.index_form().key_columns);
         let last = columns - 1;
         let stored = index.attribute(columns as i16).attlen;
         let KeyClass { family, input, .. } = index.key_class(last);
         let has_ball_operator = |family, input| ball_operator(family, input) != pg_sys::InvalidOid;
-        let stores_centers = ValueType::of(input).length() == stored + BALL_RADIUS_BYTES;
+        let stores_centers = ValueType::from_oid(input).length() == stored + BALL_RADIUS_BYTES;
         let metric = match stored {
             8 | 16 | 32 if stores_centers => metric_of_length(stored),
             8 | 16 | 32 | -1 if has_ball_operator(family, input) => metric_of_length(stored),
@@ -162,12 +162,12 @@ impl Layout {
 /// sets, which have no distances.
 pub fn is_on_signatures(index: Rel) -> bool {
     require_distances(index);
-    Layout::of(index).is_on_signatures()
+    Layout::from_index(index).is_on_signatures()
 }
 
 /// Raises an error for an index whose values have no distances.
 pub fn require_distances(index: Rel) {
-    if !Layout::of(index).metric.has_distances() {
+    if !Layout::from_index(index).metric.has_distances() {
         let column = index.column_name(index.column_count());
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,

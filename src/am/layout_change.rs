@@ -16,7 +16,7 @@ pub struct Description {
     bound: Option<UsualBound>,
     guaranteed_radius: u32,
     blocks: usize,
-    tables: usize,
+    permutations: usize,
     /// Hashes of a signature, and the rows of its bands.
     signature: Option<(usize, usize)>,
 }
@@ -29,36 +29,36 @@ impl Description {
     ) -> Self {
         Description {
             bound,
-            guaranteed_radius: layout.distance(),
+            guaranteed_radius: layout.radius(),
             blocks: layout.blocks().len(),
-            tables: layout.tables().len(),
+            permutations: layout.permutations().len(),
             signature: metric.bands().map(|bands| (bands.hashes(), bands.rows())),
         }
     }
 
     /// Describes an index as it is.
-    pub fn of<const N: usize>(index: &Index<N>) -> Self {
+    pub fn from_index<const N: usize>(index: &Index<N>) -> Self {
         Self::new(index.meta.bound, &index.metric, &index.block_layout)
     }
 }
 
 impl Display for Description {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let tables = self.tables;
+        let permutations = self.permutations;
         match self.bound {
             Some(UsualBound::Radius(radius)) => write!(
                 f,
                 "radius {radius}, guaranteed radius {}, {}, {}",
                 self.guaranteed_radius,
                 counted(self.blocks, "block"),
-                counted(tables, "table")
+                counted(permutations, "permutation")
             ),
             Some(UsualBound::Similarity(similarity)) => {
                 let (hashes, _) = self.signature.unwrap_or_default();
-                let bands = counted(tables, "band");
+                let bands = counted(permutations, "band");
                 write!(f, "similarity {similarity}, {hashes} hashes, {bands}")
             }
-            None => write!(f, "{}", counted(tables, "table")),
+            None => write!(f, "{}", counted(permutations, "permutation")),
         }
     }
 }
@@ -82,5 +82,5 @@ pub fn next_layout<const N: usize>(
     let bound = usual_bound(table, index.relation(), &index.layout, options);
     let layout = options.block_layout::<N>(&index.layout, &metric, bound, rows);
     let next = Description::new(bound, &metric, &layout);
-    (next != Description::of(index)).then_some(next)
+    (next != Description::from_index(index)).then_some(next)
 }

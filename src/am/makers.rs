@@ -1,13 +1,14 @@
 //! Functions that made the fingerprints of a column or an index, read from the catalogue: those
 //! called by a generation expression or an index expression.
 use core::ffi::CStr;
+use std::ffi::CString;
 
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Oid;
 
-use neardup_pg::catalog::name_in_extension_of;
-use neardup_pg::expr::Expr;
+use neardup_pg::catalog::{name_in_extension_of, parameter_names};
+use neardup_pg::expr::{Expr, Form};
 use neardup_pg::rel::Rel;
 
 /// Function of the extension that returns fingerprints.
@@ -60,21 +61,79 @@ impl Maker {
 /// Returns the distinct makers of the values in the last column of an index. `function` is any
 /// function of the extension.
 pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
-    let (columns, expression) = match index.index_form().columns.last() {
+    let mut makers = Vec::new();
+    for_each_expression(table, index, |expression| {
+        makers.extend(called(function, expression));
+    });
+    distinct(makers)
+}
+
+/// Calls a function with the expressions that make the values in the last column of an index: that
+/// of the index, and those of generated columns.
+fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
+    let columns = match index.index_form().columns.last() {
         Some(0) | None => {
             let expression = index.last_expression();
-            (
-                expression.map_or_else(Vec::new, Expr::columns_used),
-                expression,
-            )
+            expression.into_iter().for_each(&mut each);
+            expression.map_or_else(Vec::new, Expr::columns_used)
         }
-        Some(&column) => (vec![column], None),
+        Some(&column) => vec![column],
     };
-    let mut makers = expression.map_or_else(Vec::new, |expression| called(function, expression));
     for column in columns.into_iter().filter(|&column| column > 0) {
-        makers.extend(makers_of_column(function, table, column));
+        table
+            .generation_expression(column)
+            .into_iter()
+            .for_each(&mut each);
     }
-    distinct(makers)
+}
+
+/// Options that a function of a text received: the names of its parameters after the text, and
+/// the constants that were passed, `None` for another expression.
+pub type TextCall = Vec<(CString, Option<Constant>)>;
+
+/// Constant as a text, and its type. `None` is NULL.
+pub type Constant = Option<(CString, Oid)>;
+
+/// Returns the distinct calls of functions of the extension that make fingerprints or signatures
+/// from a text, in the expressions that make the values in the last column of an index.
+pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
+    let mut found: Vec<TextCall> = Vec::new();
+    for_each_expression(table, index, |expression| {
+        for (called, arguments) in expression.with_default_arguments().calls() {
+            let makes_sketch = name_in_extension_of(function, called).is_some_and(|name| {
+                let name = name.to_string_lossy();
+                let name = name.strip_suffix("_without").unwrap_or(&name);
+                [
+                    "minhash64",
+                    "minhash128",
+                    "minhash",
+                    "simhash",
+                    "simhash128",
+                ]
+                .contains(&name)
+            });
+            let names = parameter_names(called);
+            if !makes_sketch || names.first().is_none_or(|name| name.as_c_str() != c"body") {
+                continue;
+            }
+            let constant = |argument: Expr| match argument.form() {
+                Form::Constant(value) => Some(value.map(|value| {
+                    let text = CString::new(value.output()).unwrap_or_default();
+                    (text, argument.type_oid())
+                })),
+                _ => None,
+            };
+            let options = names
+                .into_iter()
+                .zip(arguments.iter().map(constant))
+                .skip(1)
+                .collect();
+            if !found.contains(&options) {
+                found.push(options);
+            }
+        }
+    });
+    found
 }
 
 /// Returns the distinct makers of the values in a column; none unless the column is generated.
@@ -86,8 +145,8 @@ pub fn makers_of_column(function: Oid, table: Rel, column: i16) -> Vec<Maker> {
 
 /// Returns the distinct makers that an expression calls.
 fn called(function: Oid, expression: Expr) -> Vec<Maker> {
-    let names = (expression.functions_called().into_iter())
-        .filter_map(|called| name_in_extension_of(function, called));
+    let names = (expression.calls().into_iter())
+        .filter_map(|(called, _)| name_in_extension_of(function, called));
     distinct(names.filter_map(|name| Maker::from_name(&name)))
 }
 

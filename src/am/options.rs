@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use neardup_blocktree::bands::MAX_BANDS;
-use neardup_blocktree::block_layout::{BlockLayout, BlockLayoutError, MAX_TABLES, max_distance};
+use neardup_blocktree::block_layout::{
+    BlockLayout, BlockLayoutError, MAX_PERMUTATIONS, max_radius,
+};
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::layout_choice;
@@ -42,7 +44,7 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_RADIUS,
         },
-        // 0: chosen with the radius that the tables guarantee.
+        // 0: chosen with the radius that the permutations guarantee.
         IntOption {
             name: c"blocks",
             about: c"Blocks that a fingerprint is cut into; 0 chooses by radius and number of rows",
@@ -129,12 +131,12 @@ pub struct BuildOptions {
 
 impl BuildOptions {
     /// Reads the options of a neardup index.
-    pub fn of(index: Rel) -> Self {
+    pub fn from_index(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_index(index))
     }
 
     /// Reads the options that the current command has just set on a neardup index.
-    pub fn of_altered(index: Rel) -> Self {
+    pub fn from_altered_index(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_altered_index(index))
     }
 
@@ -217,8 +219,8 @@ impl BuildOptions {
                 0 => Ok(layout_choice::best_layout(scope, radius, rows)),
                 blocks => {
                     let bits = 64 * layout.metric.words() as u32;
-                    let distance = guaranteed_radius(radius, blocks, bits);
-                    BlockLayout::in_scope(scope, distance, blocks)
+                    let guaranteed = guaranteed_radius(radius, blocks, bits);
+                    BlockLayout::in_scope(scope, guaranteed, blocks)
                         .map_err(|error| (radius, blocks, error))
                 }
             }
@@ -231,7 +233,7 @@ impl BuildOptions {
 /// Returns the radius that an index with these options guarantees: the largest up to `radius` that
 /// its blocks and the width of its fingerprints allow.
 fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
-    radius.min(blocks - 1).min(max_distance(bits))
+    radius.min(blocks - 1).min(max_radius(bits))
 }
 
 /// Raises an error unless the two options give a block layout for fingerprints of some width. A
@@ -248,14 +250,14 @@ fn check(radius: u32, blocks: u32) {
 
 fn refuse(radius: u32, blocks: u32, error: BlockLayoutError) -> ! {
     let detail = match error {
-        BlockLayoutError::TooManyTables(tables) => {
-            let tables = match u32::try_from(tables) {
-                Ok(tables) => tables.to_string(),
+        BlockLayoutError::TooManyPermutations(permutations) => {
+            let permutations = match u32::try_from(permutations) {
+                Ok(permutations) => permutations.to_string(),
                 Err(_) => "billions of".to_owned(),
             };
-            format!("These need {tables} tables; an index can have {MAX_TABLES}.")
+            format!("These need {permutations} permutations; an index can have {MAX_PERMUTATIONS}.")
         }
-        BlockLayoutError::DistanceTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
+        BlockLayoutError::RadiusTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
             unreachable!("`guaranteed_radius` fits the blocks and the width")
         }
     };

@@ -23,10 +23,10 @@ pub fn register() {
     index_probe::install(finds);
 }
 
-/// Returns whether an index has a row within a distance of a value, in bits or as a share of a
+/// Returns whether an index has a row within a radius of a value, in bits or as a share of a
 /// signature's positions. `None` if the search costs too much, or if the index cannot tell.
-fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
-    if distance < 0.0 {
+fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
+    if radius < 0.0 {
         return Some(false);
     }
     let opened = OpenRelation::index(index, pg_sys::NoLock);
@@ -34,14 +34,14 @@ fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
     let (metric, radius) = with_words!(words_of(index), N => {
         let index = Index::<N>::open(index);
         let radius = match &index.metric {
-            Metric::Hamming { .. } => distance as u32,
+            Metric::Hamming { .. } => radius as u32,
             Metric::Jaccard(bands) => {
                 let hashes = bands.hashes();
                 // Statistics may store only a part of the value.
                 if with_signature(center, |center| center.values.len()) != hashes {
                     return None;
                 }
-                let mismatches = (distance * hashes as f64 + 1e-6) as usize;
+                let mismatches = (radius * hashes as f64 + 1e-6) as usize;
                 (mismatches <= bands.guaranteed()).then_some(mismatches as u32)?
             }
             Metric::Overlap => return None,

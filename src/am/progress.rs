@@ -25,9 +25,9 @@ pub fn report(parameter: u32, value: i64) {
     server::pgstat_progress_update_param(parameter as i32, value);
 }
 
-/// Counts the tables of the index, as the server counts partitions, in the column `tuples`.
-pub fn report_table(done: usize, tables: usize) {
-    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, tables as i64);
+/// Counts the permutations of the index, as the server counts partitions, in the column `tuples`.
+pub fn report_permutation(done: usize, permutations: usize) {
+    report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, permutations as i64);
     report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
 }
 
@@ -36,7 +36,7 @@ pub fn phase_name(phase: pg_sys::int64) -> *mut c_char {
     let name = match phase {
         1 => c"initializing",
         PHASE_SCAN => c"scanning table",
-        PHASE_WRITE => c"sorting and writing tables of the index",
+        PHASE_WRITE => c"sorting and writing permutations",
         _ => return core::ptr::null_mut(),
     };
     name.as_ptr().cast_mut()

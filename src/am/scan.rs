@@ -116,7 +116,7 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
 /// Returns false during recovery: a standby's replay does not wait for scans that pin a leaf. On a
 /// standby, `amcostestimate` turns index-only scans that need no column into plain ones.
 pub fn canreturn(index: Rel, column: i32) -> bool {
-    let layout = Layout::of(index);
+    let layout = Layout::from_index(index);
     column as usize == layout.scope_columns + 1 && layout.stores_values() && !backend::in_recovery()
 }
 

@@ -113,7 +113,7 @@ impl<'a> ScanQuals<'a> {
     }
 
     /// Reads the conditions of scan keys; `None` if nothing fulfils them.
-    pub fn of(keys: ScanKeys<'a>) -> Option<Self> {
+    pub fn from_keys(keys: ScanKeys<'a>) -> Option<Self> {
         let mut near = Vec::new();
         let mut presence = Presence::Any;
         // For each scope column: not given, NULL, or the hash of a value.

@@ -160,7 +160,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         self.index.pages.keep_leaf_pinned(purpose.index_only);
         self.index.pages.set_check(purpose.check);
         let lone_row = self.index.take_lone_row();
-        self.source = match ScanQuals::of(keys) {
+        self.source = match ScanQuals::from_keys(keys) {
             None => Source::Nothing,
             Some(mut quals) => {
                 quals.lone_row = lone_row.filter(|_| purpose.sees_uncommitted);
@@ -202,9 +202,13 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         if matches!(step, Step::Gathered) && self.index_only {
             self.rows.retain(|row| {
                 let key = row.fingerprint.expect("index-only scans return values");
-                let key = index.block_layout.tables()[0].permute(&key);
-                let (table, tid) = (0, row.tid);
-                index.or_corrupt(tree.holds(&EntryKey { table, key, tid }))
+                let key = index.block_layout.permutations()[0].permute(&key);
+                let (permutation, tid) = (0, row.tid);
+                index.or_corrupt(tree.holds(&EntryKey {
+                    permutation,
+                    key,
+                    tid,
+                }))
             });
         }
         tids.extend(self.rows.iter().map(|row| row.tid));

@@ -25,16 +25,16 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
             let each = |tid| {
                 dead.contain(tid);
             };
-            index.or_corrupt(index.tree().each_row(index.block_layout.null_table(), each));
+            index.or_corrupt(index.tree().each_row(index.block_layout.null_permutation(), each));
         });
         call.stats();
         return;
     }
-    let fill = BuildOptions::of(index).fill;
+    let fill = BuildOptions::from_index(index).fill;
     let (found, blocks) = with_words!(words_of(index), N => {
         let index = Index::<N>::with_pages(pages);
         let is_dead = |tid| dead.contain(tid);
-        let found = index.tree().vacuum(index.block_layout.null_table(), fill, is_dead);
+        let found = index.tree().vacuum(index.block_layout.null_permutation(), fill, is_dead);
         (index.or_corrupt(found), index.pages.blocks())
     });
     let stats = call.stats();

@@ -104,7 +104,7 @@ pub fn require_valid_classes(index: Rel) {
 
 /// Length of a type's values in bytes; -1 if it varies.
 fn length(oid: pg_sys::Oid) -> i16 {
-    ValueType::of(oid).length()
+    ValueType::from_oid(oid).length()
 }
 
 /// Returns the defects of an operator class, each with the object that has it.

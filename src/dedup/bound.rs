@@ -7,6 +7,7 @@
 use core::fmt;
 
 use neardup_blocktree::metric::UsualBound;
+use neardup_sketch::candidates::{Estimator, USUAL_LOSS};
 use neardup_sketch::minhash_fingerprint;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -42,7 +43,7 @@ impl Bound {
     }
 
     /// Returns the bound that an index was built for. The index must be on values with distances.
-    pub fn of_index(index: Rel) -> Self {
+    pub fn from_index(index: Rel) -> Self {
         match bound_of(index).expect("values with distances have a bound") {
             UsualBound::Radius(radius) => Bound::Radius(radius),
             UsualBound::Similarity(similarity) => Bound::Similarity(similarity),
@@ -99,7 +100,7 @@ pub struct IndexBounds(Vec<(String, Bound)>);
 impl IndexBounds {
     /// Reads the bounds of these indexes.
     pub fn new<'a>(indexes: impl IntoIterator<Item = Rel<'a>>) -> Self {
-        let bound = |index: Rel| (index.shown(), Bound::of_index(index));
+        let bound = |index: Rel| (index.shown(), Bound::from_index(index));
         IndexBounds(indexes.into_iter().map(bound).collect())
     }
 
@@ -132,6 +133,25 @@ impl IndexBounds {
     }
 }
 
+/// Comparison of two rows.
+#[derive(Clone, Copy)]
+pub struct Compared {
+    /// Number of bits or positions in which their fingerprints or signatures differ.
+    pub differing: u32,
+    /// Jaccard similarity of their texts, if the texts were compared.
+    pub similarity: Option<f64>,
+}
+
+impl Compared {
+    /// Creates the comparison of two fingerprints or signatures.
+    pub fn estimated(differing: u32) -> Self {
+        Compared {
+            differing,
+            similarity: None,
+        }
+    }
+}
+
 /// Bound of a search in one index or column.
 #[derive(Clone, Copy)]
 pub enum SearchBound {
@@ -157,6 +177,8 @@ pub struct SignatureBound {
     /// Maximum number of positions that differ.
     pub mismatches: usize,
     hashes: usize,
+    /// True if the bands may find the rows although they can miss some.
+    pub may_miss: bool,
 }
 
 impl SearchBound {
@@ -166,23 +188,52 @@ impl SearchBound {
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);
-        let bound = bound.unwrap_or_else(|| Bound::of_index(index));
+        let bound = bound.unwrap_or_else(|| Bound::from_index(index));
         if let Some(bands) = metric_of(index).bands() {
             return Self::Signatures(SignatureBound::new(relations, bound, bands.hashes()));
         }
         let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
-        let estimate = Estimate::of_index(function, relations.table(), index);
+        let estimate = Estimate::from_index(function, relations.table(), index);
         let name = || format!("index \"{}\"", index.shown());
         Self::Fingerprints(FingerprintBound::new(bound, bits, estimate, name))
     }
 
-    /// Returns the columns `distance` and `similarity` for a number of differing bits or
-    /// positions.
-    pub fn columns(self, differing: u32) -> [Option<pg_sys::Datum>; 2] {
-        match self {
-            Self::Fingerprints(bound) => bound.columns(differing),
-            Self::Signatures(bound) => [None, Some(float8(bound.shown_similarity(differing)))],
+    /// Creates the bound of a search for candidates, among which the texts decide. A similarity is
+    /// that of the texts; the search uses a wider one, so that it misses few of them.
+    pub fn from_candidates(function: pg_sys::Oid, relations: &LockedIndex, bound: Bound) -> Self {
+        let index = relations.index();
+        require_distances(index);
+        let Bound::Similarity(similarity) = bound else {
+            return Self::new(function, relations, Some(bound));
+        };
+        let widest = |estimator: Estimator| estimator.candidate_bound(similarity, USUAL_LOSS);
+        match Self::new(function, relations, Some(bound)) {
+            Self::Fingerprints(bound) => Self::Fingerprints(FingerprintBound {
+                radius: widest(Estimator::fingerprint(bound.bits)),
+                ..bound
+            }),
+            Self::Signatures(bound) => {
+                let mismatches = widest(Estimator::signature(bound.hashes as u32)) as usize;
+                Self::Signatures(SignatureBound {
+                    similarity: signature::similarity(mismatches, bound.hashes),
+                    mismatches,
+                    may_miss: true,
+                    ..bound
+                })
+            }
         }
+    }
+
+    /// Returns the columns `distance` and `similarity` of two rows.
+    pub fn columns(self, compared: Compared) -> [Option<pg_sys::Datum>; 2] {
+        let [distance, estimate] = match self {
+            Self::Fingerprints(bound) => bound.columns(compared.differing),
+            Self::Signatures(bound) => [
+                None,
+                Some(float8(bound.shown_similarity(compared.differing))),
+            ],
+        };
+        [distance, compared.similarity.map(float8).or(estimate)]
     }
 }
 
@@ -236,6 +287,7 @@ impl SignatureBound {
             // A similarity is at most 1, which equal signatures have, so 0 is a valid limit.
             mismatches: usize::try_from(mismatches).unwrap_or(0),
             hashes,
+            may_miss: false,
         }
     }
 

@@ -71,7 +71,7 @@ impl Column {
             _ => several_columns(),
         };
         acl::check_columns(table, &[number]);
-        let estimate = Estimate::of_column(function, table, number);
+        let estimate = Estimate::from_column(function, table, number);
         Some(Column {
             table: opened,
             number,

@@ -23,7 +23,7 @@ pub enum Estimate {
 impl Estimate {
     /// Returns the estimate for the values in an index on fingerprints. `function` is one of the
     /// extension's functions.
-    pub fn of_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
+    pub fn from_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
         let input = index.key_class(index.index_form().key_columns - 1).input;
         let catalog = catalog(function);
@@ -32,7 +32,7 @@ impl Estimate {
     }
 
     /// Returns the estimate for the fingerprints in a table column.
-    pub fn of_column(function: pg_sys::Oid, table: Rel, column: i16) -> Self {
+    pub fn from_column(function: pg_sys::Oid, table: Rel, column: i16) -> Self {
         let value_type = base_type(table.attribute(column).atttypid);
         Self::new(&makers_of_column(function, table, column), value_type)
     }

@@ -273,7 +273,7 @@ fn sample_fingerprints<const N: usize>(
     };
     let mut comparison = FingerprintComparison {
         rows: HeapFetch::new(relations.table()),
-        scope: ScopeColumns::of(relations, &index.layout),
+        scope: ScopeColumns::from_index(relations, &index.layout),
         scope_words: nearness.scope_words,
     };
     let for_each_batch = |visit: &mut dyn FnMut(&[Key<N>], &[Tid])| {

@@ -7,7 +7,7 @@ use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bound::Bound;
+use super::confirm::ConfirmArgument;
 use super::source::find_bounded_index;
 use crate::am::keys::require_distances;
 use neardup_pg::caller_sql::Expression;
@@ -62,8 +62,8 @@ impl Function {
 }
 
 /// `neardup_pairs_by_key(key_type, relation, radius, similarity, key, column_name, filter,
-/// exhaustive)`, and `neardup_clusters_by_key(key_type, relation, radius, similarity, key, method,
-/// keep, column_name, filter, singletons, exhaustive)`.
+/// exhaustive, confirm)`, and `neardup_clusters_by_key(key_type, relation, radius, similarity, key,
+/// method, keep, column_name, filter, singletons, exhaustive, confirm)`.
 fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         if call.is_null(RELATION) {
@@ -72,9 +72,11 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             }
             UserError::null_not_allowed("relation must not be NULL").raise();
         }
-        let key_type = KeyType::of(call, KEY_TYPE);
+        let key_type = KeyType::from_argument(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        let bound = Bound::read(call, [RADIUS, SIMILARITY]);
+        // The last argument.
+        let confirm = call.arg_count() - 1;
+        let (_, bound) = ConfirmArgument::read(call, confirm, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));
         let index = find_bounded_index(own, call.oid(RELATION), column.as_deref(), bound);
         let relations = LockedIndex::open_checked(index);
@@ -159,12 +161,12 @@ fn query(
         Function::Clusters => [
             b"SELECT m.key, r.key, c.size, c.distance, c.similarity FROM ",
             called,
-            b" WITH ORDINALITY AS c (member, representative, size, distance, similarity, place) \
+            b" WITH ORDINALITY AS c (member, representative, size, distance, similarity, ordinal) \
               JOIN ",
             &keys,
             b" AS m ON m.address OPERATOR(pg_catalog.=) c.member JOIN ",
             &keys,
-            b" AS r ON r.address OPERATOR(pg_catalog.=) c.representative ORDER BY c.place",
+            b" AS r ON r.address OPERATOR(pg_catalog.=) c.representative ORDER BY c.ordinal",
         ]
         .concat(),
     }
@@ -176,7 +178,7 @@ pub struct KeyType(pg_sys::Oid);
 
 impl KeyType {
     /// Returns the type of the polymorphic argument `n`. Raises an error for a pseudo-type.
-    pub fn of(call: &Call, n: usize) -> Self {
+    pub fn from_argument(call: &Call, n: usize) -> Self {
         let oid = call.parameter(n).type_oid;
         if catalog::is_pseudo_type(oid) {
             UserError::new(

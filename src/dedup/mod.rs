@@ -6,6 +6,7 @@
 mod bound;
 mod clusters;
 mod column;
+mod confirm;
 mod distance_counts;
 mod estimate;
 mod histogram;

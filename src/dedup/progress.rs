@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// Begins the first of several parts of a phase of about `total` units altogether.
-    pub fn of_parts(
+    pub fn with_parts(
         phase: &'static str,
         (unit, total): (&'static str, f64),
         (part, parts): (&'static str, u64),

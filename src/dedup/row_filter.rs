@@ -48,7 +48,7 @@ impl Wanted {
             }
         });
         progress.finish();
-        Self::of(&mut wanted, files)
+        Self::from_list(&mut wanted, files)
     }
 
     /// Finds the visible rows of a table that meet a condition, by their addresses in the
@@ -56,7 +56,7 @@ impl Wanted {
     pub fn rows(condition: &Condition, table: Rel, files: &mut TempSpace) -> Self {
         let mut list = TidList::new();
         condition.rows(table, |row| list.push(files, row));
-        Self::of(&mut list, files)
+        Self::from_list(&mut list, files)
     }
 
     /// Keeps the first visible entry of each distinct fingerprint in an index. Treats scopes with
@@ -84,10 +84,10 @@ impl Wanted {
                 }
             }
         }
-        Self::of(&mut list, files)
+        Self::from_list(&mut list, files)
     }
 
-    fn of(list: &mut TidList, files: &mut TempSpace) -> Self {
+    fn from_list(list: &mut TidList, files: &mut TempSpace) -> Self {
         match list.set(files) {
             Some(set) => Wanted::Entries(set),
             None if list.is_empty() => Wanted::None,

@@ -18,7 +18,7 @@ pub type Values = Vec<OwnedValue>;
 
 impl<'a> ScopeColumns<'a> {
     /// Returns the scope columns of an index with this layout, or `None` if it has no scope.
-    pub fn of(relations: &'a LockedIndex, layout: &Layout) -> Option<Self> {
+    pub fn from_index(relations: &'a LockedIndex, layout: &Layout) -> Option<Self> {
         (layout.scope_columns > 0).then(|| ScopeColumns {
             columns: IndexColumns::new(relations.table(), relations.index()),
             equal: (0..layout.scope_columns)

@@ -147,8 +147,8 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     let mut found = Vec::new();
     for oid in table.indexes() {
         let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
-        let index_on_distances =
-            index.rel().is_neardup_index() && Layout::of(index.rel()).metric.has_distances();
+        let index_on_distances = index.rel().is_neardup_index()
+            && Layout::from_index(index.rel()).metric.has_distances();
         if index_on_distances {
             found.push(describe(index.rel()));
         }
@@ -450,6 +450,6 @@ fn instead_of(relation: pg_sys::Oid) -> String {
     let name = String::from_utf8_lossy(&name);
     format!(
         "A join by <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
-         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes groups of its pairs."
+         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes clusters of its pairs."
     )
 }

@@ -35,7 +35,7 @@ impl TidSet {
     }
 
     /// Returns the word and the bit of an address, or `None` if it is beyond the highest address.
-    fn place(&self, at: Tid) -> Option<(u32, u32)> {
+    fn position(&self, at: Tid) -> Option<(u32, u32)> {
         let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
         let first = u64::from(at.block) * Self::words_of_block(self.highest);
         let word = first + u64::from(at.offset / 32);
@@ -84,7 +84,7 @@ impl TidSet {
 
     /// Adds an address.
     pub fn insert(&mut self, files: &mut TempSpace, at: Tid) {
-        if let Some((word, bit)) = self.place(at) {
+        if let Some((word, bit)) = self.position(at) {
             let bits = self.words.get(files, word);
             self.words.set(files, word, bits | bit);
         }
@@ -92,8 +92,8 @@ impl TidSet {
 
     /// Returns whether an address is in the set.
     pub fn contains(&mut self, files: &mut TempSpace, at: Tid) -> bool {
-        let place = self.place(at);
-        place.is_some_and(|(word, bit)| self.words.get(files, word) & bit != 0)
+        let position = self.position(at);
+        position.is_some_and(|(word, bit)| self.words.get(files, word) & bit != 0)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Up to the radius or similarity that an index was made for, a search compares a row only with
 //! its few neighbours in a permutation. Beyond, it compares more rows, at worst every two rows.
 use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
-use neardup_blocktree::block_layout::max_distance;
+use neardup_blocktree::block_layout::max_radius;
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::PgSqlErrorCode;
@@ -68,8 +68,10 @@ impl SignaturePlan {
         if exact.is_by_bands() {
             return by_bands(exact);
         }
-        if settings::allow_approximate() {
-            tell_approximate(relations, bands, bound);
+        if bound.may_miss || settings::allow_approximate() {
+            if !bound.may_miss {
+                tell_approximate(relations, bands, bound);
+            }
             return by_bands(BandPairPlan::by_bands(bands.clone(), mismatches));
         }
         let layout = &index.block_layout;
@@ -172,7 +174,7 @@ pub fn check_fingerprints<const N: usize>(
     index: &Index<N>,
     plan: &PairPlan<N>,
 ) {
-    let (bits, made_for) = (index.block_layout.bits(), index.block_layout.distance());
+    let (bits, made_for) = (index.block_layout.bits(), index.block_layout.radius());
     let rows = index.rows();
     if plan.radius <= made_for || rows <= FEW_ROWS {
         return;
@@ -182,7 +184,7 @@ pub fn check_fingerprints<const N: usize>(
         return;
     }
     // No index helps against pairs that are near by chance.
-    let hint = if plan.radius <= max_distance(bits) && pairs <= MOST_PAIRS {
+    let hint = if plan.radius <= max_radius(bits) && pairs <= MOST_PAIRS {
         let radius = plan.radius;
         make_index(
             relations,
@@ -194,7 +196,7 @@ pub fn check_fingerprints<const N: usize>(
     too_much(
         relations,
         format!(
-            "It was made for distances up to {made_for}, and {} is asked for",
+            "It was made for radius {made_for}, and radius {} is asked for",
             plan.radius
         ),
         format!(

@@ -16,7 +16,7 @@ fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
 {
-    let state = GroupWords::of_arg(call, 0);
+    let state = GroupWords::from_arg(call, 0);
     if call.is_null(1) || call.is_null(2) {
         return match state {
             Some(state) => state.as_datum(),
@@ -35,7 +35,7 @@ where
 
 /// Merges the sums of two processes.
 fn merge<const W: usize>(call: &mut Call) -> Datum {
-    let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
+    let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
         return match ours {
             Some(ours) => ours.as_datum(),
@@ -50,7 +50,7 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
 
 /// Serializes sums for another process of the same server.
 fn save(call: &mut Call) -> Datum {
-    let Some(state) = GroupWords::of_arg(call, 0) else {
+    let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
     };
     let words = state.as_slice().iter();
@@ -72,7 +72,7 @@ fn load(call: &mut Call) -> Datum {
 
 /// Returns the fingerprint, or NULL if no feature has a weight above zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
-    let words = GroupWords::of_arg(call, 0)
+    let words = GroupWords::from_arg(call, 0)
         .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());
     call.return_value(words.map(|words| T::from(words).into_datum()))
 }

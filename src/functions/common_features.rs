@@ -19,7 +19,7 @@ const SHARES: usize = 4;
 
 /// Adds a document. Ignores NULL, like the server's aggregates.
 fn add(call: &mut Call) -> Datum {
-    let state = GroupWords::of_arg(call, 0);
+    let state = GroupWords::from_arg(call, 0);
     if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
         let parameters = ["share", "tokens", "shingle", "html", "accents", "digits"];
         UserError::null_not_allowed(format!("{} must not be NULL", parameters[n - 2])).raise();
@@ -75,7 +75,7 @@ fn share(share: f64) -> f64 {
 
 /// Merges the states of two processes.
 fn merge(call: &mut Call) -> Datum {
-    let (ours, theirs) = (GroupWords::of_arg(call, 0), GroupWords::of_arg(call, 1));
+    let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
         return match ours {
             Some(ours) => ours.as_datum(),
@@ -96,7 +96,7 @@ fn merge(call: &mut Call) -> Datum {
 
 /// Returns the set.
 fn finish(call: &mut Call) -> Datum {
-    let Some(state) = GroupWords::of_arg(call, 0) else {
+    let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
     };
     let collector = CommonFeatureCollector::resume(state);

@@ -20,7 +20,7 @@ use neardup_pg::backend;
 use neardup_pg::catalog::extension_exists;
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
-use neardup_pg::guc_text::{self, Place, Refusal, TextSetting};
+use neardup_pg::guc_text::{self, Refusal, TextSetting, TextStorage};
 use neardup_pg::varlena;
 
 /// Setting `neardup.jieba_user_words`.
@@ -38,9 +38,9 @@ impl TextSetting for UserWordsSetting {
         \"jieba_search\" and \"jieba_tfidf\".";
     const CONTEXT: GucContext = GucContext::Sighup;
 
-    fn place() -> &'static Place {
-        static PLACE: Place = Place::new();
-        &PLACE
+    fn storage() -> &'static TextStorage {
+        static STORAGE: TextStorage = TextStorage::new();
+        &STORAGE
     }
 
     fn check(value: &[u8]) -> Result<(), Refusal> {
@@ -82,9 +82,9 @@ impl TextSetting for WordsHashSetting {
         none is.";
     const CONTEXT: GucContext = GucContext::Userset;
 
-    fn place() -> &'static Place {
-        static PLACE: Place = Place::new();
-        &PLACE
+    fn storage() -> &'static TextStorage {
+        static STORAGE: TextStorage = TextStorage::new();
+        &STORAGE
     }
 
     fn check(value: &[u8]) -> Result<(), Refusal> {
@@ -101,7 +101,7 @@ impl TextSetting for WordsHashSetting {
 
 /// Warns if the database expects fingerprints made with other words.
 fn compare(words: &UserWords) {
-    let (expected, found) = (WordsHashSetting::place().text(), shown_hash(words));
+    let (expected, found) = (WordsHashSetting::storage().text(), shown_hash(words));
     // The leader of a parallel query warns for its workers.
     let is_worker = backend::is_parallel_worker();
     if expected.is_empty() || expected == found.as_bytes() || is_worker {
@@ -178,8 +178,8 @@ fn warn_of_other_servers() {
     if guc_text::is_preloading() || IS_CHECKED.swap(true, Ordering::Relaxed) {
         return;
     }
-    let has_words = !UserWordsSetting::place().text().is_empty();
-    let is_silent = backend::is_parallel_worker() || !WordsHashSetting::place().text().is_empty();
+    let has_words = !UserWordsSetting::storage().text().is_empty();
+    let is_silent = backend::is_parallel_worker() || !WordsHashSetting::storage().text().is_empty();
     if !has_words || is_silent {
         return;
     }
@@ -206,11 +206,11 @@ fn warn_of_other_servers() {
 /// Loads the dictionary with the current words, unless it is already loaded with them.
 pub fn load() {
     warn_of_other_servers();
-    let version = UserWordsSetting::place().version() + WordsHashSetting::place().version();
+    let version = UserWordsSetting::storage().version() + WordsHashSetting::storage().version();
     if LOADED.load(Ordering::Relaxed) == version {
         return;
     }
-    let text = UserWordsSetting::place().text();
+    let text = UserWordsSetting::storage().text();
     let words = words(&text);
     if !Dictionary::is_current(&words) {
         // A failed allocation during loading would abort the process.
@@ -232,13 +232,13 @@ fn words(text: &[u8]) -> UserWords {
 
 /// `neardup_jieba_words_hash()`: hash of the current words.
 fn hash_of_words(_: &mut Call) -> Datum {
-    let words = words(&UserWordsSetting::place().text());
+    let words = words(&UserWordsSetting::storage().text());
     varlena::build(&[shown_hash(&words).as_bytes()])
 }
 
 /// Returns the hash of the current words, or `None` if there are none.
 pub fn user_words_hash() -> Option<String> {
-    let words = words(&UserWordsSetting::place().text());
+    let words = words(&UserWordsSetting::storage().text());
     (words != UserWords::default()).then(|| shown_hash(&words))
 }
 

@@ -52,11 +52,11 @@ impl SetReturning for SpanRows {
             Some(text::datum(span.kind.name())),
         ]);
         for (part, text) in [&span.a, &span.b].into_iter().zip(&self.texts) {
-            let place = text.part_between(part.bytes.clone());
+            let part = text.part_between(part.bytes.clone());
             columns.extend([
-                Some(Datum::from(place.start())),
-                Some(Datum::from(place.end())),
-                Some(text.datum(&place)),
+                Some(Datum::from(part.start())),
+                Some(Datum::from(part.end())),
+                Some(text.datum(&part)),
             ]);
         }
         true

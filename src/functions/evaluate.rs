@@ -15,9 +15,9 @@ struct Pair {
     weight: f64,
 }
 
-/// Pairs within a distance.
+/// Pairs within a radius.
 struct Line {
-    distance: f64,
+    radius: f64,
     /// Number of pairs, and number of duplicates among them.
     pairs: i64,
     duplicates: i64,
@@ -44,7 +44,7 @@ impl SetReturning for Lines {
         };
         let number = |number: f64| Datum::from(number.to_bits());
         columns.extend([
-            Some(number(line.distance)),
+            Some(number(line.radius)),
             Some(Datum::from(line.pairs)),
             Some(Datum::from(line.duplicates)),
             line.precision.map(number),
@@ -142,7 +142,7 @@ fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
         found_right += of_them;
         let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         Line {
-            distance: ring[0].distance,
+            radius: ring[0].distance,
             pairs: count,
             duplicates: right,
             precision: share(found_right, found),

@@ -5,6 +5,8 @@ use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
+use super::without::fitting_set;
+use neardup_pg::arrays::bigint_array;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::srf::SetReturning;
@@ -54,7 +56,28 @@ fn jaccard(call: &mut Call) -> Datum {
     call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))
 }
 
+/// `_neardup_feature_hashes(body, options)`: hashes of the distinct features, in no order.
+fn hashes(call: &mut Call) -> Datum {
+    let text = call.utf8(0);
+    let hashes = Sketcher::with_thread_local(text_options::unweighted(call, 1), |sketcher| {
+        sketcher.feature_hashes(&text, &mut check_interrupts)
+    });
+    bigint_array(hashes.into_iter().map(|hash| hash as i64))
+}
+
+/// `_neardup_feature_hashes_without(body, without, options)`: without the features of a set.
+fn hashes_without(call: &mut Call) -> Datum {
+    let options = text_options::unweighted(call, 2);
+    let (text, set) = (call.utf8(0), fitting_set(call, &options));
+    let hashes = Sketcher::with_thread_local(options, |sketcher| {
+        sketcher.feature_hashes_without(&text, Some(&set), &mut check_interrupts)
+    });
+    bigint_array(hashes.into_iter().map(|hash| hash as i64))
+}
+
 export! {
+    guarded "_neardup_feature_hashes" => hashes;
+    guarded "_neardup_feature_hashes_without" => hashes_without;
     guarded "neardup_features" => list;
     guarded "jaccard_similarity" => jaccard;
 }

@@ -57,7 +57,7 @@ struct IndexedRow<const N: usize> {
     /// Fingerprint with scope. `None` for a row without a value.
     key: Option<Key<N>>,
     /// Number of permutations that contain the row so far, and the last of them.
-    tables: u16,
+    permutations: u16,
     last: u16,
     /// True if a permutation contains the row twice.
     is_twice: bool,
@@ -67,7 +67,7 @@ struct IndexedRow<const N: usize> {
 struct IndexedRows<'a, const N: usize> {
     relations: &'a LockedIndex,
     rows: Vec<IndexedRow<N>>,
-    null_table: u16,
+    null_permutation: u16,
     /// For an index on sets: for each of `rows`, the sum of the elements under which it was found.
     /// The sums are compared when the last permutation begins.
     sums: Option<Vec<u64>>,
@@ -78,16 +78,16 @@ struct IndexedRows<'a, const N: usize> {
 }
 
 impl<const N: usize> IndexedRows<'_, N> {
-    fn add(&mut self, table: u16, tid: Tid, key: &Key<N>) {
+    fn add(&mut self, permutation: u16, tid: Tid, key: &Key<N>) {
         let tid = tid.packed();
         if self.rows.try_reserve(1).is_err() {
             UserError::out_of_memory().raise();
         }
-        if table == 0 {
+        if permutation == 0 {
             self.rows.push(IndexedRow {
                 tid,
                 key: Some(*key),
-                tables: 1,
+                permutations: 1,
                 last: 0,
                 is_twice: false,
             });
@@ -101,30 +101,30 @@ impl<const N: usize> IndexedRows<'_, N> {
                 damaged(self.relations, pair[0].tid, TWICE);
             }
         }
-        if table == self.null_table {
+        if permutation == self.null_permutation {
             self.compare_sums();
             self.rows.push(IndexedRow {
                 tid,
                 key: None,
-                tables: 0,
+                permutations: 0,
                 last: 0,
                 is_twice: false,
             });
         } else if let Ok(i) = self.rows.binary_search_by_key(&tid, |row| row.tid) {
             if let Some(sums) = &mut self.sums {
-                sums[i] = sums[i].wrapping_add(sets::share_of(table, key));
+                sums[i] = sums[i].wrapping_add(sets::share_of(permutation, key));
                 return;
             }
             let row = &mut self.rows[i];
-            if row.last == table {
+            if row.last == permutation {
                 if !self.concurrently {
                     damaged(self.relations, tid, TWICE);
                 }
                 row.is_twice = true;
             }
             if row.key == Some(*key) {
-                row.tables += 1;
-                row.last = table;
+                row.permutations += 1;
+                row.last = permutation;
             }
         }
     }
@@ -148,7 +148,7 @@ impl<const N: usize> IndexedRows<'_, N> {
             .zip(self.sums.take().unwrap_or_default())
         {
             let own = row.key.map(|key| sets::number(&key));
-            row.tables += u16::from(own == Some(sum));
+            row.permutations += u16::from(own == Some(sum));
         }
     }
 
@@ -159,7 +159,7 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
         self.compare_sums();
         self.sort();
-        let (rows, tables) = (&self.rows, self.null_table);
+        let (rows, permutations) = (&self.rows, self.null_permutation);
         each_visible_row(visible, index, &mut |tid, key| {
             let tid = tid.packed();
             let first = rows.partition_point(|row| row.tid < tid);
@@ -168,8 +168,8 @@ impl<const N: usize> IndexedRows<'_, N> {
                 None => "is missing in the index",
                 Some(row) if row.is_twice || same.next().is_some() => TWICE,
                 Some(row) if row.key != key => "has another value in the index",
-                Some(row) if key.is_some() && row.tables != tables => {
-                    "is missing in a table of the index"
+                Some(row) if key.is_some() && row.permutations != permutations => {
+                    "is missing from a permutation"
                 }
                 Some(_) => return,
             };
@@ -194,14 +194,14 @@ fn check_index<const N: usize>(
     let mut rows = IndexedRows {
         relations,
         rows: Vec::new(),
-        null_table: index.block_layout.null_table(),
+        null_permutation: index.block_layout.null_permutation(),
         sums: index.block_layout.has_elements().then(Vec::new),
         concurrently,
         sorted: false,
     };
-    let each = |table, tid, key: &Key<N>| {
+    let each = |permutation, tid, key: &Key<N>| {
         if with_heap {
-            rows.add(table, tid, key);
+            rows.add(permutation, tid, key);
         }
     };
     let (tree, layout) = (index.tree(), &index.block_layout);
@@ -215,7 +215,7 @@ fn check_index<const N: usize>(
     stats
 }
 
-const TWICE: &str = "stands in a table of the index twice";
+const TWICE: &str = "occurs twice in a permutation";
 
 fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     let name = name(relations.index());

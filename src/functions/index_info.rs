@@ -48,7 +48,7 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     let relations = LockedIndex::open(index, lock);
     let measured = with_words!(words_of(relations.index()), N => {
         let opened = open_for_one_pass::<N>(&relations, OldSnapshotCheck::NONE);
-        let options = BuildOptions::of(relations.index());
+        let options = BuildOptions::from_index(relations.index());
         let after_reindex =
             |rows| next_layout(relations.table(), &opened, &options, rows).map(|it| it.to_string());
         measure(&opened, acl::owns_table_of(index), after_reindex)
@@ -74,13 +74,14 @@ fn measure<const N: usize>(
 ) -> Measured {
     let layout = &index.block_layout;
     let info = index.or_corrupt(index.tree().measure(layout));
-    let leading = (0..layout.tables().len()).map(|table| probed_bits(layout, table));
+    let leading =
+        (0..layout.permutations().len()).map(|permutation| probed_bits(layout, permutation));
     let pages = u64::from(index.pages.blocks());
     // The 1 is the meta page. No count has the pages that were added after the tree was read.
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
-    let [entries, table, mask, bits, tid] = largest_bucket(index, &info, with_bits);
+    let [entries, permutation, mask, bits, tid] = largest_bucket(index, &info, with_bits);
     // Columns about fingerprints are NULL for signatures and vice versa. Both are NULL for sets.
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
@@ -91,11 +92,11 @@ fn measure<const N: usize>(
         info: [
             radius,
             similarity,
-            of_bits(integer(layout.distance())),
+            of_bits(integer(layout.radius())),
             guaranteed.map(float8),
             probed_radius_column(index, info.rows),
             of_bits(integer(layout.blocks().len() as u32)),
-            integer(layout.tables().len() as u32),
+            integer(layout.permutations().len() as u32),
             after_reindex(info.rows as f64).map(|text| varlena::build(&[text.as_bytes()])),
             bigint(info.rows),
             bigint(info.null_rows),
@@ -119,7 +120,7 @@ fn measure<const N: usize>(
             bigint(info.leaf_pages),
             bigint(info.empty_leaves),
             bigint(info.entries),
-            table,
+            permutation,
             mask,
             bits,
         ],
@@ -149,7 +150,7 @@ fn largest_bucket<const N: usize>(
     with_bits: bool,
 ) -> [ColumnValue; 5] {
     let Some(LargestBucket {
-        table,
+        permutation,
         entries,
         mask,
         bits,
@@ -169,7 +170,7 @@ fn largest_bucket<const N: usize>(
     [
         bigint(entries),
         // Users count permutations from 1.
-        integer(u32::from(table) + 1),
+        integer(u32::from(permutation) + 1),
         with_bits.then(|| bit_string(&mask)),
         with_bits.then(|| bit_string(&bits)),
         Some(tid_datum(tid)),

@@ -157,7 +157,7 @@ impl SetReturning for PassageRows {
         };
         self.next += 1;
         let [a, b] = [(passage.a, &self.texts[0]), (passage.b, &self.texts[1])]
-            .map(|(place, text)| Some(text.part_of_code_points(place?.code_points())));
+            .map(|(span, text)| Some(text.part_of_code_points(span?.code_points())));
         let share = passage.tokens as f64 / self.found.a_tokens as f64;
         columns.extend([
             a.as_ref().map(|part| Datum::from(part.start())),

@@ -28,11 +28,11 @@ impl SetReturning for SegmentRows {
         self.ordinal += 1;
         let part = &self.body.utf8()[segment.bytes.clone()];
         let hash = segment_hash(part, &mut check_interrupts);
-        let place = self.body.part_of_bytes(segment.bytes);
+        let part = self.body.part_of_bytes(segment.bytes);
         columns.extend([
             Some(Datum::from(self.ordinal)),
-            Some(Datum::from(place.start())),
-            Some(self.body.datum(&place)),
+            Some(Datum::from(part.start())),
+            Some(self.body.datum(&part)),
             Some(Datum::from(hash)),
         ]);
         true

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::thread::LocalKey;
 
 use neardup_blocktree::bands::{BandsError, MAX_BANDS};
-use neardup_blocktree::block_layout::{BlockLayoutError, MAX_TABLES, max_distance};
+use neardup_blocktree::block_layout::{BlockLayoutError, MAX_PERMUTATIONS, max_radius};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::shared_keys::{BandKeys, BlockKeys, ForeignKey, MAX_BLOCKS};
 use pgrx::pg_sys::Datum;
@@ -31,11 +31,11 @@ type Kept<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 /// Returns the keys for parameters. Creates them if they are not cached.
 #[inline]
 fn kept<P: PartialEq + Copy, K>(
-    place: &'static LocalKey<Kept<P, K>>,
+    slot: &'static LocalKey<Kept<P, K>>,
     parameters: P,
     make: impl FnOnce() -> K,
 ) -> Rc<K> {
-    let known = place.with_borrow_mut(|kept| {
+    let known = slot.with_borrow_mut(|kept| {
         let at = kept.iter().position(|(of, _)| *of == parameters)?;
         kept.swap(0, at);
         Some(Rc::clone(&kept[0].1))
@@ -43,7 +43,7 @@ fn kept<P: PartialEq + Copy, K>(
     known.unwrap_or_else(|| {
         // May raise an error, so the cache is not borrowed here.
         let made = Rc::new(make());
-        place.with_borrow_mut(|kept| {
+        slot.with_borrow_mut(|kept| {
             kept.truncate(KEPT - 1);
             kept.insert(0, (parameters, Rc::clone(&made)));
         });
@@ -51,7 +51,7 @@ fn kept<P: PartialEq + Copy, K>(
     })
 }
 
-/// Distance, and the number of blocks unless it is the default.
+/// Radius, and the number of blocks unless it is the default.
 type BlockParameters = (i32, Option<i32>);
 
 /// Fingerprint of `N` words.
@@ -59,7 +59,7 @@ trait Words<const N: usize>: Fingerprint {
     /// Returns the words, most significant first.
     fn words(self) -> Key<N>;
     /// Returns the cache for parameters.
-    fn place() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
+    fn slot() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
 }
 
 /// Implements [`Words`] for types whose only field is one word or an array of words.
@@ -71,12 +71,12 @@ macro_rules! words {
                 let $value = self.0;
                 $body
             }
-            fn place() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<$words>>> {
+            fn slot() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<$words>>> {
                 thread_local! {
-                    static PLACE: Kept<BlockParameters, BlockKeys<$words>> =
+                    static SLOT: Kept<BlockParameters, BlockKeys<$words>> =
                         const { RefCell::new(Vec::new()) };
                 }
-                &PLACE
+                &SLOT
             }
         }
     )+)* };
@@ -95,11 +95,11 @@ fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKey
         call.int4(n),
         (call.arg_count() > n + 1).then(|| call.int4(n + 1)),
     );
-    kept(T::place(), parameters, || make_block_keys(parameters))
+    kept(T::slot(), parameters, || make_block_keys(parameters))
 }
 
 fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKeys<N> {
-    let most = max_distance(64 * N as u32);
+    let most = max_radius(64 * N as u32);
     let Some(within) = u32::try_from(radius).ok().filter(|it| *it <= most) else {
         UserError::invalid_parameter(format!("radius {radius} is out of range"))
             .detail(format!(
@@ -112,11 +112,11 @@ fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKe
     let count = blocks.map(|blocks| u32::try_from(blocks).unwrap_or(0));
     BlockKeys::new(within, count).unwrap_or_else(|error| {
         let detail = match error {
-            BlockLayoutError::DistanceTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
+            BlockLayoutError::RadiusTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
                 format!("There can be {} to {MAX_BLOCKS} blocks.", within + 1)
             }
-            BlockLayoutError::TooManyTables(_) => {
-                format!("These would be more than {MAX_TABLES} keys for each value.")
+            BlockLayoutError::TooManyPermutations(_) => {
+                format!("These would be more than {MAX_PERMUTATIONS} keys for each value.")
             }
         };
         let blocks = blocks.map_or(String::new(), |blocks| format!(" and {blocks} blocks"));
@@ -133,7 +133,7 @@ fn keys<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     bigint_array(keys.keys(&arg::<T>(call, 0).words()))
 }
 
-/// `neardup_keys(text, distance [, blocks])`.
+/// `neardup_keys(text, radius [, blocks])`.
 fn text_keys(call: &mut Call) -> Datum {
     fn of<const N: usize, T: Words<N>>(call: &Call, fingerprint: T) -> Datum {
         bigint_array(block_keys::<N, T>(call, 1).keys(&fingerprint.words()))

@@ -172,7 +172,7 @@ fn hamming(call: &mut Call) -> Datum {
         &[
             Datum::from(layout.guaranteed_radius as i32),
             Datum::from(layout.blocks as i32),
-            Datum::from(layout.tables as i32),
+            Datum::from(layout.permutations as i32),
             Datum::from(layout.leading_bits as i32),
             of_float8(layout.candidates),
             of_float8(layout.bytes),
@@ -188,7 +188,7 @@ fn hamming(call: &mut Call) -> Datum {
 struct Expected {
     guaranteed_radius: u32,
     blocks: usize,
-    tables: usize,
+    permutations: usize,
     leading_bits: u32,
     /// Number of entries that a search reads.
     candidates: f64,
@@ -211,14 +211,14 @@ fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expec
     let (chosen, default) = (layout(radius), layout(default_radius(64 * N as u32)));
     let (plan, by_default) = (plan(&chosen), plan(&default));
     let cost = |plan: &Option<Plan<N>>| plan.as_ref().map_or(0.0, search_cost);
-    let tables = chosen.tables().len();
+    let permutations = chosen.permutations().len();
     Expected {
-        guaranteed_radius: chosen.distance(),
+        guaranteed_radius: chosen.radius(),
         blocks: chosen.blocks().len(),
-        tables,
+        permutations,
         leading_bits: chosen.fewest_leading_bits(),
         candidates: plan.as_ref().map_or(0.0, |plan| plan.candidates(rows)),
-        bytes: tables as f64 * leaf::expected_size(N, rows) / 0.9,
+        bytes: permutations as f64 * leaf::expected_size(N, rows) / 0.9,
         search_cost: cost(&plan),
         default_cost: cost(&by_default),
     }

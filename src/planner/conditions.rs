@@ -34,9 +34,9 @@ fn rewrite_conditions(relation: &PlannedRelation) {
         return;
     };
     let planner = relation.planner;
-    relation.replace_comparisons(|condition, place| {
-        forms::rewritten(&catalog, planner, condition, place.truth_only)
-            .or_else(|| jaccard::rewritten(&catalog, planner, condition, place))
+    relation.replace_comparisons(|condition, context| {
+        forms::rewritten(&catalog, planner, condition, context.truth_only)
+            .or_else(|| jaccard::rewritten(&catalog, planner, condition, context))
     });
     relation.replace_order(|by| order::rewritten(&catalog, planner, &by));
 }

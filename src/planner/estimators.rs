@@ -33,7 +33,7 @@ impl<'c, 'a> NearClause<'c, 'a> {
     /// Reads `left operator right`; `None` if the types are not operands of `<@`, `@>` or `~=` on
     /// values that are searched by distance. `radius_of_values` returns the radius of an operator
     /// on two values.
-    fn of_operator(
+    fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
         radius_of_values: fn(Metric) -> f64,
@@ -129,7 +129,7 @@ fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum 
     let share = || {
         let condition = call.estimated_condition()?;
         let catalog = catalog(call.function_oid())?;
-        NearClause::of_operator(&catalog, condition, radius_of_values)?.estimate()
+        NearClause::from_operator(&catalog, condition, radius_of_values)?.estimate()
     };
     Datum::from(share().unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
 }

@@ -9,7 +9,7 @@ use pgrx::pg_sys::Oid;
 
 use neardup_pg::value::Value;
 
-/// Returns whether an index has a row within a distance of a value; `None` if a search costs too
+/// Returns whether an index has a row within a radius of a value; `None` if a search costs too
 /// much, or the index cannot tell.
 pub type Probe = fn(Oid, Value, f64) -> Option<bool>;
 
@@ -22,8 +22,8 @@ pub fn install(probe: Probe) {
     PROBE.set(Some(probe));
 }
 
-/// Returns whether an index, which the planner has locked, has a row within a distance of a value.
+/// Returns whether an index, which the planner has locked, has a row within a radius of a value.
 /// Dead rows count until VACUUM removes them.
-pub fn finds(index: Oid, center: Value, distance: f64) -> Option<bool> {
-    PROBE.get()?(index, center, distance)
+pub fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
+    PROBE.get()?(index, center, radius)
 }

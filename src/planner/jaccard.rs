@@ -43,20 +43,20 @@ use neardup_pg::catalog::{btree_family, family_member, operator};
 use neardup_pg::errors::UserError;
 use neardup_pg::expr::{Expr, Form, List};
 use neardup_pg::fmgr::{Call, export};
-use neardup_pg::planned_conditions::Place;
+use neardup_pg::planned_conditions::ConditionContext;
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
 use neardup_pg::value::Value;
 
 /// `left <%> right`, or a function of both values that returns an estimated similarity. Part of a
 /// comparison.
-pub struct Estimate<'c, 'a> {
+pub struct JaccardEstimate<'c, 'a> {
     pub searched: &'c SearchedType,
     pub values: [Expr<'a>; 2],
     is_similarity: bool,
 }
 
-impl Estimate<'_, '_> {
+impl JaccardEstimate<'_, '_> {
     /// Returns whether evaluating the values a second time costs nothing.
     fn is_trivial(&self) -> bool {
         self.values.into_iter().all(is_trivial)
@@ -84,11 +84,11 @@ pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
     condition: Expr<'a>,
-    place: Place,
+    context: ConditionContext,
 ) -> Option<Expr<'a>> {
     let (operator, operands) = match condition.form() {
         Form::Any(equality, operands) => {
-            return one_of(catalog, planner, equality, operands, place);
+            return one_of(catalog, planner, equality, operands, context);
         }
         Form::Operator(operator, operands) => (operator, operands),
         _ => return None,
@@ -101,7 +101,7 @@ pub fn rewritten<'a>(
     let comparison = [pg_sys::FLOAT8OID, pg_sys::NUMERICOID, pg_sys::INT4OID]
         .into_iter()
         .find_map(|number| comparison_of(operator, number))?;
-    let compared = Compared {
+    let compared = ComparedEstimate {
         side,
         operator,
         operands,
@@ -111,12 +111,12 @@ pub fn rewritten<'a>(
         0 => comparison,
         _ => comparison.commuted(),
     };
-    compared.rewritten(catalog, planner, comparison, place)
+    compared.rewritten(catalog, planner, comparison, context)
 }
 
 /// Side of a comparison: a monotone function of an estimate.
 pub struct Side<'c, 'a> {
-    pub estimate: Estimate<'c, 'a>,
+    pub estimate: JaccardEstimate<'c, 'a>,
     pub function: Monotone<'a>,
 }
 
@@ -130,7 +130,7 @@ impl<'c, 'a> Side<'c, 'a> {
 }
 
 /// Comparison of a side with a bound.
-struct Compared<'c, 'a> {
+struct ComparedEstimate<'c, 'a> {
     side: Side<'c, 'a>,
     operator: Oid,
     operands: [Expr<'a>; 2],
@@ -138,18 +138,18 @@ struct Compared<'c, 'a> {
     position: usize,
 }
 
-impl<'a> Compared<'_, 'a> {
+impl<'a> ComparedEstimate<'_, 'a> {
     /// Rewrites the condition to balls. `comparison` has the bound on the right.
     fn rewritten(
         &self,
         catalog: &Catalog,
         planner: Planner<'a>,
         comparison: Comparison,
-        place: Place,
+        context: ConditionContext,
     ) -> Option<Expr<'a>> {
         let Side { estimate, function } = &self.side;
         let bound = self.operands[1 - self.position];
-        if place.in_query && estimate.is_similarity && function.is_identity() {
+        if context.in_query && estimate.is_similarity && function.is_identity() {
             reject_percent(comparison, bound);
         }
         if function.is_identity() {
@@ -162,7 +162,7 @@ impl<'a> Compared<'_, 'a> {
         };
         if function.replaces_null() {
             let rejects = || function.rejects_null(planner, |value| holds(self.operator, value));
-            if !place.truth_only || !bound.is_constant() || !rejects() {
+            if !context.truth_only || !bound.is_constant() || !rejects() {
                 return None;
             }
         }
@@ -211,7 +211,7 @@ fn one_of<'a>(
     planner: Planner<'a>,
     equality: Oid,
     operands: List<'a>,
-    place: Place,
+    context: ConditionContext,
 ) -> Option<Expr<'a>> {
     let [left, array] = operands.elements()?;
     if comparison_of(equality, pg_sys::FLOAT8OID) != Some(Comparison::Equal) {
@@ -232,13 +232,13 @@ fn one_of<'a>(
                 pg_sys::FLOAT4OID => planner.constant(Value::float4(number as f32)),
                 _ => planner.constant(Value::float8(number)),
             };
-            let compared = Compared {
+            let compared = ComparedEstimate {
                 side: Side::read(catalog, left)?,
                 operator: equality,
                 operands: [left, bound],
                 position: 0,
             };
-            compared.rewritten(catalog, planner, Comparison::Equal, place)
+            compared.rewritten(catalog, planner, Comparison::Equal, context)
         })
         .collect();
     let conditions = conditions?;
@@ -271,7 +271,10 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
 }
 
 /// Returns the estimate inside relabellings of its type.
-fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Estimate<'c, 'a>> {
+fn estimate_below<'c, 'a>(
+    catalog: &'c Catalog,
+    expression: Expr<'a>,
+) -> Option<JaccardEstimate<'c, 'a>> {
     let (searched, arguments, is_similarity) = match expression.strip_relabel().form() {
         Form::Operator(operator, arguments) => {
             let searched = catalog.by_distance(operator)?;
@@ -288,7 +291,7 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
         }
         _ => return None,
     };
-    Some(Estimate {
+    Some(JaccardEstimate {
         searched,
         values: arguments.elements()?,
         is_similarity,
@@ -299,7 +302,7 @@ fn estimate_below<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
-    estimate: &Estimate<'_, 'a>,
+    estimate: &JaccardEstimate<'_, 'a>,
     comparison: Comparison,
     bound: Expr<'a>,
 ) -> Option<Expr<'a>> {
@@ -332,7 +335,7 @@ fn rewrite<'a>(
 fn equal<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
-    estimate: &Estimate<'_, 'a>,
+    estimate: &JaccardEstimate<'_, 'a>,
     bound: Expr<'a>,
 ) -> Option<Expr<'a>> {
     // An equality with a column is in its final form: tables are joined by it.
@@ -371,7 +374,7 @@ fn equal<'a>(
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
-    estimate: &Estimate<'_, 'a>,
+    estimate: &JaccardEstimate<'_, 'a>,
     kind: Bound,
     bound: Expr<'a>,
 ) -> Option<Expr<'a>> {

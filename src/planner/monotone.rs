@@ -242,7 +242,7 @@ impl<'a> Step<'a> {
                 })
             }
             Form::Operator(oid, list) => {
-                Self::of_operator(oid, list.iter().collect(), operator(oid)?.oprcode.to_u32())
+                Self::from_operator(oid, list.iter().collect(), operator(oid)?.oprcode.to_u32())
             }
             Form::Call(oid, list) => {
                 let arguments: Vec<Expr> = list.iter().collect();
@@ -259,7 +259,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn of_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
+    fn from_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
         use pg_sys as pg;
         let negates = matches!(function, pg::F_FLOAT8UM | pg::F_NUMERIC_UMINUS);
         if arguments.len() == 1 {

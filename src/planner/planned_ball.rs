@@ -70,7 +70,7 @@ pub struct PlannedBall<'a> {
 impl<'a> PlannedBall<'a> {
     /// Reads an operand of one of the extension's operators; `None` if its type is not a ball
     /// type.
-    pub fn of_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
+    pub fn from_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
         let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
         let searched = catalog.by_ball(ball.base_type())?;
         Some(Self::read(searched, planner, ball))

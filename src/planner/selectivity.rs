@@ -13,7 +13,7 @@
 //! The most common values are added; their shares are known exactly.
 use core::slice;
 
-use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_DISTANCE, near_duplicate_bits};
+use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_RADIUS, near_duplicate_bits};
 
 use super::point::Point;
 use super::signature_sample::KEPT;
@@ -92,7 +92,7 @@ fn thin<T: Clone>(limit: usize, sample: &[T]) -> Vec<T> {
 pub fn usual_radius(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => near_duplicate_bits(bits).into(),
-        Metric::Jaccard(()) => NEAR_DUPLICATE_DISTANCE,
+        Metric::Jaccard(()) => NEAR_DUPLICATE_RADIUS,
         Metric::Overlap => no_distances(),
     }
 }

@@ -11,7 +11,7 @@ use postgres::Client;
 
 /// Names in a document for the parts of a recipe.
 struct Recipe {
-    /// The table, its index, and functions over its values. `value_of(chain, place)` makes a value
+    /// The table, its index, and functions over its values. `value_of(chain, step)` makes a value
     /// near its neighbours in the chain, and near no other value; values of chain 0 have no
     /// neighbours. `near(a, b)` and `measure(a, b)` compare two values.
     setup: &'static str,
@@ -34,10 +34,10 @@ const SIGNATURES: Recipe = Recipe {
     setup: "CREATE TABLE corpus (id bigint PRIMARY KEY, body text, sig minhash_signature, \
             text_length bigint); \
         CREATE INDEX corpus_sig ON corpus USING neardup (sig) WITH (similarity = 0.8); \
-        CREATE FUNCTION value_of(chain bigint, place bigint) RETURNS minhash_signature \
+        CREATE FUNCTION value_of(chain bigint, step bigint) RETURNS minhash_signature \
             LANGUAGE sql AS $$ \
             SELECT minhash_from_values(array_agg(4294967295 & hashint8extended( \
-                chain * 1000000 + p * 1000 + (20 * place - p + 127) / 128, 5) ORDER BY p)) \
+                chain * 1000000 + p * 1000 + (20 * step - p + 127) / 128, 5) ORDER BY p)) \
             FROM generate_series(0, 127) p WHERE chain > 0 HAVING count(*) > 0 $$; \
         CREATE FUNCTION near(a minhash_signature, b minhash_signature) RETURNS boolean \
             LANGUAGE sql AS 'SELECT minhash_similarity(a, b)::float8 + 0 >= 0.8'; \
@@ -70,10 +70,10 @@ const SIGNATURES: Recipe = Recipe {
 const FINGERPRINTS: Recipe = Recipe {
     setup: "CREATE TABLE docs (id int PRIMARY KEY, body text, fp fingerprint, duplicate_of int); \
         CREATE INDEX docs_fp ON docs USING neardup (fp); \
-        CREATE FUNCTION value_of(chain bigint, place bigint) RETURNS fingerprint \
+        CREATE FUNCTION value_of(chain bigint, step bigint) RETURNS fingerprint \
             LANGUAGE sql AS $$ SELECT CASE WHEN chain > 0 THEN \
             (('x' || left(md5(chain::text), 16))::bit(64)::bigint \
-                # ((1::bigint << (5 * place::int)) - 1))::fingerprint END $$; \
+                # ((1::bigint << (5 * step::int)) - 1))::fingerprint END $$; \
         CREATE FUNCTION near(a fingerprint, b fingerprint) RETURNS boolean \
             LANGUAGE sql AS 'SELECT (a <~> b) + 0 <= 6'; \
         CREATE FUNCTION measure(a fingerprint, b fingerprint) RETURNS int \
@@ -112,7 +112,7 @@ const RECIPES: [&Recipe; 2] = [&SIGNATURES, &FINGERPRINTS];
 struct Version {
     id: u64,
     chain: u64,
-    place: u64,
+    step: u64,
     rank: u64,
     text: u64,
 }
@@ -124,7 +124,7 @@ impl Version {
         Self {
             id: random.below(40),
             chain: random.below(6),
-            place: random.below(6),
+            step: random.below(6),
             rank: random.below(9),
             text: random.below(2),
         }
@@ -134,13 +134,13 @@ impl Version {
     fn body(self) -> String {
         let Self {
             chain,
-            place,
+            step,
             rank,
             text,
             ..
         } = self;
         let end = ".".repeat(rank as usize);
-        format!("    {chain}/{place}/{text}:\r\n\t{end}\n \n")
+        format!("    {chain}/{step}/{text}:\r\n\t{end}\n \n")
     }
 }
 
@@ -189,8 +189,8 @@ impl Recipe {
         );
         for version in versions {
             let (id, rank) = (version.id as i32, version.rank as i32);
-            let (chain, place) = (version.chain as i64, version.place as i64);
-            client.execute(&sql, &[&id, &version.body(), &chain, &place, &rank])?;
+            let (chain, step) = (version.chain as i64, version.step as i64);
+            client.execute(&sql, &[&id, &version.body(), &chain, &step, &rank])?;
         }
         Ok(())
     }
@@ -425,11 +425,11 @@ fn batches_go_to_the_archive() -> Outcome {
             .map(|i| Version {
                 id: i,
                 chain: i / 12 + 1,
-                place: i % 12,
+                step: i % 12,
                 rank: i * 5 % 7,
                 text: 0,
             })
-            .filter(|version| [round, round + 1].contains(&(version.place % 4)))
+            .filter(|version| [round, round + 1].contains(&(version.step % 4)))
             .collect();
         SIGNATURES.deliver(&mut client, &versions)?;
         client.batch_execute(&format!(

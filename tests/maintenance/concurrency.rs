@@ -12,8 +12,8 @@ const STATEMENTS: u32 = 5;
 fn clients_that_insert_change_search_vacuum_and_build_agree() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    let places = [&DOCS, &WIDE, &SCOPED];
-    fixtures::prepare(&mut client, &places, 5_000)?;
+    let fixtures = [&DOCS, &WIDE, &SCOPED];
+    fixtures::prepare(&mut client, &fixtures, 5_000)?;
     let jobs = [
         Job(Work::Insert, &DOCS),
         Job(Work::Insert, &DOCS),
@@ -33,11 +33,11 @@ fn clients_that_insert_change_search_vacuum_and_build_agree() -> Outcome {
     workload::run(database.conninfo(), &jobs, 1, false, |clients| {
         workload::until_each_has_done(clients, STATEMENTS)
     })?;
-    fixtures::hold(&mut client, &places, 2)?;
-    for place in places {
-        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+    fixtures::hold(&mut client, &fixtures, 2)?;
+    for fixture in fixtures {
+        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", fixture.table))?;
     }
-    fixtures::hold(&mut client, &places, 3)?;
+    fixtures::hold(&mut client, &fixtures, 3)?;
     Ok(())
 }
 

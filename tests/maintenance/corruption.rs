@@ -23,7 +23,7 @@ const WORDS: usize = 32;
 const SCOPE_WORDS: usize = 33;
 const DISTANCE: usize = 34;
 const BLOCKS: usize = 35;
-const TABLES: usize = 36;
+const PERMUTATIONS: usize = 36;
 const ROOT_LEVEL: usize = 38;
 const ROOT: usize = 40;
 const LEFT_OUT: usize = PAGE - 26;
@@ -57,7 +57,13 @@ const DAMAGES: [Corruption; 24] = [
     ("words of a scope", META, SCOPE_WORDS, &[1], BROKEN_INDEX),
     ("distance", META, DISTANCE, &[200], BROKEN_INDEX),
     ("number of blocks", META, BLOCKS, &[5], BROKEN_INDEX),
-    ("number of tables", META, TABLES, &[77, 0], BROKEN_INDEX),
+    (
+        "number of permutations",
+        META,
+        PERMUTATIONS,
+        &[77, 0],
+        BROKEN_INDEX,
+    ),
     ("root is nowhere", META, ROOT, &[0; 4], BROKEN_INDEX),
     ("root is a leaf", META, ROOT, &[1, 0, 0, 0], BROKEN_INDEX),
     (

@@ -54,7 +54,7 @@ fn an_index_is_checked_against_its_table_while_others_write() -> Outcome {
     // A writer never waits for the check.
     let mut writer = database.connect()?;
     writer.batch_execute("SET lock_timeout = '20s'")?;
-    for place in FIXTURES {
+    for fixture in FIXTURES {
         let works = [
             Work::Insert,
             Work::Change,
@@ -62,12 +62,12 @@ fn an_index_is_checked_against_its_table_while_others_write() -> Outcome {
             Work::Vacuum,
             Work::Drain,
         ]
-        .map(|work| Job(work, place));
+        .map(|work| Job(work, fixture));
         workload::run(database.conninfo(), &works, 2, false, |_| {
             for _ in 0..10 {
                 reader.batch_execute(&format!(
                     "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
-                    place.table
+                    fixture.table
                 ))?;
             }
             Ok(())
@@ -75,9 +75,9 @@ fn an_index_is_checked_against_its_table_while_others_write() -> Outcome {
         let mut open = reader.transaction()?;
         open.batch_execute(&format!(
             "SELECT neardup_index_check('{}_fp', concurrently => true)",
-            place.table
+            fixture.table
         ))?;
-        writer.batch_execute(&format!("DELETE FROM {}", place.table))?;
+        writer.batch_execute(&format!("DELETE FROM {}", fixture.table))?;
         open.rollback()?;
     }
     Ok(())

@@ -34,7 +34,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "WITH (radius = 3, blocks = 9)",
         "22023",
-        "need 84 tables; an index can have 64",
+        "need 84 permutations; an index can have 64",
     ),
     (
         "WITH (radius = 3, blocks = 9)",
@@ -44,7 +44,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "WITH (radius = 31, blocks = 64)",
         "22023",
-        "need billions of tables; an index can have 64",
+        "need billions of permutations; an index can have 64",
     ),
     (
         "WITH (fillfactor = 49)",
@@ -186,20 +186,20 @@ fn an_altered_option_waits_for_the_next_reindex() -> Outcome {
         "radius = 1, blocks = 2",
     )?;
     let size = "SELECT pg_relation_size('docs_fp')";
-    let two_tables: i64 = value(&mut client, size)?;
+    let two_permutations: i64 = value(&mut client, size)?;
 
     client.batch_execute("ALTER INDEX docs_fp SET (radius = 3, blocks = 5)")?;
     table.holds(&mut client, 2)?;
     client.batch_execute("INSERT INTO docs SELECT id + 10000, fp FROM docs WHERE id < 1000")?;
     table.holds(&mut client, 3)?;
-    assert!(value::<i64>(&mut client, size)? < 2 * two_tables);
+    assert!(value::<i64>(&mut client, size)? < 2 * two_permutations);
 
     client.batch_execute("REINDEX INDEX docs_fp")?;
     table.holds(&mut client, 4)?;
-    let ten_tables: i64 = value(&mut client, size)?;
+    let ten_permutations: i64 = value(&mut client, size)?;
     assert!(
-        ten_tables > 4 * two_tables,
-        "{ten_tables} bytes against {two_tables}"
+        ten_permutations > 4 * two_permutations,
+        "{ten_permutations} bytes against {two_permutations}"
     );
 
     client.batch_execute("ALTER INDEX docs_fp RESET (radius, blocks)")?;

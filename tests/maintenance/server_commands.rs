@@ -46,7 +46,7 @@ fn an_index_moves_between_tablespaces() -> Outcome {
         table.create(&mut client, &Shape::Balls.values(6_000, 1))?;
         let command = table.index_command("radius = 2");
         let command = format!("{command} TABLESPACE aside");
-        for (step, place) in [
+        for (step, tablespace) in [
             (command.as_str(), "aside"),
             ("ALTER INDEX docs_fp SET TABLESPACE pg_default", "default"),
             ("REINDEX (TABLESPACE aside) INDEX docs_fp", "aside"),
@@ -58,7 +58,7 @@ fn an_index_moves_between_tablespaces() -> Outcome {
             ("ALTER INDEX docs_fp SET TABLESPACE aside", "aside"),
         ] {
             client.batch_execute(step)?;
-            assert_eq!(tablespace_of_index(&mut client)?, place, "{step}");
+            assert_eq!(tablespace_of_index(&mut client)?, tablespace, "{step}");
             let more = "INSERT INTO docs SELECT id + 10000, fp FROM docs WHERE id % 7 = 0";
             client.batch_execute(more)?;
             table.holds(&mut client, 2)?;
@@ -104,7 +104,7 @@ fn a_build_reports_its_phases_and_how_far_it_is() -> Outcome {
         "phase = 'building index: scanning table' \
          AND blocks_total = pg_relation_size('docs') / 8192 AND blocks_done BETWEEN 1 AND \
          blocks_total",
-        "phase = 'building index: sorting and writing tables of the index' \
+        "phase = 'building index: sorting and writing permutations' \
          AND tuples_total = 56 AND tuples_done BETWEEN 1 AND 55",
         "phase LIKE 'building index: sorting%' AND tuples_done > 28 \
          AND command = 'CREATE INDEX' AND relid = 'docs'::regclass",

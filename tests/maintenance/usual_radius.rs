@@ -192,7 +192,7 @@ fn a_reindex_chooses_the_layout_again() -> Outcome {
          CREATE INDEX docs_i ON docs USING neardup (fp) WITH (radius = 3)",
     )?;
     let row = client.query_one(
-        "SELECT radius, guaranteed_radius, blocks, tables, after_reindex \
+        "SELECT radius, guaranteed_radius, blocks, permutations, after_reindex \
          FROM neardup_index_info('docs_i')",
         &[],
     )?;
@@ -200,16 +200,16 @@ fn a_reindex_chooses_the_layout_again() -> Outcome {
     assert_eq!(layout, [3, 3, 4, 4]);
     assert_eq!(row.get::<_, Option<&str>>(4), None);
     client.batch_execute("ALTER INDEX docs_i SET (radius = 0)")?;
-    let next = "radius 0, guaranteed radius 0, 1 block, 1 table";
+    let next = "radius 0, guaranteed radius 0, 1 block, 1 permutation";
     let row = client.query_one(
-        "SELECT radius, tables, after_reindex FROM neardup_index_info('docs_i')",
+        "SELECT radius, permutations, after_reindex FROM neardup_index_info('docs_i')",
         &[],
     )?;
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (3, 4));
     assert_eq!(row.get::<_, Option<&str>>(2), Some(next));
     client.batch_execute("REINDEX INDEX docs_i")?;
     let row = client.query_one(
-        "SELECT radius, tables, after_reindex FROM neardup_index_info('docs_i')",
+        "SELECT radius, permutations, after_reindex FROM neardup_index_info('docs_i')",
         &[],
     )?;
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (0, 1));
@@ -242,8 +242,8 @@ fn altered_options_are_noticed() -> Outcome {
     assert_eq!(
         noticed.detail(),
         Some(
-            "It has radius 3, guaranteed radius 3, 4 blocks, 4 tables. A REINDEX makes radius 6, \
-             guaranteed radius 6, 7 blocks, 7 tables."
+            "It has radius 3, guaranteed radius 3, 4 blocks, 4 permutations. A REINDEX makes \
+             radius 6, guaranteed radius 6, 7 blocks, 7 permutations."
         )
     );
     assert_eq!(

@@ -61,7 +61,7 @@ fn a_concurrent_build_asks_for_each_row_once() -> Outcome {
 /// An index contains the rows inserted between the two passes of a concurrent build. VACUUM
 /// processes an index that a failed build has left like any other.
 #[test]
-fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
+fn an_index_that_is_not_valid_is_vacuumed_in_all_permutations() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
     let table = Table::new(FINGERPRINT);
@@ -84,7 +84,7 @@ fn an_index_that_is_not_valid_is_vacuumed_in_all_tables() -> Outcome {
     assert_eq!(
         value::<i64>(&mut client, entries)?,
         1,
-        "tables of different size"
+        "permutations of different sizes"
     );
     table.holds(&mut client, 2)
 }

@@ -14,7 +14,7 @@ const VIEWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, fp fingerprint, sig 
         FROM generate_series(1, 9) i; \
     CREATE VIEW pairs AS SELECT * FROM neardup_pairs('docs', 0); \
     CREATE VIEW near AS SELECT * FROM neardup_pairs('docs', similarity => 1); \
-    CREATE VIEW groups AS SELECT * FROM neardup_clusters('docs', 0, column_name => 'fp'); \
+    CREATE VIEW clusters AS SELECT * FROM neardup_clusters('docs', 0, column_name => 'fp'); \
     CREATE VIEW stars AS SELECT * \
         FROM neardup_clusters('docs', similarity => 1, column_name => 'sig'); \
     CREATE VIEW counts AS SELECT * \
@@ -28,7 +28,7 @@ fn all_answer(client: &mut Client) -> Outcome {
     for (query, expected) in [
         ("SELECT count(*) FROM pairs", 4i64),
         ("SELECT count(*) FROM near", 4),
-        ("SELECT count(*) FROM groups", 8),
+        ("SELECT count(*) FROM clusters", 8),
         ("SELECT count(*) FROM stars", 8),
         ("SELECT pairs FROM counts", 4),
         ("SELECT found()", 4),

@@ -1,4 +1,4 @@
-//! Rows named by keys, and groups of keys that any query pairs. Compares them with joins by
+//! Rows named by keys, and clusters of keys that any query pairs. Compares them with joins by
 //! address and a union-find, with as little memory as the server allows.
 use crate::support::Outcome;
 use crate::support::data::Random;
@@ -19,7 +19,7 @@ const MANY: &str = "CREATE TABLE many AS SELECT \
 /// Smallest memory settings of the server. JIT is off, because it takes 60 MB.
 const LITTLE: &str = "SET work_mem = '64kB'; SET maintenance_work_mem = '1MB'; SET jit = off";
 
-/// A member, its representative, and the size of its group.
+/// A member, its representative, and the size of its cluster.
 type Rows = Vec<(i64, i64, i64)>;
 
 /// Returns rows from the representatives by member.
@@ -79,8 +79,8 @@ fn star(pairs: &[(i64, i64)]) -> Rows {
     rows(taken)
 }
 
-/// Returns the groups of a query's pairs from the function.
-fn groups(client: &mut Client, call: &str) -> anyhow::Result<Rows> {
+/// Returns the clusters of a query's pairs from the function.
+fn clusters(client: &mut Client, call: &str) -> anyhow::Result<Rows> {
     let statement = format!("SELECT member::bigint, representative::bigint, size FROM {call}");
     let found = client.query(&statement, &[])?;
     Ok(found
@@ -133,7 +133,10 @@ fn components_are_those_of_a_union_find() -> Outcome {
                 format!("neardup_components(NULL::bigint, '{query}', 'star')"),
             ];
             for (call, expected) in calls.iter().zip(&expected) {
-                ensure!(groups(&mut client, call)? == *expected, "{call}: {pairs:?}");
+                ensure!(
+                    clusters(&mut client, call)? == *expected,
+                    "{call}: {pairs:?}"
+                );
             }
         }
         // Texts of equal length are ordered like numbers.
@@ -144,7 +147,7 @@ fn components_are_those_of_a_union_find() -> Outcome {
             .collect();
         let call = format!("neardup_components(NULL::text, '{query}')");
         ensure!(
-            groups(&mut client, &call)? == connected(&shifted),
+            clusters(&mut client, &call)? == connected(&shifted),
             "{pairs:?}"
         );
     }
@@ -228,16 +231,16 @@ fn keys_are_those_of_the_rows() -> Outcome {
              FROM neardup_pairs_by_key(NULL::bigint, '{name}', {bound}, key => 'id')"
         );
         let clusters = format!(
-            "SELECT m.id, r.id, c.size, c.distance, c.similarity, place \
+            "SELECT m.id, r.id, c.size, c.distance, c.similarity, ordinal \
              FROM neardup_clusters('{name}', {bound}, keep => 'id') WITH ORDINALITY \
-             AS c (member, representative, size, distance, similarity, place) \
+             AS c (member, representative, size, distance, similarity, ordinal) \
              JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative"
         );
         let clusters_by_key = format!(
-            "SELECT member, representative, size, distance, similarity, place \
+            "SELECT member, representative, size, distance, similarity, ordinal \
              FROM neardup_clusters_by_key(NULL::bigint, '{name}', {bound}, key => 'id', \
                 keep => 'id') \
-             WITH ORDINALITY AS c (member, representative, size, distance, similarity, place)"
+             WITH ORDINALITY AS c (member, representative, size, distance, similarity, ordinal)"
         );
         for (known, by_key) in [(pairs, pairs_by_key), (clusters, clusters_by_key)] {
             let differing = format!(

@@ -1,6 +1,7 @@
 //! Pairs, clusters and keys of whole tables.
 mod by_table;
 mod clusters;
+mod confirm;
 mod fingerprints;
 mod keys;
 mod whole_table;

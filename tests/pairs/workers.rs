@@ -155,7 +155,9 @@ fn workers_draw_many_parts_of_each_table() -> Outcome {
             let told: Vec<String> = notices.try_iter().collect();
             let parts = told.iter().find_map(|message| {
                 let (_, rest) = message.split_once("in 3 processes: 0 of ")?;
-                rest.strip_suffix(" parts of tables")?.parse::<u32>().ok()
+                rest.strip_suffix(" parts of permutations")?
+                    .parse::<u32>()
+                    .ok()
             });
             let parts = parts.with_context(|| format!("{told:?}"))?;
             ensure!(parts >= 12, "{parts} parts");

@@ -361,8 +361,8 @@ fn rows_that_stay_are_found_while_others_come_and_go() -> Outcome {
 /// check fails.
 const CHANGED_KEYS: [(usize, u64, &str); 3] = [
     (1, 1, "has another value in the index"),
-    (2, 1, "is missing in a table of the index"),
-    (2, u64::MAX, "is missing in a table of the index"),
+    (2, 1, "is missing from a permutation"),
+    (2, u64::MAX, "is missing from a permutation"),
 ];
 
 #[test]

@@ -6,12 +6,12 @@ use crate::support::{Outcome, with};
 use neardup_tests::{connect, own_server};
 
 #[test]
-fn a_row_that_a_crash_left_in_some_tables_is_no_damage() -> Outcome {
+fn a_row_that_a_crash_left_in_some_permutations_is_no_damage() -> Outcome {
     with(own_server("partial", &[("fsync", "off")])?, |server| {
         let conninfo = server.conninfo("postgres");
         let mut client = connect(&conninfo)?;
         client.batch_execute("CREATE EXTENSION neardup")?;
-        // 56 tables: hardly ever does the log end between two rows.
+        // 56 permutations: hardly ever does the log end between two rows.
         let table = Table::new(FINGERPRINT);
         table.create_indexed(&mut client, &[], "radius = 3, blocks = 8")?;
         for round in 0..4 {

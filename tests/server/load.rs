@@ -70,8 +70,8 @@ fn many_clients_with_pgbench_agree() -> Outcome {
             output.status
         );
         fixtures::hold(&mut client, &LOGGED, seed)?;
-        for place in LOGGED {
-            client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+        for fixture in LOGGED {
+            client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", fixture.table))?;
         }
         fixtures::hold(&mut client, &LOGGED, seed + 1)?;
         Ok(())

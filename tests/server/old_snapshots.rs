@@ -15,7 +15,7 @@ use postgres::{Client, IsolationLevel, Transaction};
 use std::collections::BTreeMap;
 
 /// A table `docs` with the index `docs_fp`, and queries that the index can answer.
-struct Place {
+struct Subject {
     schema: String,
     /// The operator class and the kind of index.
     name: String,
@@ -23,15 +23,15 @@ struct Place {
 }
 
 /// Makes a schema for each operator class and each kind of index.
-fn make_places(client: &mut Client) -> Result<Vec<Place>> {
-    let mut places = Vec::new();
+fn make_subjects(client: &mut Client) -> Result<Vec<Subject>> {
+    let mut subjects = Vec::new();
     let mut add = |client: &mut Client, name: String, fill: &dyn Fn(&mut Client) -> Result<_>| {
-        let schema = format!("place_{}", places.len());
+        let schema = format!("subject_{}", subjects.len());
         client.batch_execute(&format!(
             "CREATE SCHEMA {schema}; SET search_path = {schema}, public"
         ))?;
         let queries = fill(client)?;
-        places.push(Place {
+        subjects.push(Subject {
             schema,
             name,
             queries,
@@ -62,7 +62,7 @@ fn make_places(client: &mut Client) -> Result<Vec<Place>> {
             format!("SELECT 1 FROM docs WHERE fp = {array}"),
         ])
     })?;
-    Ok(places)
+    Ok(subjects)
 }
 
 /// Tables that functions read. VACUUM does not process the indexes of tables named `pruned`.
@@ -111,7 +111,7 @@ const WRITTEN: &str = "\
 const TABLES: &str = "SELECT format('%I.%I', nspname, relname) FROM pg_class \
     JOIN pg_namespace ON pg_namespace.oid = relnamespace \
     WHERE relkind = 'r' AND relname <> 'source' \
-    AND (nspname LIKE 'place\\_%' OR nspname IN ('functions', 'written'))";
+    AND (nspname LIKE 'subject\\_%' OR nspname IN ('functions', 'written'))";
 
 /// Deletes every second row of each table, and vacuums until the server has removed these rows,
 /// although an old snapshot sees them.
@@ -158,26 +158,26 @@ fn is_refused(reader: &mut Transaction, query: &str) -> Result<()> {
 }
 
 /// Runs queries that use the index in each way. Counts them by class and way.
-fn queries_are_refused(reader: &mut Transaction, places: &[Place]) -> Result<()> {
-    for place in places {
+fn queries_are_refused(reader: &mut Transaction, subjects: &[Subject]) -> Result<()> {
+    for subject in subjects {
         let mut taken: BTreeMap<&str, u32> = BTreeMap::new();
-        for query in &place.queries {
+        for query in &subject.queries {
             for (way, settings, mark) in WAYS {
                 reader.batch_execute(&format!(
                     "SAVEPOINT way; SET LOCAL search_path = {}, public; \
                      SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; \
                      SET LOCAL enable_bitmapscan = off; {settings}",
-                    place.schema
+                    subject.schema
                 ))?;
                 if plan(reader, query)?.contains(mark) {
-                    let on = || format!("{}, {way}", place.name);
+                    let on = || format!("{}, {way}", subject.name);
                     is_refused(reader, query).with_context(on)?;
                     *taken.entry(way).or_insert(0) += 1;
                 }
                 reader.batch_execute("ROLLBACK TO way; RELEASE way")?;
             }
         }
-        ensure!(taken.len() >= 2, "{}: {taken:?}", place.name);
+        ensure!(taken.len() >= 2, "{}: {taken:?}", subject.name);
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ fn readers_with_a_snapshot_that_is_too_old_get_an_error_instead_of_fewer_rows() 
         let conninfo = server.conninfo("postgres");
         let (mut client, mut reader) = (connect(&conninfo)?, connect(&conninfo)?);
         client.batch_execute("CREATE EXTENSION neardup")?;
-        let places = make_places(&mut client)?;
+        let subjects = make_subjects(&mut client)?;
         client.batch_execute(FOR_FUNCTIONS)?;
         client.batch_execute(WRITTEN)?;
         reader.batch_execute("SET jit = off; SET search_path = functions, public")?;
@@ -248,7 +248,7 @@ fn readers_with_a_snapshot_that_is_too_old_get_an_error_instead_of_fewer_rows() 
         let before: i64 = value(&mut reader, "SELECT count(*) FROM docs")?;
         ensure!(before == 700, "{before} rows");
         remove_early(&mut client)?;
-        queries_are_refused(&mut reader, &places)?;
+        queries_are_refused(&mut reader, &subjects)?;
         functions_are_refused(&mut reader)?;
         writers_go_on(&mut reader)
     })

@@ -129,8 +129,8 @@ fn wait_at_commit(writer: &mut Client, wait: bool) -> Outcome {
 fn search_meanwhile(reader: &mut Client, clients: &[workload::Busy]) -> Outcome {
     let mut searches = 0;
     while searches <= 10 || !workload::each_has_done(clients, STATEMENTS) {
-        for place in LOGGED {
-            search_on_standby(reader, place, searches)?;
+        for fixture in LOGGED {
+            search_on_standby(reader, fixture, searches)?;
         }
         searches += 1;
     }
@@ -138,14 +138,14 @@ fn search_meanwhile(reader: &mut Client, clients: &[workload::Busy]) -> Outcome 
 }
 
 /// Runs a search and a check of the index. Replay may cancel them in a deadlock.
-fn search_on_standby(reader: &mut Client, place: &fixtures::Fixture, seed: u64) -> Outcome {
+fn search_on_standby(reader: &mut Client, fixture: &fixtures::Fixture, seed: u64) -> Outcome {
     // Only this table's index is rebuilt, so that snapshots may be too old for it.
-    let strict = place.table != DOCS.table;
+    let strict = fixture.table != DOCS.table;
     let check = format!(
         "SELECT neardup_index_check('{}_fp', heap => true, concurrently => true)",
-        place.table
+        fixture.table
     );
-    let searched = fixtures::search(reader, place, seed, strict)
+    let searched = fixtures::search(reader, fixture, seed, strict)
         .and_then(|()| Ok(reader.batch_execute(&check)?));
     let Err(error) = searched else {
         return Ok(());
@@ -278,14 +278,14 @@ pub fn wait_for_replay(primary: &mut Client, standby: &mut Client) -> Result<()>
 fn answers(client: &mut Client) -> Result<Vec<Vec<i64>>> {
     Way::Index.set(client)?;
     let mut answers = Vec::new();
-    for place in LOGGED {
+    for fixture in LOGGED {
         for (row, radius) in (1..).zip(RADII) {
             answers.push(value(
                 client,
                 &format!(
                     "SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM {} WHERE {}",
-                    place.table,
-                    place.in_ball(&place.of(&row.to_string()), radius)
+                    fixture.table,
+                    fixture.in_ball(&fixture.of(&row.to_string()), radius)
                 ),
             )?);
         }

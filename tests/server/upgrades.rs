@@ -19,7 +19,7 @@ struct Scripts {
 }
 
 impl Scripts {
-    fn of_server(client: &mut Client) -> Result<Self> {
+    fn from_server(client: &mut Client) -> Result<Self> {
         let share: String = value(
             client,
             "SELECT setting FROM pg_config() WHERE name = 'SHAREDIR'",
@@ -145,7 +145,7 @@ fn an_upgrade_that_forgets_something_is_found() -> Outcome {
     const COMMENT: &str = "COMMENT ON FUNCTION neardup_text_length(";
     const COST: &str = "ALTER FUNCTION _neardup_hamming(fingerprint, fingerprint) COST ";
 
-    let scripts = Scripts::of_server(&mut Database::create()?.connect()?)?;
+    let scripts = Scripts::from_server(&mut Database::create()?.connect()?)?;
     let script = scripts.current()?;
     let (function, comment) = (statement(&script, FUNCTION)?, statement(&script, COMMENT)?);
     let before = script.replace(function, "").replace(comment, "") + COST + "7;\n";
@@ -169,7 +169,7 @@ fn an_upgrade_that_forgets_something_is_found() -> Outcome {
 fn a_version_whose_functions_the_library_lacks_is_refused() -> Outcome {
     let database = Database::create()?;
     let mut client = database.connect()?;
-    let scripts = Scripts::of_server(&mut client)?;
+    let scripts = Scripts::from_server(&mut client)?;
     let script = scripts
         .current()?
         .replace("'neardup_text_length'", "'neardup_is_gone'");

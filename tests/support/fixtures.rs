@@ -214,11 +214,11 @@ pub const FIXTURES: [&Fixture; 9] = [
 pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
 /// Makes the tables, each with `rows` rows.
-pub fn prepare(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
+pub fn prepare(client: &mut Client, fixtures: &[&Fixture], rows: u64) -> Result<()> {
     client.batch_execute(FUNCTIONS)?;
-    for place in places {
-        client.batch_execute(place.create)?;
-        client.batch_execute(&place.insert(rows))?;
+    for fixture in fixtures {
+        client.batch_execute(fixture.create)?;
+        client.batch_execute(&fixture.insert(rows))?;
     }
     Ok(())
 }
@@ -267,11 +267,11 @@ impl Fixture {
     }
 
     /// Returns a query that counts the pairs within a radius that satisfy a condition.
-    fn pairs(&self, distance: u32, condition: &str) -> String {
+    fn pairs(&self, radius: u32, condition: &str) -> String {
         let table = self.table;
         format!(
             "SELECT count(*) FROM {table} AS a JOIN {table} AS b \
-             ON a.fp <#> b.fp <= {distance} AND a.id < b.id {condition}"
+             ON a.fp <#> b.fp <= {radius} AND a.id < b.id {condition}"
         )
     }
 
@@ -325,7 +325,7 @@ fn share(radius: i32) -> f64 {
 
 /// Probes a fixture in one snapshot, by any of its indexes. Unless `strict`, the plan may use no
 /// index, because a rebuilt index may be too young for the snapshot.
-pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> Result<()> {
+pub fn search(client: &mut Client, fixture: &Fixture, seed: u64, strict: bool) -> Result<()> {
     let mut transaction = client
         .build_transaction()
         .isolation_level(IsolationLevel::RepeatableRead)
@@ -333,8 +333,8 @@ pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> 
         .start()?;
     let mut random = Random::new(seed);
     for radius in [random.pick(&RADII), 3] {
-        let any = format!("{}_", place.table);
-        place.answers(&mut transaction, &any, radius, &mut random, strict)?;
+        let any = format!("{}_", fixture.table);
+        fixture.answers(&mut transaction, &any, radius, &mut random, strict)?;
     }
     transaction.commit()?;
     Ok(())
@@ -342,51 +342,51 @@ pub fn search(client: &mut Client, place: &Fixture, seed: u64, strict: bool) -> 
 
 /// Asserts that every index of these fixtures is sound and answers correctly despite dead entries,
 /// and that near-duplicates are kept apart where they should be. Returns the number of indexes.
-pub fn hold(client: &mut Client, places: &[&Fixture], seed: u64) -> Result<usize> {
+pub fn hold(client: &mut Client, fixtures: &[&Fixture], seed: u64) -> Result<usize> {
     let mut indexes = 0;
-    for place in places {
+    for fixture in fixtures {
         let names = format!(
             "SELECT coalesce(array_agg(indexrelid::regclass::text), '{{}}') FROM ({}) AS valid",
-            valid_indexes(place.table)
+            valid_indexes(fixture.table)
         );
         let names: Vec<String> = value(client, &names)?;
-        let main = format!("{}_fp", place.table);
+        let main = format!("{}_fp", fixture.table);
         ensure!(names.contains(&main), "{main} is not there or not valid");
         for index in &names {
             let mut transaction = client.transaction()?;
-            holds(&mut transaction, place, index, seed).with_context(|| index.clone())?;
+            holds(&mut transaction, fixture, index, seed).with_context(|| index.clone())?;
             transaction.rollback()?;
         }
         indexes += names.len();
-        if let Some(distance) = place.apart {
-            place.has_none(
+        if let Some(radius) = fixture.apart {
+            fixture.has_none(
                 "pairs of near-duplicates",
                 client,
-                &place.pairs(distance, ""),
+                &fixture.pairs(radius, ""),
             )?;
         }
-        if let Some(distance) = place.marks {
-            marks_hold(client, place, distance)?;
+        if let Some(radius) = fixture.marks {
+            marks_hold(client, fixture, radius)?;
         }
-        if place.counts {
-            counts_hold(client, place)?;
+        if fixture.counts {
+            counts_hold(client, fixture)?;
         }
     }
     Ok(indexes)
 }
 
 /// Asserts that each mark names a near original, and that no two originals are near each other.
-fn marks_hold(client: &mut Client, place: &Fixture, distance: u32) -> Result<()> {
-    let table = place.table;
+fn marks_hold(client: &mut Client, fixture: &Fixture, radius: u32) -> Result<()> {
+    let table = fixture.table;
     let untrue = format!(
         "SELECT count(*) FROM {table} AS a LEFT JOIN {table} AS b ON b.id = a.original \
          WHERE a.original IS NOT NULL AND (b.id <> a.id AND b.original IS NULL \
-             AND a.fp <#> b.fp <= {distance}) IS NOT TRUE"
+             AND a.fp <#> b.fp <= {radius}) IS NOT TRUE"
     );
-    place.has_none("marks that are not true", client, &untrue)?;
+    fixture.has_none("marks that are not true", client, &untrue)?;
     let originals = "AND a.original IS NULL AND b.original IS NULL";
-    let pairs = place.pairs(distance, originals);
-    place.has_none(
+    let pairs = fixture.pairs(radius, originals);
+    fixture.has_none(
         "pairs of originals that are near each other",
         client,
         &pairs,
@@ -394,14 +394,14 @@ fn marks_hold(client: &mut Client, place: &Fixture, distance: u32) -> Result<()>
 }
 
 /// Asserts that each row counts the inserts whose mark named it.
-fn counts_hold(client: &mut Client, place: &Fixture) -> Result<()> {
-    let table = place.table;
+fn counts_hold(client: &mut Client, fixture: &Fixture) -> Result<()> {
+    let table = fixture.table;
     let untrue = format!(
         "SELECT count(*) FROM {table} LEFT JOIN \
              (SELECT original AS id, count(*) AS logged FROM {table}_log GROUP BY original) AS log \
              USING (id) WHERE copies <> coalesce(logged, 0)"
     );
-    place.has_none("counts that are not true", client, &untrue)
+    fixture.has_none("counts that are not true", client, &untrue)
 }
 
 /// Returns a query for the valid indexes of a table that the tests use.
@@ -414,31 +414,31 @@ fn valid_indexes(table: &str) -> String {
 }
 
 /// Asserts that every index of these fixtures is sound.
-pub fn check(client: &mut Client, places: &[&Fixture]) -> Result<()> {
-    for place in places {
+pub fn check(client: &mut Client, fixtures: &[&Fixture]) -> Result<()> {
+    for fixture in fixtures {
         let check = format!(
             "SELECT neardup_index_check(indexrelid, true) FROM ({}) AS valid",
-            valid_indexes(place.table)
+            valid_indexes(fixture.table)
         );
-        client.query(&check, &[]).with_context(|| place.table)?;
+        client.query(&check, &[]).with_context(|| fixture.table)?;
     }
     Ok(())
 }
 
-fn holds(client: &mut Transaction, place: &Fixture, index: &str, seed: u64) -> Result<()> {
+fn holds(client: &mut Transaction, fixture: &Fixture, index: &str, seed: u64) -> Result<()> {
     // Hides an index from the planner until the transaction is rolled back. The server would
     // continue to assume that a table has no primary key.
     client.batch_execute(&format!(
         "UPDATE pg_index SET indisvalid = false WHERE indrelid = '{}'::regclass \
          AND indexrelid <> '{index}'::regclass AND NOT indisprimary",
-        place.table
+        fixture.table
     ))?;
     let mut random = Random::new(seed);
     let mut found = 0;
     for radius in RADII {
-        found += place.answers(client, index, radius, &mut random, true)?;
+        found += fixture.answers(client, index, radius, &mut random, true)?;
     }
-    let rows: i64 = value(client, &format!("SELECT count(fp) FROM {}", place.table))?;
+    let rows: i64 = value(client, &format!("SELECT count(fp) FROM {}", fixture.table))?;
     ensure!(
         found > 0 || rows == 0,
         "the probes found nothing: no test at all"
@@ -467,11 +467,15 @@ pub fn spare(client: &mut Client) -> Result<Vec<String>> {
 }
 
 /// Asserts that a crash has emptied the unlogged tables, and fills them again.
-pub fn refill(client: &mut Client, places: &[&Fixture], rows: u64) -> Result<()> {
-    for place in places.iter().filter(|place| place.unlogged) {
-        let left: i64 = value(client, &format!("SELECT count(*) FROM {}", place.table))?;
-        ensure!(left == 0, "{left} rows of {} outlived a crash", place.table);
-        client.batch_execute(&place.insert(rows))?;
+pub fn refill(client: &mut Client, fixtures: &[&Fixture], rows: u64) -> Result<()> {
+    for fixture in fixtures.iter().filter(|fixture| fixture.unlogged) {
+        let left: i64 = value(client, &format!("SELECT count(*) FROM {}", fixture.table))?;
+        ensure!(
+            left == 0,
+            "{left} rows of {} outlived a crash",
+            fixture.table
+        );
+        client.batch_execute(&fixture.insert(rows))?;
     }
     Ok(())
 }

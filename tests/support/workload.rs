@@ -48,24 +48,24 @@ impl fmt::Display for Job {
 impl Job {
     /// Returns the next statements of a client, and a name for them.
     fn next(self, random: &mut Random) -> (&'static str, String) {
-        let Job(work, place) = self;
-        let table = place.table;
+        let Job(work, fixture) = self;
+        let table = fixture.table;
         match work {
             Work::Insert => {
-                let inserts = [0; 2].map(|_| place.insert(random.pick(&[1, 1, 10, 100])));
+                let inserts = [0; 2].map(|_| fixture.insert(random.pick(&[1, 1, 10, 100])));
                 ("insert", transaction(&inserts, random))
             }
-            Work::Single => ("insert of a row", place.insert(1)),
+            Work::Single => ("insert of a row", fixture.insert(1)),
             Work::Fill => {
-                let inserts = [place.insert(1_500), place.insert(1_500)];
+                let inserts = [fixture.insert(1_500), fixture.insert(1_500)];
                 ("insert with splits", transaction(&inserts, random))
             }
             Work::Change => {
-                let changes = [change(place, random), change(place, random)];
+                let changes = [change(fixture, random), change(fixture, random)];
                 ("update or delete", transaction(&changes, random))
             }
             Work::Drain => match random.below(8) {
-                0 => ("insert with splits", place.insert(1_000)),
+                0 => ("insert with splits", fixture.insert(1_000)),
                 1 | 2 => {
                     let delete =
                         format!("DELETE FROM {table} WHERE id % 20 <> {}", random.below(20));
@@ -79,8 +79,8 @@ impl Job {
             Work::Vacuum if random.below(20) == 0 => ("checkpoint", "CHECKPOINT".to_owned()),
             Work::Vacuum => ("vacuum", format!("VACUUM (INDEX_CLEANUP ON) {table}")),
             Work::Build if random.below(2) == 0 => drop_other(table, ""),
-            Work::Build => create_other(place, ""),
-            Work::Rebuild => rebuild(place, random),
+            Work::Build => create_other(fixture, ""),
+            Work::Rebuild => rebuild(fixture, random),
             // Search runs many statements of its own.
             Work::Search => ("search", String::new()),
         }
@@ -97,8 +97,8 @@ fn transaction(statements: &[String], random: &mut Random) -> String {
     text + random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"])
 }
 
-fn change(place: &Fixture, random: &mut Random) -> String {
-    let table = place.table;
+fn change(fixture: &Fixture, random: &mut Random) -> String {
+    let table = fixture.table;
     match random.below(4) {
         0 => format!("DELETE FROM {table} WHERE id % 40 = {}", random.below(40)),
         1 => format!(
@@ -108,19 +108,19 @@ fn change(place: &Fixture, random: &mut Random) -> String {
         2 => format!("DELETE FROM {table} WHERE id < (SELECT max(id) - 20000 FROM {table})"),
         _ => format!(
             "UPDATE {table} SET fp = {} WHERE id % 60 = {}",
-            place.of(&format!("id + {}", random.below(2_000))),
+            fixture.of(&format!("id + {}", random.below(2_000))),
             random.below(60)
         ),
     }
 }
 
-fn create_other(place: &Fixture, concurrently: &str) -> (&'static str, String) {
+fn create_other(fixture: &Fixture, concurrently: &str) -> (&'static str, String) {
     let Fixture {
         table,
         columns,
         other_options,
         ..
-    } = place;
+    } = fixture;
     let label = match concurrently {
         "" => "create index",
         _ => "create index concurrently",
@@ -141,16 +141,16 @@ fn drop_other(table: &str, concurrently: &str) -> (&'static str, String) {
     )
 }
 
-fn rebuild(place: &Fixture, random: &mut Random) -> (&'static str, String) {
+fn rebuild(fixture: &Fixture, random: &mut Random) -> (&'static str, String) {
     const CONCURRENTLY: &str = "CONCURRENTLY";
-    let table = place.table;
+    let table = fixture.table;
     match random.below(8) {
         0 => drop_other(table, ""),
         1 => drop_other(table, CONCURRENTLY),
-        2 => create_other(place, ""),
-        3 | 4 => create_other(place, CONCURRENTLY),
+        2 => create_other(fixture, ""),
+        3 | 4 => create_other(fixture, CONCURRENTLY),
         // The server cannot build the index of a constraint concurrently.
-        5 | 6 if !place.keeps_apart => (
+        5 | 6 if !fixture.keeps_apart => (
             "reindex concurrently",
             format!("REINDEX INDEX CONCURRENTLY {table}_fp"),
         ),
@@ -302,11 +302,11 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
 
 /// Returns whether a client may get this error. Writers of several rows may deadlock; inserts of
 /// single rows may not, since each waits for one original at most.
-fn is_allowed(Job(work, place): Job, error: &anyhow::Error) -> bool {
+fn is_allowed(Job(work, fixture): Job, error: &anyhow::Error) -> bool {
     let code = server_error(error).and_then(Error::code);
     code.is_some_and(|code| match *code {
         SqlState::T_R_DEADLOCK_DETECTED => work != Work::Single,
-        SqlState::EXCLUSION_VIOLATION => place.keeps_apart,
+        SqlState::EXCLUSION_VIOLATION => fixture.keeps_apart,
         SqlState::T_R_SERIALIZATION_FAILURE | SqlState::SNAPSHOT_TOO_OLD => true,
         _ => false,
     })

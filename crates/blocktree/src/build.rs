@@ -1,7 +1,7 @@
 //! Builds a new tree, page by page, from sorted rows.
 
 use crate::bands::{self, Bands};
-use crate::block_layout::{BlockLayout, PermutedTable};
+use crate::block_layout::{BlockLayout, Permutation};
 use crate::inner::{self, InnerMut};
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::leaf::{self, LeafMut};
@@ -16,8 +16,8 @@ use crate::sort::{ExternalSort, TempFiles};
 pub trait BuildHost: TempFiles {
     /// Writes a page. Blocks are written in ascending order from 1, and block 0 last.
     fn put(&mut self, block: Block, page: &mut Page);
-    /// Tells that the rows of one more table are written.
-    fn table_done(&mut self, done: usize, tables: usize);
+    /// Tells that the rows of one more permutation are written.
+    fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 
 /// Fill factor of the pages of a new tree, in per cent of their capacity.
@@ -61,19 +61,25 @@ pub fn build<H: BuildHost, const N: usize>(
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
 ) -> Meta {
-    let tables = layout.tables();
-    let root = write_tree(host, tables.len(), nulls, fill, |host, writer, number| {
-        writer.write_table(host, number, rows, Some(&tables[number]));
-    });
+    let permutations = layout.permutations();
+    let root = write_tree(
+        host,
+        permutations.len(),
+        nulls,
+        fill,
+        |host, writer, number| {
+            writer.write_permutation(host, number, rows, Some(&permutations[number]));
+        },
+    );
     let meta = Meta {
         metric: Metric::Hamming {
             bits: layout.bits(),
         },
         words: N as u8,
         scope_words: layout.scope_words() as u8,
-        distance: layout.distance() as u8,
+        guaranteed_radius: layout.radius() as u8,
         blocks: layout.blocks().len() as u8,
-        tables: tables.len() as u16,
+        permutations: permutations.len() as u16,
         bound: Some(UsualBound::Radius(radius)),
         root,
     };
@@ -92,7 +98,7 @@ pub fn build_bands<H: BuildHost, const N: usize>(
 ) -> Meta {
     debug_assert_eq!(rows.len(), bands.count());
     let root = write_tree(host, rows.len(), nulls, fill, |host, writer, number| {
-        writer.write_table(host, number, &mut rows[number], None);
+        writer.write_permutation(host, number, &mut rows[number], None);
         // Its memory is of use to the bands to come.
         rows[number] = ExternalSort::new(0);
     });
@@ -100,9 +106,9 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         metric: Metric::Jaccard(bands.hashes()),
         words: N as u8,
         scope_words: (N - bands::WORDS) as u8,
-        distance: 0,
+        guaranteed_radius: 0,
         blocks: bands.rows() as u8,
-        tables: rows.len() as u16,
+        permutations: rows.len() as u16,
         bound: Some(UsualBound::Similarity(similarity)),
         root,
     };
@@ -116,38 +122,39 @@ pub fn build_sets<H: BuildHost, const N: usize>(
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
 ) -> Meta {
-    debug_assert_eq!(rows.len(), sets::TABLES);
+    debug_assert_eq!(rows.len(), sets::PERMUTATIONS);
     let root = write_tree(host, rows.len(), nulls, fill, |host, writer, number| {
-        writer.write_table(host, number, &mut rows[number], None);
+        writer.write_permutation(host, number, &mut rows[number], None);
         rows[number] = ExternalSort::new(0);
     });
     let meta = Meta {
         metric: Metric::Overlap,
         words: N as u8,
         scope_words: (N - sets::WORDS) as u8,
-        distance: 0,
+        guaranteed_radius: 0,
         blocks: 0,
-        tables: rows.len() as u16,
+        permutations: rows.len() as u16,
         bound: None,
         root,
     };
     put_meta::<H, N>(host, meta)
 }
 
-/// Writes table after table, the rows without a value and the levels above, and returns the root.
+/// Writes permutation after permutation, the rows without a value and the levels above, and returns
+/// the root.
 fn write_tree<H: BuildHost, const N: usize>(
     host: &mut H,
-    tables: usize,
+    permutations: usize,
     nulls: &mut ExternalSort<H, N>,
     fill: Fill,
-    mut write_table: impl FnMut(&mut H, &mut LeafWriter<N>, usize),
+    mut write_permutation: impl FnMut(&mut H, &mut LeafWriter<N>, usize),
 ) -> Root {
     let mut writer = LeafWriter::new(fill);
-    for number in 0..tables {
-        write_table(host, &mut writer, number);
-        host.table_done(number + 1, tables);
+    for number in 0..permutations {
+        write_permutation(host, &mut writer, number);
+        host.permutation_done(number + 1, permutations);
     }
-    writer.write_table(host, tables, nulls, None);
+    writer.write_permutation(host, permutations, nulls, None);
     writer.finish(host)
 }
 
@@ -189,20 +196,20 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes all entries of a table.
-    fn write_table<H: BuildHost>(
+    /// Writes all entries of a permutation.
+    fn write_permutation<H: BuildHost>(
         &mut self,
         host: &mut H,
         number: usize,
         rows: &mut ExternalSort<H, N>,
-        table: Option<&PermutedTable<N>>,
+        permutation: Option<&Permutation<N>>,
     ) {
         let start = EntryKey::start_of(number as u16);
         if number > 0 {
             self.write_leaf(host, Some(start));
         }
         self.begin_leaf(start);
-        rows.in_order(host, table, |host, entry| {
+        rows.in_order(host, permutation, |host, entry| {
             self.push(host, entry.key, Tid::from_packed(entry.tid));
         });
         self.divide_last(host);
@@ -217,7 +224,7 @@ impl<const N: usize> LeafWriter<N> {
     }
 
     fn entry_key(&self, (key, tid): (Key<N>, Tid)) -> EntryKey<N> {
-        EntryKey::new(self.start.table, key, tid)
+        EntryKey::new(self.start.permutation, key, tid)
     }
 
     #[inline]
@@ -263,8 +270,8 @@ impl<const N: usize> LeafWriter<N> {
         self.begin_leaf(separator);
     }
 
-    /// Divides the last leaf of a table as often as it takes. It reaches to the table's end, so
-    /// that it may leave out less than its entries have in common.
+    /// Divides the last leaf of a permutation as often as it takes. It reaches to the permutation's
+    /// end, so that it may leave out less than its entries have in common.
     fn divide_last<H: BuildHost>(&mut self, host: &mut H) {
         loop {
             let whole = Shape::between(&self.start, None, self.shape.is_narrow());

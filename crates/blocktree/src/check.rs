@@ -14,29 +14,29 @@ use crate::tree::Tree;
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
-    /// Leaves of all tables.
+    /// Leaves of all permutations.
     pub leaves: u64,
     /// Inner pages.
     pub inner_pages: u64,
-    /// Entries of all tables.
+    /// Entries of all permutations.
     pub entries: u64,
-    /// Rows with a fingerprint: entries of the first table.
+    /// Rows with a fingerprint: entries of the first permutation.
     pub rows: u64,
     /// Rows without one.
     pub null_rows: u64,
-    /// All tables hold the same rows, or the elements of these. They need not: of a row whose
-    /// transaction was cut off by a crash some tables may have an entry, until a vacuum takes it
-    /// away.
-    pub tables_agree: bool,
+    /// All permutations hold the same rows, or the elements of these. They need not: of a row whose
+    /// transaction was cut off by a crash some permutations may have an entry, until a vacuum takes
+    /// it away.
+    pub permutations_agree: bool,
 }
 
 impl CheckStats {
-    /// Counts an entry of a table.
-    fn count<const N: usize>(&mut self, table: u16, layout: &BlockLayout<N>) {
+    /// Counts an entry of a permutation.
+    fn count<const N: usize>(&mut self, permutation: u16, layout: &BlockLayout<N>) {
         self.entries += 1;
-        match table {
+        match permutation {
             0 => self.rows += 1,
-            _ if table == layout.null_table() => self.null_rows += 1,
+            _ if permutation == layout.null_permutation() => self.null_rows += 1,
             _ => (),
         }
     }
@@ -73,7 +73,7 @@ impl RowSum {
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Checks that links, levels, separators and high keys agree, and that each entry lies in the
     /// range of its page. Nobody may change the index meanwhile. `row` is called with each entry,
-    /// table by table.
+    /// permutation by permutation.
     pub fn check(
         &self,
         layout: &BlockLayout<N>,
@@ -88,45 +88,45 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
             above = self.check_inner_level(level, &above, layout)?;
         }
         self.check_free_lists()?;
-        let mut place = 0;
-        let mut sums = vec![RowSum::default(); layout.tables().len()];
-        for table in 0..=layout.null_table() {
-            let mut cursor = LevelCursor::<N>::new(table);
+        let mut index = 0;
+        let mut sums = vec![RowSum::default(); layout.permutations().len()];
+        for permutation in 0..=layout.null_permutation() {
+            let mut cursor = LevelCursor::<N>::new(permutation);
             while let Some((leaf, _)) = cursor.step(self, |block| self.store.read(block))? {
                 self.store.check_interrupts();
                 let block = leaf.block();
                 let wrong = |what| corrupt(block, what);
-                let Some(&(low, expected)) = above.get(place) else {
+                let Some(&(low, expected)) = above.get(index) else {
                     return wrong("leaf without a downlink");
                 };
-                if expected != block || leaf.low_key() != low || low.table != table {
+                if expected != block || leaf.low_key() != low || low.permutation != permutation {
                     return wrong("leaf is not where its downlink says");
                 }
-                if leaf.right_link() != above.get(place + 1).map(|&(_, block)| block) {
+                if leaf.right_link() != above.get(index + 1).map(|&(_, block)| block) {
                     return wrong("right link and next downlink differ");
                 }
                 let high = leaf.high_key();
-                if high != above.get(place + 1).map(|&(next, _)| next) {
+                if high != above.get(index + 1).map(|&(next, _)| next) {
                     return wrong("high key and next separator differ");
                 }
-                place += 1;
+                index += 1;
                 stats.leaves += 1;
                 for (tid, key) in checked_entries(&leaf, layout, low)? {
-                    stats.count(table, layout);
-                    if let Some(sum) = sums.get_mut(usize::from(table)) {
+                    stats.count(permutation, layout);
+                    if let Some(sum) = sums.get_mut(usize::from(permutation)) {
                         match layout.has_elements() {
                             false => sum.add(&key, tid),
-                            true => sum.add_elements(&key, sets::share_of(table, &key), tid),
+                            true => sum.add_elements(&key, sets::share_of(permutation, &key), tid),
                         }
                     }
-                    row(table, tid, &key);
+                    row(permutation, tid, &key);
                 }
             }
         }
-        if place != above.len() {
-            return corrupt(above[place].1, "leaf that no cursor reaches");
+        if index != above.len() {
+            return corrupt(above[index].1, "leaf that no cursor reaches");
         }
-        stats.tables_agree = sums.iter().all(|sum| sum == &sums[0]);
+        stats.permutations_agree = sums.iter().all(|sum| sum == &sums[0]);
         Ok(stats)
     }
 
@@ -149,15 +149,15 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
                 }
             })?;
         }
-        for table in 0..=layout.null_table() {
-            let mut cursor = LevelCursor::<N>::new(table);
+        for permutation in 0..=layout.null_permutation() {
+            let mut cursor = LevelCursor::<N>::new(permutation);
             while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
                 stats.leaves += 1;
                 let entries = checked_entries(&leaf, layout, from)?;
                 drop(leaf);
                 for (tid, key) in &entries {
-                    stats.count(table, layout);
-                    row(table, *tid, key);
+                    stats.count(permutation, layout);
+                    row(permutation, *tid, key);
                 }
                 self.store.check_interrupts();
             }
@@ -234,7 +234,7 @@ fn misplaced_separator<P: PageGuard, const N: usize>(
     let (first, last) = (separators.first()?, separators.last()?);
     let in_range = *first == page.low_key()
         && page.high_key().is_none_or(|high| *last < high)
-        && last.table <= layout.null_table();
+        && last.permutation <= layout.null_permutation();
     (!in_range).then_some("separator out of its page's range")
 }
 
@@ -246,12 +246,12 @@ fn checked_entries<P: PageGuard, const N: usize>(
     from: EntryKey<N>,
 ) -> Result<Vec<(Tid, Key<N>)>> {
     let (low, high) = (leaf.low_key(), leaf.high_key());
-    let permutation = layout.tables().get(usize::from(low.table));
+    let permutation = layout.permutations().get(usize::from(low.permutation));
     if !leaf.covers_its_range() {
         return corrupt(leaf.block(), WIDER_RANGE);
     }
     let keys = leaf.keys();
-    if !(1..leaf.sorted()).all(|place| keys.get(place - 1) <= keys.get(place)) {
+    if !(1..leaf.sorted()).all(|index| keys.get(index - 1) <= keys.get(index)) {
         return corrupt(leaf.block(), "keys out of order");
     }
     let mut entries = Vec::new();

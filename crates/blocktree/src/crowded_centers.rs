@@ -41,13 +41,16 @@ impl<const M: usize> CenterList<M> {
         has_room
     }
 
-    /// Returns the lowest rank of a representative near a node in a scope.
+    /// Returns the lowest rank of a representative near a node in a scope that is accepted, or any
+    /// rank of `below` or more if all lower ones are rejected.
     fn first_near(
         &self,
         key: &Key<M>,
         scope: u32,
         nearness: Nearness,
         found: &mut Vec<u16>,
+        below: u32,
+        accept: &mut dyn FnMut(u32) -> bool,
     ) -> Option<u32> {
         let skipped = 1 + nearness.scope_words;
         for (piece, keys) in self.keys.chunks(PIECE_NODES).enumerate() {
@@ -55,8 +58,12 @@ impl<const M: usize> CenterList<M> {
             filter::within_keys(keys, key, skipped, nearness.radius, found);
             for &i in found.iter() {
                 let at = piece * PIECE_NODES + usize::from(i);
-                if self.keys[at][1..skipped] == key[1..skipped] && self.scopes[at] == scope {
-                    return Some(split(self.keys[at][0]).0);
+                let (rank, node) = split(self.keys[at][0]);
+                if self.keys[at][1..skipped] == key[1..skipped]
+                    && self.scopes[at] == scope
+                    && (rank >= below || accept(node))
+                {
+                    return Some(rank);
                 }
             }
         }
@@ -116,14 +123,20 @@ impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
             found: Vec::new(),
         }
     }
-}
 
-impl<F: TempFiles, const M: usize> Centers<F, M> for CrowdedCenters<F, M> {
-    fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32> {
+    /// Like [`Centers::first_near`], but only representatives count whose node `accept` returns
+    /// true for.
+    pub fn first_accepted(
+        &mut self,
+        files: &mut F,
+        own: &[Entry<M>],
+        below: u32,
+        accept: &mut dyn FnMut(u32) -> bool,
+    ) -> Option<u32> {
         let (key, scope, nearness) = (&own[0].key, own[0].tid as u32, self.nearness);
         let lower = |rank: u32| (rank < below).then_some(rank);
         let found = &mut self.found;
-        let near = self.in_memory.first_near(key, scope, nearness, found);
+        let near = (self.in_memory).first_near(key, scope, nearness, found, below, accept);
         if let Some(rank) = near {
             return lower(rank);
         }
@@ -135,14 +148,20 @@ impl<F: TempFiles, const M: usize> Centers<F, M> for CrowdedCenters<F, M> {
                 files.check_interrupts();
                 files.read(file, &mut self.bytes);
                 self.piece.read(&self.bytes);
-                let near = self.piece.first_near(key, scope, nearness, found);
+                let near = (self.piece).first_near(key, scope, nearness, found, below, accept);
                 if let Some(rank) = near {
                     return lower(rank);
                 }
             }
         }
-        let near = self.last.first_near(key, scope, nearness, found);
+        let near = (self.last).first_near(key, scope, nearness, found, below, accept);
         near.and_then(lower)
+    }
+}
+
+impl<F: TempFiles, const M: usize> Centers<F, M> for CrowdedCenters<F, M> {
+    fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32> {
+        self.first_accepted(files, own, below, &mut |_| true)
     }
 
     fn push(&mut self, files: &mut F, own: &[Entry<M>]) {

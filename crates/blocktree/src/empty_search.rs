@@ -22,7 +22,8 @@ fn words<const N: usize>(key: &Key<N>) -> Words {
     words
 }
 
-/// Leaf that a search has read, with the search's key in the leaf's table, and its version then.
+/// Leaf that a search has read, with the search's key in the leaf's permutation, and its version
+/// then.
 #[derive(Clone, Copy, Debug)]
 struct ReadLeaf {
     key: Words,
@@ -30,14 +31,14 @@ struct ReadLeaf {
     version: u64,
 }
 
-/// A search that has found nothing so far, on one leaf of each table.
+/// A search that has found nothing so far, on one leaf of each permutation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EmptySearch {
     query: Words,
     radius: u32,
     /// Indexed by permutation.
     leaves: [Option<ReadLeaf>; PAGES_PER_RECORD],
-    /// True if something was found, or more than one leaf of a table was read.
+    /// True if something was found, or more than one leaf of a permutation was read.
     spoilt: bool,
 }
 
@@ -47,15 +48,15 @@ impl EmptySearch {
         self.spoilt = true;
     }
 
-    /// Notes the only leaf of a table on which there may be anything near, and is nothing.
+    /// Notes the only leaf of a permutation on which there may be anything near, and is nothing.
     pub(crate) fn note<const N: usize>(
         &mut self,
-        table: u16,
+        permutation: u16,
         key: &Key<N>,
         block: Block,
         version: Option<u64>,
     ) {
-        match (self.leaves.get_mut(usize::from(table)), version) {
+        match (self.leaves.get_mut(usize::from(permutation)), version) {
             (Some(leaf @ None), Some(version)) if N <= MOST_WORDS => {
                 let key = words(key);
                 *leaf = Some(ReadLeaf {
@@ -85,7 +86,7 @@ impl EmptySearch {
         block: Block,
         version: Option<u64>,
     ) -> bool {
-        match self.leaves.get(usize::from(entry_key.table)) {
+        match self.leaves.get(usize::from(entry_key.permutation)) {
             Some(Some(leaf)) => {
                 leaf.block == block
                     && Some(leaf.version) == version

@@ -1,4 +1,5 @@
-//! Differences between the metrics in an index's tables: their layout, keys, inserts and builds.
+//! Differences between the metrics in an index's permutations: their layout, keys, inserts and
+//! builds.
 
 use std::rc::Rc;
 
@@ -34,10 +35,10 @@ impl IndexMetric {
         }
     }
 
-    /// Returns whether searches find all rows within a distance without reading the whole index.
+    /// Returns whether searches find all rows within a radius without reading the whole index.
     /// Must not be called for arrays.
-    pub fn finds_all_within(&self, distance: u32) -> bool {
-        (self.bands()).is_none_or(|bands| distance as usize <= bands.guaranteed())
+    pub fn finds_all_within(&self, radius: u32) -> bool {
+        (self.bands()).is_none_or(|bands| radius as usize <= bands.guaranteed())
     }
 
     /// Returns whether searches can return rows in the order of their distance. Must not be called
@@ -46,7 +47,7 @@ impl IndexMetric {
         self.bands().is_none()
     }
 
-    /// The tables of an index. `from_parameters` makes the layout of fingerprints.
+    /// The permutations of an index. `from_parameters` makes the layout of fingerprints.
     pub fn block_layout<E, const N: usize>(
         &self,
         scope: bool,
@@ -55,7 +56,7 @@ impl IndexMetric {
         match self {
             Metric::Hamming { .. } => from_parameters(),
             Metric::Jaccard(bands) => Ok(bands.layout(scope)),
-            Metric::Overlap => Ok(BlockLayout::of_sets(scope)),
+            Metric::Overlap => Ok(BlockLayout::with_sets(scope)),
         }
     }
 
@@ -65,7 +66,7 @@ impl IndexMetric {
         match self {
             Metric::Hamming { .. } => 1,
             Metric::Jaccard(bands) => bands.count(),
-            Metric::Overlap => sets::TABLES,
+            Metric::Overlap => sets::PERMUTATIONS,
         }
     }
 
@@ -74,22 +75,24 @@ impl IndexMetric {
         match self {
             Metric::Hamming { .. } | Metric::Jaccard(_) => memory / self.sorts(),
             // Rows have several elements each.
-            Metric::Overlap if sort == usize::from(sets::ROW_TABLE) => memory / 8,
+            Metric::Overlap if sort == usize::from(sets::ROW_PERMUTATION) => memory / 8,
             Metric::Overlap => memory - memory / 8,
         }
     }
 
-    /// The key under which a table stores a row with these keys.
+    /// The key under which a permutation stores a row with these keys.
     #[inline]
     pub fn entry_key<const N: usize>(
         &self,
         layout: &BlockLayout<N>,
         keys: &[Key<N>],
-        table: u16,
+        permutation: u16,
     ) -> Key<N> {
         match self {
-            Metric::Hamming { .. } => layout.tables()[usize::from(table)].permute(&keys[0]),
-            Metric::Jaccard(_) | Metric::Overlap => keys[usize::from(table)],
+            Metric::Hamming { .. } => {
+                layout.permutations()[usize::from(permutation)].permute(&keys[0])
+            }
+            Metric::Jaccard(_) | Metric::Overlap => keys[usize::from(permutation)],
         }
     }
 
@@ -102,13 +105,13 @@ impl IndexMetric {
         tid: Tid,
     ) -> Result<()> {
         if let (Metric::Overlap, [sum, elements @ ..]) = (self, keys) {
-            tree.insert(&EntryKey::new(sets::ROW_TABLE, *sum, tid))?;
-            let entry_key = |&key: &Key<N>| EntryKey::new(sets::ELEMENT_TABLE, key, tid);
+            tree.insert(&EntryKey::new(sets::ROW_PERMUTATION, *sum, tid))?;
+            let entry_key = |&key: &Key<N>| EntryKey::new(sets::ELEMENT_PERMUTATION, key, tid);
             return tree.insert_all(elements.iter().map(entry_key));
         }
-        let entries = (0..layout.null_table()).map(|table| EntryKey {
-            table,
-            key: self.entry_key(layout, keys, table),
+        let entries = (0..layout.null_permutation()).map(|permutation| EntryKey {
+            permutation,
+            key: self.entry_key(layout, keys, permutation),
             tid,
         });
         tree.insert_row(entries)

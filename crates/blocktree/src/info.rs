@@ -1,9 +1,9 @@
 //! Measuring a tree: its pages, how full they are, and how unevenly its keys are spread.
 //!
-//! A probe of the guaranteed radius looks up its own leading bits in each table. How many entries
-//! it meets there is, on average over the rows of the index, the sum of n * n / N over all leading
-//! bits that occur, where n of the table's N entries share them: a row is one of the n with the
-//! chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that
+//! A probe of the guaranteed radius looks up its own leading bits in each permutation. How many
+//! entries it meets there is, on average over the rows of the index, the sum of n * n / N over all
+//! leading bits that occur, where n of the permutation's N entries share them: a row is one of the
+//! n with the chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that
 //! 1 + (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
@@ -28,24 +28,24 @@ pub struct Info<const N: usize> {
     pub room: u64,
     /// Leaves without one.
     pub empty_leaves: u64,
-    /// Entries of all tables.
+    /// Entries of all permutations.
     pub entries: u64,
-    /// Rows with a fingerprint: entries of the first table.
+    /// Rows with a fingerprint: entries of the first permutation.
     pub rows: u64,
     /// Rows without one.
     pub null_rows: u64,
-    /// Entries that a probe of the guaranteed radius meets, in all tables, on average over the
-    /// rows that are there.
+    /// Entries that a probe of the guaranteed radius meets, in all permutations, on average over
+    /// the rows that are there.
     pub candidates: f64,
-    /// The largest number of entries that a probe meets in one table.
+    /// The largest number of entries that a probe meets in one permutation.
     pub largest_bucket: Option<LargestBucket<N>>,
 }
 
-/// Entries of one table that share all the bits that a probe looks up, and the scope.
+/// Entries of one permutation that share all the bits that a probe looks up, and the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargestBucket<const N: usize> {
-    /// The table.
-    pub table: u16,
+    /// The permutation.
+    pub permutation: u16,
     /// Number of entries.
     pub entries: u64,
     /// Bits of the fingerprint that are looked up.
@@ -56,7 +56,8 @@ pub struct LargestBucket<const N: usize> {
     pub tid: Tid,
 }
 
-/// Counts the entries of each bucket (one prefix) of a table, read in the order of its leaves.
+/// Counts the entries of each bucket (one prefix) of a permutation, read in the order of its
+/// leaves.
 #[derive(Default)]
 struct BucketCounter {
     /// The current bucket.
@@ -116,13 +117,13 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
             })?;
         }
         let mut prefixes = Vec::with_capacity(leaf::most_entries::<N>());
-        for table in 0..=layout.null_table() {
-            let bits = match table == layout.null_table() {
+        for permutation in 0..=layout.null_permutation() {
+            let bits = match permutation == layout.null_permutation() {
                 true => 0,
-                false => probed_bits(layout, usize::from(table)),
+                false => probed_bits(layout, usize::from(permutation)),
             };
             let mut buckets = BucketCounter::default();
-            let mut cursor = LevelCursor::<N>::new(table);
+            let mut cursor = LevelCursor::<N>::new(permutation);
             while let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? {
                 prefixes.clear();
                 let (entries, capacity) = (leaf.entries_from(from), leaf.shape().capacity());
@@ -143,23 +144,28 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
                 }
             }
             buckets.end_bucket();
-            info.add_table(layout, table, &buckets);
+            info.add_permutation(layout, permutation, &buckets);
         }
         Ok(info)
     }
 }
 
 impl<const N: usize> Info<N> {
-    fn add_table(&mut self, layout: &BlockLayout<N>, table: u16, buckets: &BucketCounter) {
+    fn add_permutation(
+        &mut self,
+        layout: &BlockLayout<N>,
+        permutation: u16,
+        buckets: &BucketCounter,
+    ) {
         self.entries += buckets.entries;
-        if table == layout.null_table() {
+        if permutation == layout.null_permutation() {
             self.null_rows = buckets.entries;
             return;
         }
-        if table == 0 {
+        if permutation == 0 {
             self.rows = buckets.entries;
         }
-        if buckets.entries == 0 || !layout.is_probed(table) {
+        if buckets.entries == 0 || !layout.is_probed(permutation) {
             return;
         }
         self.candidates += buckets.squares / buckets.entries as f64;
@@ -172,15 +178,15 @@ impl<const N: usize> Info<N> {
             .largest_bucket
             .is_none_or(|largest| entries > largest.entries)
         {
-            let permutation = &layout.tables()[usize::from(table)];
+            let permuted = &layout.permutations()[usize::from(permutation)];
             let mut key = [0; N];
             key[0] = prefix.0;
             key[layout.scope_words()] = prefix.1;
             self.largest_bucket = Some(LargestBucket {
-                table,
+                permutation,
                 entries,
-                mask: permutation.leading_mask(probed_bits(layout, usize::from(table))),
-                bits: permutation.restore(&key),
+                mask: permuted.leading_mask(probed_bits(layout, usize::from(permutation))),
+                bits: permuted.restore(&key),
                 tid,
             });
         }

@@ -18,7 +18,7 @@ pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
-/// Bytes of a downlink, with its separator's table and row.
+/// Bytes of a downlink, with its separator's permutation and row.
 const REST: usize = 4 + 2 + Tid::SIZE;
 
 /// Contents of an [`Inner`] page.
@@ -47,12 +47,12 @@ pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
 impl<P, const N: usize> Inner<P, N> {
     /// Offset of the `i`th key.
-    const fn key_place(i: usize) -> usize {
+    const fn key_start(i: usize) -> usize {
         HEADER + 8 * N * i
     }
 
     /// Offset of the `i`th downlink, with the rest of its separator.
-    const fn other_place(i: usize) -> usize {
+    const fn rest_start(i: usize) -> usize {
         Self::END - REST * (i + 1)
     }
 }
@@ -60,25 +60,25 @@ impl<P, const N: usize> Inner<P, N> {
 impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
     fn key(&self, i: usize) -> Key<N> {
-        key_at(&*self.page, Self::key_place(i))
+        key_at(&*self.page, Self::key_start(i))
     }
 
     #[inline]
-    fn separator_table(&self, i: usize) -> u16 {
-        page::u16_at(&self.page, Self::other_place(i) + 4)
+    fn separator_permutation(&self, i: usize) -> u16 {
+        page::u16_at(&self.page, Self::rest_start(i) + 4)
     }
 
     /// The separator of an entry.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
-        let tid = page::tid_at(&self.page, Self::other_place(i) + 6);
-        EntryKey::new(self.separator_table(i), self.key(i), tid)
+        let tid = page::tid_at(&self.page, Self::rest_start(i) + 6);
+        EntryKey::new(self.separator_permutation(i), self.key(i), tid)
     }
 
     /// The page that an entry leads to.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
-        page::u32_at(&self.page, Self::other_place(i))
+        page::u32_at(&self.page, Self::rest_start(i))
     }
 
     /// Separators and the pages that they lead to.
@@ -96,14 +96,14 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
-        // Nearly always tables and the first words of keys decide. Rows lie elsewhere on the page
-        // and are read only where they must be: between equal words. So are tables, on pages that
-        // lead to several.
+        // Nearly always permutations and the first words of keys decide. Rows lie elsewhere on the
+        // page and are read only where they must be: between equal words. So are permutations, on
+        // pages that lead to several.
         let word = entry_key.key[0];
-        let one_table = high > 1
-            && self.separator_table(low.max(1)) == entry_key.table
-            && self.separator_table(high - 1) == entry_key.table;
-        if one_table {
+        let one_permutation = high > 1
+            && self.separator_permutation(low.max(1)) == entry_key.permutation
+            && self.separator_permutation(high - 1) == entry_key.permutation;
+        if one_permutation {
             low = self.last_below(low, high, word);
             if low + 1 == high || self.first_word(low + 1) > word {
                 return low;
@@ -111,8 +111,10 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         }
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let order = (self.separator_table(middle).cmp(&entry_key.table))
-                .then_with(|| self.first_word(middle).cmp(&word));
+            let order = (self
+                .separator_permutation(middle)
+                .cmp(&entry_key.permutation))
+            .then_with(|| self.first_word(middle).cmp(&word));
             let above = match order {
                 Ordering::Equal => self.separator(middle) > *entry_key,
                 order => order == Ordering::Greater,
@@ -123,7 +125,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
     }
 
     /// The last entry before the `high`th whose separator's first word is below a word, or the
-    /// `low`th if none behind it is. All are of one table.
+    /// `low`th if none behind it is. All are of one permutation.
     #[inline]
     fn last_below(&self, mut low: usize, high: usize, word: u64) -> usize {
         // Neither half is likelier: a conditional move takes less time than a jump that is guessed.
@@ -139,7 +141,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 
     #[inline]
     fn first_word(&self, i: usize) -> u64 {
-        word_at(&*self.page, Self::key_place(i))
+        word_at(&*self.page, Self::key_start(i))
     }
 
     /// The page that the downlink which covers an entry key leads to.
@@ -152,7 +154,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     /// Changes the page that an entry leads to.
     pub(crate) fn set_child(&mut self, i: usize, child: Block) {
-        page::put_u32(&mut self.page, Self::other_place(i), child);
+        page::put_u32(&mut self.page, Self::rest_start(i), child);
     }
 
     /// Adds an entry behind the others to a page that has room for it.
@@ -166,18 +168,18 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(i <= count && count < capacity::<N>());
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_place(i)..Self::key_place(count),
-            Self::key_place(i + 1),
+            Self::key_start(i)..Self::key_start(count),
+            Self::key_start(i + 1),
         );
         if i < count {
-            let end = Self::other_place(i) + REST;
-            page.copy_within(Self::other_place(count - 1)..end, Self::other_place(count));
+            let end = Self::rest_start(i) + REST;
+            page.copy_within(Self::rest_start(count - 1)..end, Self::rest_start(count));
         }
-        let link = Self::other_place(i);
+        let link = Self::rest_start(i);
         page::put_u32(page, link, child);
-        page::put_u16(page, link + 4, separator.table);
+        page::put_u16(page, link + 4, separator.permutation);
         page::put_tid(page, link + 6, separator.tid);
-        put_key(page, Self::key_place(i), &separator.key);
+        put_key(page, Self::key_start(i), &separator.key);
         self.set_count(count + 1);
     }
 
@@ -187,12 +189,12 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         debug_assert!(0 < i && i < count);
         let page = &mut *self.page;
         page.copy_within(
-            Self::key_place(i + 1)..Self::key_place(count),
-            Self::key_place(i),
+            Self::key_start(i + 1)..Self::key_start(count),
+            Self::key_start(i),
         );
         page.copy_within(
-            Self::other_place(count - 1)..Self::other_place(i),
-            Self::other_place(count - 2),
+            Self::rest_start(count - 1)..Self::rest_start(i),
+            Self::rest_start(count - 2),
         );
         self.truncate(count - 1, count);
     }
@@ -204,8 +206,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         Q: Deref<Target = Page>,
     {
         let (count, more) = (self.count(), other.count() - from);
-        let keys = Self::key_place(count);
-        let (start, hole) = (Self::key_place(from), other.hole());
+        let keys = Self::key_start(count);
+        let (start, hole) = (Self::key_start(from), other.hole());
         self.page[keys..keys + hole.start - start].copy_from_slice(&other.page[start..hole.start]);
         let others = Self::END - REST * (count + more);
         let moved = &other.page[hole.end..Self::END - REST * from];
@@ -230,9 +232,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry_key() -> impl Strategy<Value = EntryKey<2>> {
-        // Few values, so that tables, words and rows are equal often; and words with the high bit.
-        (0..3u16, prop_oneof![0..4u64, !3..=!0u64], 0..3u64, 0..3u32)
-            .prop_map(|(table, a, b, row)| EntryKey::new(table, [a, b], Tid::new(row, 1)))
+        // Few values, so that permutations, words and rows are equal often; and words with the high
+        // bit.
+        (0..3u16, prop_oneof![0..4u64, !3..=!0u64], 0..3u64, 0..3u32).prop_map(
+            |(permutation, a, b, row)| EntryKey::new(permutation, [a, b], Tid::new(row, 1)),
+        )
     }
 
     proptest! {
@@ -250,8 +254,8 @@ mod tests {
                 inner.push(separator, child);
             }
             for wanted in wanted {
-                let place = separators.iter().rposition(|separator| *separator <= wanted);
-                let expected = place.unwrap_or(0);
+                let index = separators.iter().rposition(|separator| *separator <= wanted);
+                let expected = index.unwrap_or(0);
                 prop_assert_eq!(inner.search(&wanted), expected);
                 let start = start.min(expected);
                 prop_assert_eq!(inner.search_from(start, &wanted), expected);

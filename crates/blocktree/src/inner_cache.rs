@@ -1,18 +1,18 @@
 //! Inner cache: copies of the inner pages that lead to the leaves of the last keys.
 //!
-//! Who searches and adds row after row goes down from the root for each table of each row. A copy
-//! of an inner page spares the page's pin and lock. What it says is a link that was read earlier,
-//! as one that the leaf cache remembers: the leaf tells whether it is the right one (`Tree::find`),
-//! and if it is not, the copy is dropped.
+//! Who searches and adds row after row goes down from the root for each permutation of each row. A
+//! copy of an inner page spares the page's pin and lock. What it says is a link that was read
+//! earlier, as one that the leaf cache remembers: the leaf tells whether it is the right one
+//! (`Tree::find`), and if it is not, the copy is dropped.
 
 use crate::inner::InnerRef;
 use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Tables that are cached, here and in the leaf cache. More would take longer to probe than to
-/// find.
-pub(crate) const TABLES: usize = 32;
+/// Permutations that are cached, here and in the leaf cache. More would take longer to probe than
+/// to find.
+pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
 /// Maximum number of copies, 2 MB: enough for about 10 million rows with four permutations.
 const MOST: usize = 256;
@@ -27,8 +27,8 @@ pub(crate) struct InnerCache {
     /// Page copies by block number. Each copy is a separate fallible allocation.
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     descents: Cell<u32>,
-    /// For each table the leaf to which copies led last, and the page above it.
-    last: [Cell<(Block, Block)>; TABLES],
+    /// For each permutation the leaf to which copies led last, and the page above it.
+    last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }
 
 impl InnerCache {
@@ -47,13 +47,13 @@ impl InnerCache {
         entry_key: &EntryKey<N>,
     ) -> Option<Block> {
         let mut copies = self.copies.borrow_mut();
-        let place = copies.binary_search_by_key(&block, |(block, _)| *block);
-        let place = place.ok()?;
-        let page = InnerRef::<N>::unchecked(copies[place].1.first()?);
+        let index = copies.binary_search_by_key(&block, |(block, _)| *block);
+        let index = index.ok()?;
+        let page = InnerRef::<N>::unchecked(copies[index].1.first()?);
         if page.low_key() <= *entry_key && !page.is_left_of(entry_key) {
             return Some(page.child_of(entry_key));
         }
-        copies.remove(place);
+        copies.remove(index);
         None
     }
 
@@ -61,27 +61,27 @@ impl InnerCache {
     pub(crate) fn keep(&self, block: Block, page: &Page) {
         let mut copies = self.copies.borrow_mut();
         if copies.len() < MOST
-            && let Err(place) = copies.binary_search_by_key(&block, |(block, _)| *block)
+            && let Err(index) = copies.binary_search_by_key(&block, |(block, _)| *block)
         {
             let mut copy = Vec::new();
             if copies.try_reserve(1).is_ok() && copy.try_reserve_exact(1).is_ok() {
                 copy.push(*page);
-                copies.insert(place, (block, copy));
+                copies.insert(index, (block, copy));
             }
         }
     }
 
-    /// Notes to which leaf of a table a page led.
-    pub(crate) fn led_to(&self, table: u16, leaf: Block, from: Block) {
-        if let Some(last) = self.last.get(usize::from(table)) {
+    /// Notes to which leaf of a permutation a page led.
+    pub(crate) fn led_to(&self, permutation: u16, leaf: Block, from: Block) {
+        if let Some(last) = self.last.get(usize::from(permutation)) {
             last.set((leaf, from));
         }
     }
 
-    /// Drops the copy that led to a leaf of a table, where its key is not, or not any more.
+    /// Drops the copy that led to a leaf of a permutation, where its key is not, or not any more.
     #[cold]
-    pub(crate) fn misled(&self, table: u16, leaf: Block) {
-        if let Some(last) = self.last.get(usize::from(table))
+    pub(crate) fn misled(&self, permutation: u16, leaf: Block) {
+        if let Some(last) = self.last.get(usize::from(permutation))
             && last.get().0 == leaf
         {
             self.forget_page(last.get().1);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(cache.child(5, &entry_key(15)), Some(100));
         assert_eq!(cache.child(5, &entry_key(25)), Some(200));
         cache.led_to(0, 200, 5);
-        // Another leaf than that to which it led, and another table's.
+        // Another leaf than that to which it led, and another permutation's.
         cache.misled(0, 100);
         cache.misled(1, 200);
         assert_eq!(cache.child(5, &entry_key(25)), Some(200));

@@ -10,16 +10,17 @@ use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, WritePages};
 use crate::tree::Tree;
 
-/// Entries whose leaves are found and changed together: as many as an index has tables by default.
+/// Entries whose leaves are found and changed together: as many as an index has permutations by
+/// default.
 const GROUP: usize = PAGES_PER_RECORD;
 
 /// Locked leaf and the entry to add.
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of a row, one for each of some tables. Those of several tables are added
-    /// by one log record where nobody else holds their leaves and these have room; after a crash
-    /// some tables may have the row and others not.
+    /// Adds the entries of a row, one for each of some permutations. Those of several permutations
+    /// are added by one log record where nobody else holds their leaves and these have room; after
+    /// a crash some permutations may have the row and others not.
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
@@ -28,9 +29,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         let mut search = self.leaves.and_then(LeafCache::take_empty);
         loop {
             let mut group = [None; GROUP];
-            for place in &mut group {
+            for slot in &mut group {
                 if let Some(entry_key) = entry_keys.next() {
-                    *place = Some((entry_key, self.leaf_of(&entry_key, &entry_key.key)?));
+                    *slot = Some((entry_key, self.leaf_of(&entry_key, &entry_key.key)?));
                 }
             }
             if group[0].is_none() {
@@ -115,7 +116,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
     /// keeps. Does nothing without one.
     fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
-        let mut entry_keys = entry_keys.take(leaf_cache::TABLES).fuse();
+        let mut entry_keys = entry_keys.take(leaf_cache::CACHED_PERMUTATIONS).fuse();
         while self.leaves.is_some() {
             let wanted: [_; GROUP] = std::array::from_fn(|_| {
                 entry_keys
@@ -133,8 +134,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Adds several entries of one table. The leaves of some are found and prefetched together, and
-    /// changed together as [`Tree::insert_row`] does it.
+    /// Adds several entries of one permutation. The leaves of some are found and prefetched
+    /// together, and changed together as [`Tree::insert_row`] does it.
     pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
         self.leaves.and_then(LeafCache::take_empty);
@@ -146,8 +147,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
             let wanted = some.map(|entry_key| entry_key.map(|it| (it, it.key)));
             let leaves = self.leaves_of(&wanted, |leaf| self.store.prefetch_for_write(leaf))?;
             let mut group = [None; GROUP];
-            for ((place, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
-                *place = entry_key.zip(leaf);
+            for ((slot, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
+                *slot = entry_key.zip(leaf);
             }
             self.insert_group(&group, None)?;
             self.store.check_interrupts();
@@ -167,7 +168,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
             let mut leaf: Leaf<_, N> =
                 self.find(entry_key, 0, Some(known), |block| self.store.write(block))?;
             if leaf.block() != known {
-                self.remember(entry_key.table, &entry_key.key, leaf.block());
+                self.remember(entry_key.permutation, &entry_key.key, leaf.block());
             }
             let append = leaf.append(leaf.block(), &entry_key.key, entry_key.tid)?;
             if let Some(append) = append {
@@ -201,7 +202,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         if parent.child(slot) != left.block() {
             return corrupt(parent.block(), "downlink to another page");
         }
-        let split = Split::<N>::of(&left, left.block(), entry_key)?;
+        let split = Split::<N>::new(&left, left.block(), entry_key)?;
         let parent = &mut parent.page;
         let (mut right, mut list) = match self.take_free(level)? {
             Some(free) => (free.page, Some((free.meta_page, free.rest))),
@@ -269,7 +270,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
             level: page.level() + 1,
         };
         let first = page.low_key();
-        let split = Split::<N>::of(&left, left.block(), entry_key)?;
+        let split = Split::<N>::new(&left, left.block(), entry_key)?;
         self.store.change(
             [&mut left, &mut right, &mut top, &mut meta_page],
             |[left, right, top, meta_page]| {
@@ -326,7 +327,7 @@ struct Split<const N: usize> {
 
 impl<const N: usize> Split<N> {
     /// The split of a full page that makes room for an entry at `entry_key`.
-    fn of(page: &Page, block: Block, entry_key: &EntryKey<N>) -> Result<Self> {
+    fn new(page: &Page, block: Block, entry_key: &EntryKey<N>) -> Result<Self> {
         if PageRef::<N>::new(page).level() == 0 {
             let separator = Self::leaf_separator(&LeafRef::unchecked(page), block, entry_key)?;
             let kept = None;
@@ -357,9 +358,9 @@ impl<const N: usize> Split<N> {
             // Equal fingerprints are inserted in the order of their rows, so left pages stay full.
             return Ok(*entry_key);
         }
-        // Ever greater keys come to the last leaf of a table. What it leaves behind has a range of
-        // its own, so that it leaves out more of its keys and has room for more of them.
-        let is_last = high.is_none_or(|high| high.table != low.table);
+        // Ever greater keys come to the last leaf of a permutation. What it leaves behind has a
+        // range of its own, so that it leaves out more of its keys and has room for more of them.
+        let is_last = high.is_none_or(|high| high.permutation != low.permutation);
         let middle = match is_last && greatest < *entry_key {
             true => entries.len() * 9 / 10,
             false => entries.len() / 2,

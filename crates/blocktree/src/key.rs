@@ -68,12 +68,12 @@ impl Tid {
     }
 }
 
-/// Sort key of an entry: its table, then its key, then its row. No two entries have the same, so
-/// that even a million equal fingerprints are split and found like any others.
+/// Sort key of an entry: its permutation, then its key, then its row. No two entries have the same,
+/// so that even a million equal fingerprints are split and found like any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
-    /// The table (permutation) that the key was made for.
-    pub table: u16,
+    /// The permutation that the key was made for.
+    pub permutation: u16,
     /// The permuted fingerprint.
     pub key: Key<N>,
     /// The row.
@@ -81,25 +81,29 @@ pub struct EntryKey<const N: usize> {
 }
 
 impl<const N: usize> EntryKey<N> {
-    /// The key of a row's entry in a table.
+    /// The key of a row's entry in a permutation.
     #[inline]
-    pub fn new(table: u16, key: Key<N>, tid: Tid) -> Self {
-        EntryKey { table, key, tid }
+    pub fn new(permutation: u16, key: Key<N>, tid: Tid) -> Self {
+        EntryKey {
+            permutation,
+            key,
+            tid,
+        }
     }
 
     /// Below every entry with this key.
-    pub fn before_key(table: u16, key: Key<N>) -> Self {
-        Self::new(table, key, Tid::MIN)
+    pub fn before_key(permutation: u16, key: Key<N>) -> Self {
+        Self::new(permutation, key, Tid::MIN)
     }
 
     /// Above every entry with this key.
-    pub fn after_key(table: u16, key: Key<N>) -> Self {
-        Self::new(table, key, Tid::MAX)
+    pub fn after_key(permutation: u16, key: Key<N>) -> Self {
+        Self::new(permutation, key, Tid::MAX)
     }
 
-    /// Below every entry of the table.
-    pub fn start_of(table: u16) -> Self {
-        Self::before_key(table, [0; N])
+    /// Below every entry of the permutation.
+    pub fn start_of(permutation: u16) -> Self {
+        Self::before_key(permutation, [0; N])
     }
 
     /// A separator for two neighbouring entries: above `left`, not above `right`, and otherwise
@@ -114,8 +118,8 @@ impl<const N: usize> EntryKey<N> {
     /// ```
     pub fn separator(left: &Self, right: &Self) -> Self {
         debug_assert!(left < right);
-        if left.table != right.table {
-            return Self::start_of(right.table);
+        if left.permutation != right.permutation {
+            return Self::start_of(right.permutation);
         }
         for word in 0..N {
             let differing = left.key[word] ^ right.key[word];
@@ -124,7 +128,7 @@ impl<const N: usize> EntryKey<N> {
                 let mut key = [0; N];
                 key[..word].copy_from_slice(&right.key[..word]);
                 key[word] = right.key[word] & kept;
-                return Self::before_key(right.table, key);
+                return Self::before_key(right.permutation, key);
             }
         }
         *right
@@ -196,8 +200,8 @@ mod tests {
         #[test]
         fn a_separator_separates(a: [u64; 2], b: [u64; 2], s: u16, t: u16, same: bool) {
             let key = if same { a } else { b };
-            let left = EntryKey { table: 1, key: a, tid: Tid { block: 7, offset: s } };
-            let right = EntryKey { table: 1, key, tid: Tid { block: 7, offset: t } };
+            let left = EntryKey { permutation: 1, key: a, tid: Tid { block: 7, offset: s } };
+            let right = EntryKey { permutation: 1, key, tid: Tid { block: 7, offset: t } };
             prop_assume!(left != right);
             let (left, right) = if left < right { (left, right) } else { (right, left) };
             let separator = EntryKey::separator(&left, &right);

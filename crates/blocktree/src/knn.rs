@@ -20,19 +20,19 @@ use std::rc::Rc;
 /// bit more.
 const GROWTH: f64 = 4.0;
 
-/// Rows that are kept when a table is first read whole, about. Most that ask for the nearest want
-/// no more, and each row that is kept for a while costs as much as filtering a hundred.
+/// Rows that are kept when a permutation is first read whole, about. Most that ask for the nearest
+/// want no more, and each row that is kept for a while costs as much as filtering a hundred.
 const FIRST_KEPT: usize = 64;
 
-/// Factor by which more rows are kept each time that a table is read again for those further out,
-/// as far as memory allows.
+/// Factor by which more rows are kept each time that a permutation is read again for those further
+/// out, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
 /// Rows found below which a query is taken for one with nothing near it. One of them may be the
 /// query itself, if it is in the table.
 const FEW: usize = 3;
 
-/// Bits that the ring of a table read whole reaches further than its first leaf suggests.
+/// Bits that the ring of a permutation read whole reaches further than its first leaf suggests.
 const MARGIN: u32 = 1;
 
 /// Nearest-neighbour search in progress.
@@ -54,9 +54,9 @@ pub struct KnnScan<const N: usize> {
     ring_to: u32,
     /// Rows further away from it are not wanted.
     limit: u32,
-    /// Rows to keep of a table that is read whole.
+    /// Rows to keep of a permutation that is read whole.
     keep: usize,
-    /// Rows of a table read whole have been found, and its ring ended early or not.
+    /// Rows of a permutation read whole have been found, and its ring ended early or not.
     is_sized: bool,
     /// Rows returned, as far as they are told apart from [`FEW`].
     returned: usize,
@@ -159,11 +159,11 @@ impl<const N: usize> KnnScan<N> {
         last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
     }
 
-    /// Ends the ring of a table that is first read whole early, by the distances on its first leaf:
-    /// as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random values.
-    /// So few rows of the other leaves are looked at more closely than by the filter. Where they do
-    /// not suffice, all others are one more ring. Behind the first leaf it is too late: rows that
-    /// are further away have been kept then, or given.
+    /// Ends the ring of a permutation that is first read whole early, by the distances on its first
+    /// leaf: as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random
+    /// values. So few rows of the other leaves are looked at more closely than by the filter. Where
+    /// they do not suffice, all others are one more ring. Behind the first leaf it is too late:
+    /// rows that are further away have been kept then, or given.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
         let is_first = !std::mem::replace(&mut self.is_sized, true);
@@ -191,7 +191,7 @@ impl<const N: usize> KnnScan<N> {
 
     /// Rows among which is searched, about.
     fn rows(&self) -> f64 {
-        self.scan.plan().table_leaves * leaf::usual_count(N)
+        self.scan.plan().permutation_leaves * leaf::usual_count(N)
     }
 
     /// The plan for all that is left at once, where rings would cost more. With next to nothing
@@ -204,7 +204,7 @@ impl<const N: usize> KnnScan<N> {
     ) -> Option<Rc<Plan<N>>> {
         let layout = self.scan.layout();
         // The guaranteed radius costs next to nothing, and a ring beyond it not much.
-        if self.returned >= FEW || found_to <= layout.distance() + 1 {
+        if self.returned >= FEW || found_to <= layout.radius() + 1 {
             return None;
         }
         let expected = expected_nearest(layout.bits(), self.rows());
@@ -258,8 +258,8 @@ impl<const N: usize> KnnScan<N> {
     }
 }
 
-/// Times that a table is read whole until about `rows` rows of it have been given in order, where
-/// `memory` bytes may be taken: the planner's view of what [`KnnScan`] keeps.
+/// Times that a permutation is read whole until about `rows` rows of it have been given in order,
+/// where `memory` bytes may be taken: the planner's view of what [`KnnScan`] keeps.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
     let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
@@ -286,7 +286,7 @@ fn next_plan<const N: usize>(
         }
         plan = wider;
     }
-    // One table read whole finds all distances at once.
+    // One permutation read whole finds all distances at once.
     if plan.is_whole() {
         plan_of(widest)
     } else {

@@ -1,6 +1,6 @@
 //! The block layout for a radius and a number of rows.
 
-use crate::block_layout::{BlockLayout, max_distance};
+use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;
 
 /// Rows that the layout of a smaller index is chosen for: most tables grow, and a layout lasts
@@ -14,7 +14,7 @@ const AS_CHEAP: f64 = 1.03;
 /// less than in a plan: searches with many descents find inner pages in the processor's caches,
 /// and long runs of leaves come from memory. 1.5 fits best, measured for 1 and 10 million rows of
 /// 64 and 128 bits and 1 million of 256; 2 makes searches within 30 of 256 bits 11 % slower than
-/// half the tables do.
+/// half the permutations do.
 const DESCENT: f64 = 1.5;
 
 /// Cost of a search, in leaves that probes read one after the other, for comparisons of layouts.
@@ -22,8 +22,8 @@ pub fn search_cost<const N: usize>(plan: &Plan<N>) -> f64 {
     plan.cost_with(DESCENT)
 }
 
-/// The most tables of a layout that is chosen.
-pub fn max_tables(bits: u32) -> usize {
+/// The most permutations of a layout that is chosen.
+pub fn max_permutations(bits: u32) -> usize {
     match bits {
         0..=64 => 8,
         65..=128 => 14,
@@ -32,8 +32,8 @@ pub fn max_tables(bits: u32) -> usize {
 }
 
 /// The layout of an index of `rows` rows whose searches are within `radius` bits: of those with
-/// the cheapest searches the one with the fewest tables, and of these the one with the largest
-/// guaranteed radius.
+/// the cheapest searches the one with the fewest permutations, and of these the one with the
+/// largest guaranteed radius.
 pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> BlockLayout<N> {
     let bits = 64 * (N - usize::from(scope)) as u32;
     let rows = rows.max(MIN_ROWS);
@@ -52,25 +52,25 @@ pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> Block
         .filter(|(_, cost)| *cost <= least * AS_CHEAP);
     cheap
         .map(|(layout, _)| layout)
-        .min_by_key(|layout| (layout.tables().len(), u32::MAX - layout.distance()))
+        .min_by_key(|layout| (layout.permutations().len(), u32::MAX - layout.radius()))
         .expect("one block is a layout of any width")
 }
 
-/// The layouts of at most [`max_tables`] tables.
+/// The layouts of at most [`max_permutations`] permutations.
 fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = BlockLayout<N>> {
-    let most = max_tables(bits);
-    let pairs = (0..=max_distance(bits)).flat_map(move |distance| {
+    let most = max_permutations(bits);
+    let pairs = (0..=max_radius(bits)).flat_map(move |radius| {
         // With one permutation, the number of blocks does not matter.
-        let blocks = if distance == 0 {
+        let blocks = if radius == 0 {
             1..=1
         } else {
-            distance + 1..=most as u32
+            radius + 1..=most as u32
         };
-        blocks.map(move |blocks| (distance, blocks))
+        blocks.map(move |blocks| (radius, blocks))
     });
     pairs
-        .filter_map(move |(distance, blocks)| BlockLayout::in_scope(scope, distance, blocks).ok())
-        .filter(move |layout| layout.tables().len() <= most)
+        .filter_map(move |(radius, blocks)| BlockLayout::in_scope(scope, radius, blocks).ok())
+        .filter(move |layout| layout.permutations().len() <= most)
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
     /// Guaranteed radius and blocks.
     fn chosen<const N: usize>(radius: u32, rows: f64) -> (u32, usize) {
         let layout = best_layout::<N>(false, radius, rows);
-        (layout.distance(), layout.blocks().len())
+        (layout.radius(), layout.blocks().len())
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
             [(0, 1), (3, 4), (6, 7)]
         );
         assert_eq!(chosen::<2>(12, 1e6), (12, 13));
-        // Everything is within the width: no second table helps.
+        // Everything is within the width: no second permutation helps.
         assert_eq!(chosen::<1>(64, 1e9), (0, 1));
         assert_eq!(chosen::<4>(256, 1e9), (0, 1));
     }

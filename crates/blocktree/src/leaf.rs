@@ -52,7 +52,7 @@ impl Entries for LeafEntries {
 
     #[inline]
     fn sizes<const N: usize>(page: &Page) -> Option<Sizes> {
-        let shape = Shape::<N>::of(page)?;
+        let shape = Shape::<N>::from_page(page)?;
         Some(Sizes {
             key: shape.key_size(),
             other: shape.row_size(),
@@ -86,11 +86,11 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
 
     /// Some of them.
     #[inline]
-    pub(crate) fn part(&self, places: Range<usize>) -> Self {
-        assert!(places.start <= places.end && places.end <= self.count);
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.count);
         LeafKeys {
-            start: self.start + self.shape.key_size() * places.start,
-            count: places.len(),
+            start: self.start + self.shape.key_size() * range.start,
+            count: range.len(),
             ..*self
         }
     }
@@ -146,7 +146,7 @@ const AROUND: usize = 32;
 /// Range of indexes among `count` sorted keys of a leaf that contains all keys between two, if the
 /// keys are spread evenly between the leaf's low key and its high key, if it has one.
 #[inline]
-pub(crate) fn expected_places<const N: usize>(
+pub(crate) fn expected_range<const N: usize>(
     (low, high): (&Key<N>, Option<&Key<N>>),
     shape: Shape<N>,
     count: usize,
@@ -166,13 +166,13 @@ pub(crate) fn expected_places<const N: usize>(
         None => u64::MAX - start,
     };
     let scale = count as f64 / (range as f64).max(1.0);
-    let place = |key: &Key<N>| match key {
+    let position = |key: &Key<N>| match key {
         key if key <= low => 0,
         key if high.is_some_and(|high| key >= high) => count,
         key => ((significant(key).saturating_sub(start)) as f64 * scale) as usize,
     };
-    let end = (place(last).saturating_add(AROUND)).min(count);
-    place(first).saturating_sub(AROUND).min(end)..end
+    let end = (position(last).saturating_add(AROUND)).min(count);
+    position(first).saturating_sub(AROUND).min(end)..end
 }
 
 /// View of a leaf whose header has been checked. `P` is as for [`PageView`].
@@ -190,7 +190,7 @@ pub(crate) fn expected_places<const N: usize>(
 ///
 /// let leaf = LeafRef::<1>::open(&page, 42)?;
 /// assert_eq!(leaf.count(), 1);
-/// assert_eq!(leaf.entry_key(0), EntryKey { table: 3, key: [0xff], tid });
+/// assert_eq!(leaf.entry_key(0), EntryKey { permutation: 3, key: [0xff], tid });
 ///
 /// // A page that is none is an error, not a panic.
 /// assert!(LeafRef::<1>::open(&[0; PAGE_SIZE], 42).is_err());
@@ -208,7 +208,7 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     #[inline]
     pub fn shape(&self) -> Shape<N> {
         // A page of another shape has not passed the check.
-        Shape::of(&self.page).unwrap_or(Shape::LEAST)
+        Shape::from_page(&self.page).unwrap_or(Shape::LEAST)
     }
 
     /// The keys, entry after entry.
@@ -233,11 +233,13 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     /// Index ranges that contain all entries with keys between two, both included: a range of the
     /// sorted entries, and all unsorted ones.
     #[inline]
-    pub(crate) fn places_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
+    pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());
-        let high = self.high_key().filter(|high| high.table == self.table());
+        let high = self
+            .high_key()
+            .filter(|high| high.permutation == self.permutation());
         let high = high.map(|high| high.key);
-        let expected = expected_places((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
+        let expected = expected_range((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
         // Checks two keys only, because a binary search takes longer than the filter.
         let is_behind = expected.start == 0 || keys.get(expected.start - 1) < *first;
         let is_before = expected.end == sorted || keys.get(expected.end) > *last;
@@ -262,16 +264,17 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     /// The entry key of an entry.
     #[inline]
     pub fn entry_key(&self, i: usize) -> EntryKey<N> {
-        EntryKey::new(self.table(), self.key(i), self.tid(i))
+        EntryKey::new(self.permutation(), self.key(i), self.tid(i))
     }
 
     /// The entry keys of all entries, in no particular order.
     #[inline]
     pub fn entries(&self) -> impl Iterator<Item = EntryKey<N>> {
-        let (keys, table, row_size) = (self.keys(), self.table(), self.shape().row_size());
+        let (keys, permutation, row_size) =
+            (self.keys(), self.permutation(), self.shape().row_size());
         (0..keys.len()).map(move |i| {
             let tid = keys.shape.tid_at(keys.page, Self::END - row_size * (i + 1));
-            EntryKey::new(table, keys.get(i), tid)
+            EntryKey::new(permutation, keys.get(i), tid)
         })
     }
 
@@ -431,7 +434,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     /// order.
     pub fn retain_in_order(&mut self, mut keep: impl FnMut(usize) -> bool) {
         let mut entries: Vec<EntryKey<N>> = (self.entries().enumerate())
-            .filter_map(|(place, entry)| keep(place).then_some(entry))
+            .filter_map(|(index, entry)| keep(index).then_some(entry))
             .collect();
         // Most are in order already.
         entries.sort();
@@ -455,12 +458,12 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_right_sibling(Some((*separator, block)));
         let shape = Shape::between(&self.low_key(), Some(separator), narrow);
         // What does not move need not be logged: few stay behind those that are in order.
-        let in_place = (entries[..self.sorted()].iter()).take_while(|entry| **entry < *separator);
-        let in_place = in_place.count();
-        if shape == self.shape() && stay.len() - in_place <= in_place / FEW_APPENDED {
-            self.truncate(in_place, entries.len());
-            page::put_sorted(&mut self.page, in_place);
-            self.push_all(stay[in_place..].iter().map(|entry| (entry.key, entry.tid)));
+        let in_order = (entries[..self.sorted()].iter()).take_while(|entry| **entry < *separator);
+        let in_order = in_order.count();
+        if shape == self.shape() && stay.len() - in_order <= in_order / FEW_APPENDED {
+            self.truncate(in_order, entries.len());
+            page::put_sorted(&mut self.page, in_order);
+            self.push_all(stay[in_order..].iter().map(|entry| (entry.key, entry.tid)));
         } else {
             stay.sort();
             self.clear();
@@ -507,12 +510,12 @@ mod tests {
     }
 
     fn is_sorted(leaf: &LeafRef<'_, 1>) -> bool {
-        (1..leaf.sorted()).all(|place| leaf.key(place - 1) <= leaf.key(place))
+        (1..leaf.sorted()).all(|index| leaf.key(index - 1) <= leaf.key(index))
     }
 
     proptest! {
         #[test]
-        fn keys_between_two_are_among_the_places_given(
+        fn keys_between_two_are_among_the_ranges_given(
             mut keys in prop::collection::vec(0..500u64, 0..400), appended in 0..100usize,
             first in 0..520u64, more in 0..40u64, scale in 0..45u32, steep: bool,
         ) {
@@ -526,13 +529,13 @@ mod tests {
             put_leaf(&mut page, &keys);
             let leaf = LeafRef::<1>::open(&page, 1).unwrap();
             prop_assert!(leaf.sorted() >= sorted);
-            let [expected, rest] = leaf.places_between(&[first], &[last]);
+            let [expected, rest] = leaf.ranges_between(&[first], &[last]);
             prop_assert!(expected.end <= rest.start && rest.end == keys.len());
             let all = leaf.keys();
-            for place in 0..keys.len() {
-                let is_given = expected.contains(&place) || rest.contains(&place);
-                prop_assert!(is_given || !(first..=last).contains(&keys[place]));
-                prop_assert_eq!(all.part(place..keys.len()).get(0), [keys[place]]);
+            for index in 0..keys.len() {
+                let is_given = expected.contains(&index) || rest.contains(&index);
+                prop_assert!(is_given || !(first..=last).contains(&keys[index]));
+                prop_assert_eq!(all.part(index..keys.len()).get(0), [keys[index]]);
             }
         }
 
@@ -552,10 +555,10 @@ mod tests {
             let leaf = LeafRef::<1>::open(&page, 1).unwrap();
             prop_assert!(leaf.sorted() >= in_order && is_sorted(&leaf));
             let before = leaf.sorted();
-            let is_drawn = |place: usize| (place + 1).is_multiple_of(every);
-            let stays = |place: usize| !removed.contains(&place) && !is_drawn(place);
+            let is_drawn = |index: usize| (index + 1).is_multiple_of(every);
+            let stays = |index: usize| !removed.contains(&index) && !is_drawn(index);
             let mut wanted: Vec<u64> = (0..keys.len())
-                .filter_map(|place| stays(place).then_some(keys[place]))
+                .filter_map(|index| stays(index).then_some(keys[index]))
                 .collect();
             let mut leaf = LeafMut::<1>::unchecked(&mut page);
             match rewritten {

@@ -1,8 +1,8 @@
-//! Leaf cache: the leaf of the last key in each table.
+//! Leaf cache: the leaf of the last key in each permutation.
 //!
 //! A constraint searches for a row's neighbours, adds the row, and searches again: three accesses
-//! to the same leaf of each table, of which only the first has to descend from the root. A leaf
-//! that has been split since leads on by its right link, and one that has become stale is
+//! to the same leaf of each permutation, of which only the first has to descend from the root. A
+//! leaf that has been split since leads on by its right link, and one that has become stale is
 //! recognized, as with any link that was read earlier (`Tree::find`).
 
 use crate::empty_search::{EmptySearch, LoneRow};
@@ -10,13 +10,13 @@ use crate::inner_cache::InnerCache;
 use crate::key::{Block, Key};
 use std::cell::Cell;
 
-pub(crate) use crate::inner_cache::TABLES;
+pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 
 /// Leaf cache of an index. It is valid as long as no page is moved, see
 /// [`crate::tree::Tree::compact`].
 #[derive(Debug)]
 pub struct LeafCache {
-    leaves: [Cell<(u64, Block)>; TABLES],
+    leaves: [Cell<(u64, Block)>; CACHED_PERMUTATIONS],
     /// The way to others.
     pub(crate) inner: InnerCache,
     /// True if searches are remembered that an insertion may validate.
@@ -32,7 +32,7 @@ impl Default for LeafCache {
     fn default() -> Self {
         LeafCache {
             // Block 0 is the meta page.
-            leaves: [const { Cell::new((0, 0)) }; TABLES],
+            leaves: [const { Cell::new((0, 0)) }; CACHED_PERMUTATIONS],
             inner: InnerCache::default(),
             validates: false,
             empty: Cell::new(None),
@@ -56,17 +56,17 @@ impl LeafCache {
     pub(crate) fn validates(&self) -> bool {
         self.validates
     }
-    /// The leaf where a key was, if it was the last one of this table.
+    /// The leaf where a key was, if it was the last one of this permutation.
     #[inline]
-    pub(crate) fn get<const N: usize>(&self, table: u16, key: &Key<N>) -> Option<Block> {
-        let (known, leaf) = self.leaves.get(usize::from(table))?.get();
+    pub(crate) fn get<const N: usize>(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
+        let (known, leaf) = self.leaves.get(usize::from(permutation))?.get();
         (leaf != 0 && known == tag(key)).then_some(leaf)
     }
 
     /// Forgets all, before pages are moved.
     pub fn forget(&self) {
-        for place in &self.leaves {
-            place.set((0, 0));
+        for slot in &self.leaves {
+            slot.set((0, 0));
         }
         self.inner.forget();
         self.take_empty();
@@ -97,11 +97,11 @@ impl LeafCache {
         self.lone_row.take()
     }
 
-    /// Remembers a key's leaf instead of the last one of this table.
+    /// Remembers a key's leaf instead of the last one of this permutation.
     #[inline]
-    pub(crate) fn remember<const N: usize>(&self, table: u16, key: &Key<N>, leaf: Block) {
-        if let Some(place) = self.leaves.get(usize::from(table)) {
-            place.set((tag(key), leaf));
+    pub(crate) fn remember<const N: usize>(&self, permutation: u16, key: &Key<N>, leaf: Block) {
+        if let Some(slot) = self.leaves.get(usize::from(permutation)) {
+            slot.set((tag(key), leaf));
         }
     }
 }

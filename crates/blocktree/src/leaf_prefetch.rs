@@ -48,13 +48,13 @@ fn parts_between<const N: usize>(
     first: &Key<N>,
     last: &Key<N>,
 ) -> Option<[Range<usize>; 2]> {
-    let shape = Shape::<N>::of_bytes(glance.shape())?;
+    let shape = Shape::<N>::from_bytes(glance.shape())?;
     let size = shape.key_size();
     let count = glance.lower().checked_sub(HEADER)? / size;
     let sorted = glance.sorted().min(count);
-    let bytes = |places: Range<usize>| HEADER + size * places.start..HEADER + size * places.end;
+    let bytes = |range: Range<usize>| HEADER + size * range.start..HEADER + size * range.end;
     let (low, high) = glance.range::<N>()?;
-    let expected = leaf::expected_places((&low, high.as_ref()), shape, sorted, first, last);
+    let expected = leaf::expected_range((&low, high.as_ref()), shape, sorted, first, last);
     Some([bytes(expected), bytes(sorted..count)])
 }
 
@@ -107,12 +107,12 @@ mod tests {
             let (mut first, mut last) = ([0; N], [u64::MAX; N]);
             (first[0], last[0]) = (low + part * i, low + part * i + part - 1);
             let fetched = parts_between(&glance, &first, &last).unwrap();
-            for place in 0..leaf.count() {
-                if (first..=last).contains(&leaf.key(place)) {
-                    let at = HEADER + size * place;
+            for index in 0..leaf.count() {
+                if (first..=last).contains(&leaf.key(index)) {
+                    let at = HEADER + size * index;
                     assert!(
                         fetched.iter().any(|part| part.contains(&at)),
-                        "{i}: {place}"
+                        "{i}: {index}"
                     );
                 }
             }

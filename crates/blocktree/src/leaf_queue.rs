@@ -1,8 +1,8 @@
 //! Queue of the leaves that a search reads next.
 //!
-//! A search of neighbouring prefixes reads many leaves of a table that do not stand side by side.
-//! The inner page above them knows them all, so that one descent finds a queue of them, and the
-//! machine fetches the next ones from memory while one is filtered.
+//! A search of neighbouring prefixes reads many leaves of a permutation that do not stand side by
+//! side. The inner page above them knows them all, so that one descent finds a queue of them, and
+//! the machine fetches the next ones from memory while one is filtered.
 
 use crate::inner::Inner;
 use crate::key::{Block, EntryKey};

@@ -13,8 +13,8 @@ use std::rc::Rc;
 /// which the way is from the root. `None`: all have been read.
 pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
-/// Cursor along the pages of a level, or the leaves of one table, from left to right. Between steps
-/// it holds no page.
+/// Cursor along the pages of a level, or the leaves of one permutation, from left to right. Between
+/// steps it holds no page.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelCursor<const N: usize> {
     level: u16,
@@ -22,9 +22,9 @@ pub struct LevelCursor<const N: usize> {
 }
 
 impl<const N: usize> LevelCursor<N> {
-    /// Along the leaves of a table.
-    pub fn new(table: u16) -> Self {
-        Self::at(EntryKey::start_of(table))
+    /// Along the leaves of a permutation.
+    pub fn new(permutation: u16) -> Self {
+        Self::at(EntryKey::start_of(permutation))
     }
 
     /// Reads from the leaf of an entry key to the last leaf of its permutation.
@@ -44,7 +44,7 @@ impl<const N: usize> LevelCursor<N> {
         };
         let page = tree.find(&entry_key, self.level, hint, take)?;
         self.next = match page.right_sibling() {
-            Some((high, right)) if self.level > 0 || high.table == entry_key.table => {
+            Some((high, right)) if self.level > 0 || high.permutation == entry_key.permutation => {
                 Some((high, Some(right)))
             }
             _ => None,
@@ -94,14 +94,14 @@ pub struct Row<const N: usize> {
 }
 
 /// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
-/// first table or in that of the nulls.
+/// first permutation or in that of the nulls.
 #[derive(Clone, Debug)]
 pub struct FullScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     cursor: LevelCursor<N>,
     scope: Option<u64>,
-    /// The table of the nulls, while it is still to come.
-    null_table: Option<u16>,
+    /// The permutation of the nulls, while it is still to come.
+    null_permutation: Option<u16>,
 }
 
 impl<const N: usize> FullScan<N> {
@@ -111,7 +111,7 @@ impl<const N: usize> FullScan<N> {
         FullScan {
             cursor: Self::cursor(0, scope),
             scope,
-            null_table: Some(layout.null_table()),
+            null_permutation: Some(layout.null_permutation()),
             layout,
         }
     }
@@ -119,21 +119,21 @@ impl<const N: usize> FullScan<N> {
     /// The rows without a fingerprint only.
     pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         FullScan {
-            cursor: Self::cursor(layout.null_table(), scope),
+            cursor: Self::cursor(layout.null_permutation(), scope),
             ..Self::new(layout, scope).without_nulls()
         }
     }
 
     /// Leaves out the rows that have no fingerprint.
     pub fn without_nulls(mut self) -> Self {
-        self.null_table = None;
+        self.null_permutation = None;
         self
     }
 
-    fn cursor(table: u16, scope: Option<u64>) -> LevelCursor<N> {
+    fn cursor(permutation: u16, scope: Option<u64>) -> LevelCursor<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
-        LevelCursor::at(EntryKey::before_key(table, key))
+        LevelCursor::at(EntryKey::before_key(permutation, key))
     }
 
     /// Reads one more leaf and appends its rows. False: there was none left.
@@ -143,17 +143,20 @@ impl<const N: usize> FullScan<N> {
         rows: &mut Vec<Row<N>>,
     ) -> Result<bool> {
         let Some((leaf, from)) = self.cursor.step(tree, |block| tree.store.read(block))? else {
-            let Some(table) = self.null_table.take() else {
+            let Some(permutation) = self.null_permutation.take() else {
                 return Ok(false);
             };
-            self.cursor = Self::cursor(table, self.scope);
+            self.cursor = Self::cursor(permutation, self.scope);
             return Ok(true);
         };
-        let table = self.layout.tables().get(usize::from(leaf.table()));
+        let permutation = self
+            .layout
+            .permutations()
+            .get(usize::from(leaf.permutation()));
         for entry_key in leaf.entries_from(from) {
             if self.scope.is_none_or(|scope| scope == entry_key.key[0]) {
                 let (tid, key) = (entry_key.tid, entry_key.key);
-                let fingerprint = table.map(|table| table.restore(&key));
+                let fingerprint = permutation.map(|permutation| permutation.restore(&key));
                 rows.push(Row { tid, fingerprint });
             }
         }

@@ -77,7 +77,7 @@
 //!         pages.resize(pages.len().max(block as usize + 1), Rc::new([0; PAGE_SIZE]));
 //!         pages[block as usize] = Rc::new(*page);
 //!     }
-//!     fn table_done(&mut self, _done: usize, _tables: usize) {}
+//!     fn permutation_done(&mut self, _done: usize, _permutations: usize) {}
 //! }
 //! // More rows than fit into memory are sorted in files.
 //! impl TempFiles for Memory {
@@ -90,7 +90,7 @@
 //!     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]) {
 //!         file.read_exact(bytes).unwrap();
 //!     }
-//!     fn seek(&mut self, file: &mut Self::File, place: u64) { file.set_position(place); }
+//!     fn seek(&mut self, file: &mut Self::File, offset: u64) { file.set_position(offset); }
 //!     fn check_interrupts(&mut self) {}
 //! }
 //!
@@ -102,10 +102,10 @@
 //! rows.push(&mut store, [0xfedc_ba98_7654_3210], Tid::new(0, 2));
 //! let meta = build(&mut store, &layout, 3, &mut rows, &mut nulls, Fill::default());
 //!
-//! // One row more: an entry in each table.
+//! // One row more: an entry in each permutation.
 //! let tree = Tree::new(&store, meta.root);
-//! for (number, table) in (0..).zip(layout.tables()) {
-//!     let key = table.permute(&[0x0123_4567_89ab_cdee]);
+//! for (number, permutation) in (0..).zip(layout.permutations()) {
+//!     let key = permutation.permute(&[0x0123_4567_89ab_cdee]);
 //!     tree.insert(&EntryKey::new(number, key, Tid::new(0, 3)))?;
 //! }
 //!
@@ -122,22 +122,23 @@
 //!
 //! The modules, each built on those before it:
 //! * [`key`]: row addresses, keys, and the total order of the tree;
-//! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutation of each table;
+//! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutations;
 //! * [`bands`]: the same for MinHash signatures: their keys, and their search;
 //! * [`sets`]: the same for sets of numbers that overlap;
 //! * [`metric`]: which of these an index uses, and the threshold of near-duplicates;
-//!   [`index_metric`]: the tables of each;
+//!   [`index_metric`]: the permutations of each;
 //! * [`shared_keys`]: keys of both kinds for joins outside of the index;
 //! * [`layout_choice`]: the block layout for a radius and a number of rows;
-//! * [`plan`]: the tables that a query probes, and the distance around its own prefix in each;
+//! * [`plan`]: the permutations that a query probes, and the radius around its own prefix in
+//!   each;
 //! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
 //! * [`filter`]: the kernels that measure the distances of a leaf's keys;
 //! * [`store`]: the interface to the buffer manager (locks, logging, allocation);
-//! * [`leaf_cache`]: the leaf of the last key in each table; [`empty_search`]: searches that an
-//!   insertion validates;
+//! * [`leaf_cache`]: the leaf of the last key in each permutation; [`empty_search`]: searches that
+//!   an insertion validates;
 //! * [`tree`], [`insert`], [`level_cursor`], [`scan`], [`knn`], [`vacuum`], [`merge`], [`compact`],
 //!   [`check`], [`info`]: the algorithms over a store;
-//! * [`pairs`]: all pairs within a radius, a table at a time;
+//! * [`pairs`]: all pairs within a radius, a permutation at a time;
 //! * [`clusters`], [`crowded_centers`]: clusters made of such pairs;
 //! * [`sort`], [`paged`]: external sort, and arrays within a limit of memory;
 //! * [`build`]: a new tree from sorted rows.
@@ -180,6 +181,7 @@ pub mod sets;
 pub mod shape;
 pub mod shared_keys;
 pub mod sort;
+pub mod spilled_lists;
 pub mod store;
 mod topk;
 pub mod tree;

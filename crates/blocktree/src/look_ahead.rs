@@ -11,8 +11,8 @@ use crate::tree::Tree;
 use std::ops::Range;
 
 /// Probes whose leaves are found together, before the first is read, so that the machine fetches
-/// all of them from memory at the same time. An index has four tables by default. More leaves of
-/// long keys, which are fetched whole, would push each other out of a cache of 32 kB.
+/// all of them from memory at the same time. An index has four permutations by default. More leaves
+/// of long keys, which are fetched whole, would push each other out of a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
 /// Leaves of neighbouring prefixes that are fetched from memory ahead of the leaf that is read.
@@ -113,9 +113,9 @@ impl<const N: usize> LookAhead<N> {
             probes.next_position(probe, permuted, end)
         })?;
         let first = self.queue.take(from);
-        for (place, leaf) in self.queue.rest().enumerate() {
+        for (index, leaf) in self.queue.rest().enumerate() {
             tree.store.read_ahead(leaf);
-            if place < LEAVES_AHEAD {
+            if index < LEAVES_AHEAD {
                 tree.store.prefetch(leaf);
             }
         }
@@ -158,7 +158,7 @@ impl<const N: usize> LookAhead<N> {
         } else if N <= MOST_WORDS
             && let Some((_, Some(next))) = *next
         {
-            let leaves_of_prefix = probes.plan.table_leaves / 2f64.powi(probe.bits as i32);
+            let leaves_of_prefix = probes.plan.permutation_leaves / 2f64.powi(probe.bits as i32);
             match probe.bits == 0 || leaves_of_prefix < 1.0 {
                 true => store.prefetch_next(next),
                 false => store.prefetch(next),

@@ -95,7 +95,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         let mut right = PageView::<_, N, E>::open_on(right, level)?;
         let sum = left.count() + right.count();
         let separator = right.low_key();
-        if left.table() != separator.table && level == 0 || sum > E::together(&left, &right, fill) {
+        if left.permutation() != separator.permutation && level == 0
+            || sum > E::together(&left, &right, fill)
+        {
             return Ok(None);
         }
         let mut parent = self.lock_inner(&separator, level + 1)?;

@@ -17,7 +17,7 @@ pub const VERSION: u16 = 3;
 pub struct Root {
     /// The root's block.
     pub block: Block,
-    /// Its height above the leaves: 1 or more, since each table has a leaf from the start.
+    /// Its height above the leaves: 1 or more, since each permutation has a leaf from the start.
     pub level: u16,
 }
 
@@ -30,13 +30,14 @@ pub struct Meta {
     pub words: u8,
     /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
     pub scope_words: u8,
-    /// The guaranteed radius over bits; over symbols it follows from the tables, and this is 0.
-    pub distance: u8,
+    /// The guaranteed radius over bits; over symbols it follows from the permutations, and this is
+    /// 0.
+    pub guaranteed_radius: u8,
     /// The blocks a fingerprint is cut into, or the symbols of each band (0: shared out evenly).
     pub blocks: u8,
-    /// Tables, without that of the rows that have no fingerprint.
-    pub tables: u16,
-    /// Bound of searches that state none. The tables were chosen for it. `None` for arrays.
+    /// Permutations, without that of the rows that have no fingerprint.
+    pub permutations: u16,
+    /// Bound of searches that state none. The permutations were chosen for it. `None` for arrays.
     pub bound: Option<UsualBound>,
     /// The tree's root.
     pub root: Root,
@@ -55,9 +56,9 @@ const VERSION_AT: usize = HEADER + 4;
 const SIZE: usize = HEADER + 6;
 const WORDS: usize = HEADER + 8;
 const SCOPE_WORDS: usize = HEADER + 9;
-const DISTANCE: usize = HEADER + 10;
+const GUARANTEED_RADIUS: usize = HEADER + 10;
 const BLOCKS: usize = HEADER + 11;
-const TABLES: usize = HEADER + 12;
+const PERMUTATIONS: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
 const METRIC: usize = HEADER + 20;
@@ -120,9 +121,9 @@ impl<P: Deref<Target = Page>> MetaView<P> {
             metric,
             words: page[WORDS],
             scope_words: page[SCOPE_WORDS],
-            distance: page[DISTANCE],
+            guaranteed_radius: page[GUARANTEED_RADIUS],
             blocks: page[BLOCKS],
-            tables: page::u16_at(page, TABLES),
+            permutations: page::u16_at(page, PERMUTATIONS),
             bound,
             root: Root {
                 block: page::u32_at(page, ROOT),
@@ -174,9 +175,9 @@ impl<P: DerefMut<Target = Page>> MetaView<P> {
         page[WORDS] = meta.words;
         page[SCOPE_WORDS] = meta.scope_words;
         page[METRIC] = meta.metric.code();
-        page[DISTANCE] = meta.distance;
+        page[GUARANTEED_RADIUS] = meta.guaranteed_radius;
         page[BLOCKS] = meta.blocks;
-        page::put_u16(&mut page, TABLES, meta.tables);
+        page::put_u16(&mut page, PERMUTATIONS, meta.permutations);
         page::put_u64(&mut page, BOUND, meta.bound.map_or(0, UsualBound::to_word));
         let mut view = MetaView(page);
         view.set_root(meta.root);

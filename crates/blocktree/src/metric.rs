@@ -8,13 +8,14 @@ use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
 /// for a meta page, and the bands for an open index ([`crate::index_metric::IndexMetric`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric<S = ()> {
-    /// Hamming distance of fingerprints. Each table permutes one key ([`crate::block_layout`]).
+    /// Hamming distance of fingerprints. Each permutation permutes one key
+    /// ([`crate::block_layout`]).
     Hamming {
         /// Width of a fingerprint.
         bits: u32,
     },
     /// Estimated Jaccard distance of MinHash signatures: the share of positions that differ. Each
-    /// table holds the keys of one band ([`crate::bands`]).
+    /// permutation holds the keys of one band ([`crate::bands`]).
     Jaccard(S),
     /// Common elements of arrays, which have no distance ([`crate::sets`]).
     Overlap,
@@ -24,10 +25,10 @@ pub enum Metric<S = ()> {
 const POSITIONS_PER_MISMATCH: usize = 5;
 
 /// Largest estimated Jaccard distance of near-duplicate signatures by convention.
-pub const NEAR_DUPLICATE_DISTANCE: f64 = 1.0 / POSITIONS_PER_MISMATCH as f64;
+pub const NEAR_DUPLICATE_RADIUS: f64 = 1.0 / POSITIONS_PER_MISMATCH as f64;
 
 /// Smallest estimated Jaccard similarity of near-duplicate signatures by convention.
-pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_DISTANCE;
+pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_RADIUS;
 
 /// Returns the largest distance of near-duplicate fingerprints of a width by convention.
 ///
@@ -52,7 +53,7 @@ pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
 /// Bound of most searches of an index, which defines near-duplicates in its table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UsualBound {
-    /// Largest distance of fingerprints, in bits.
+    /// Radius of fingerprints, in bits.
     Radius(u32),
     /// Smallest estimated similarity of signatures, from 0 to 1.
     Similarity(f64),
@@ -166,10 +167,10 @@ mod tests {
 
     #[test]
     fn thresholds_agree() {
-        let shares = (NEAR_DUPLICATE_DISTANCE, NEAR_DUPLICATE_SIMILARITY);
+        let shares = (NEAR_DUPLICATE_RADIUS, NEAR_DUPLICATE_SIMILARITY);
         assert_eq!(shares, (0.2, 0.8));
         for hashes in 1..=4096 {
-            let share = (hashes as f64 * NEAR_DUPLICATE_DISTANCE) as usize;
+            let share = (hashes as f64 * NEAR_DUPLICATE_RADIUS) as usize;
             assert_eq!(near_duplicate_mismatches(hashes), share);
         }
     }

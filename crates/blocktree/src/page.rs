@@ -42,8 +42,8 @@ const SHAPE: usize = LOW_TID + 6;
 const RIGHT: usize = LOW_TID + 8;
 const LEVEL: usize = RIGHT + 4;
 const KIND: usize = RIGHT + 6;
-const TABLE: usize = RIGHT + 8;
-const HIGH_TABLE: usize = RIGHT + 10;
+const PERMUTATION: usize = RIGHT + 8;
+const HIGH_PERMUTATION: usize = RIGHT + 10;
 const HIGH_TID: usize = RIGHT + 12;
 const SORTED: usize = RIGHT + 18;
 const ID: usize = PAGE_SIZE - 2;
@@ -64,7 +64,7 @@ pub(crate) const fn capacity(words: usize, size: usize) -> usize {
 pub enum Kind {
     /// Block 0.
     Meta,
-    /// Entries of one table.
+    /// Entries of one permutation.
     Leaf,
     /// Separators and downlinks.
     Inner,
@@ -196,11 +196,11 @@ impl Glance {
         [self.tail[at], self.tail[at + 1]]
     }
 
-    /// The low key, and the high key if it is one of the same table. `None`: longer keys are not
-    /// in these parts.
+    /// The low key, and the high key if it is one of the same permutation. `None`: longer keys are
+    /// not in these parts.
     pub(crate) fn range<const N: usize>(&self) -> Option<(Key<N>, Option<Key<N>>)> {
         let low = (PAGE_SIZE - fields_size(N)).checked_sub(Self::TAIL)?;
-        let has_high = self.tail_u16(TABLE) == self.tail_u16(HIGH_TABLE)
+        let has_high = self.tail_u16(PERMUTATION) == self.tail_u16(HIGH_PERMUTATION)
             && self.tail[RIGHT - Self::TAIL..][..4] != [0; 4];
         let high = has_high.then(|| key_at(&self.tail, low + 8 * N));
         Some((key_at(&self.tail, low), high))
@@ -245,8 +245,8 @@ impl Sizes {
 
 /// View of a page with keys of `N` words. `P` is a reference to the page, or a lock on it.
 ///
-/// The fields that all pages have lie at fixed places, and can be read whatever the page holds. The
-/// methods for entries are those of [`crate::leaf::Leaf`] and [`crate::inner::Inner`]: views of
+/// The fields that all pages have lie at fixed offsets, and can be read whatever the page holds.
+/// The methods for entries are those of [`crate::leaf::Leaf`] and [`crate::inner::Inner`]: views of
 /// pages that have been checked, so that no access to an entry is out of bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct PageView<P, const N: usize, E = Unchecked> {
@@ -303,10 +303,10 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         u16_at(&self.page, LEVEL)
     }
 
-    /// The table of a leaf; the first table below an inner page: that of the low key.
+    /// The permutation of a leaf; the first permutation below an inner page: that of the low key.
     #[inline]
-    pub fn table(&self) -> u16 {
-        u16_at(&self.page, TABLE)
+    pub fn permutation(&self) -> u16 {
+        u16_at(&self.page, PERMUTATION)
     }
 
     /// The hole between the page's two arrays.
@@ -325,7 +325,7 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
     /// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
     #[inline]
     pub fn low_key(&self) -> EntryKey<N> {
-        EntryKey::new(self.table(), self.low(), tid_at(&self.page, LOW_TID))
+        EntryKey::new(self.permutation(), self.low(), tid_at(&self.page, LOW_TID))
     }
 
     /// The key of [`PageView::low_key`].
@@ -343,7 +343,11 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
             key_at(&*self.page, Self::HIGH_KEY),
             tid_at(&self.page, HIGH_TID),
         );
-        Some(EntryKey::new(u16_at(&self.page, HIGH_TABLE), key, tid))
+        Some(EntryKey::new(
+            u16_at(&self.page, HIGH_PERMUTATION),
+            key,
+            tid,
+        ))
     }
 
     /// Start and block of the page to the right: high key and right link.
@@ -394,7 +398,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
     pub(crate) fn set_right_sibling(&mut self, sibling: Option<(EntryKey<N>, Block)>) {
         self.set_right_link(sibling.map(|(_, right)| right));
         let high = sibling.map_or(EntryKey::start_of(0), |(high, _)| high);
-        put_u16(&mut self.page, HIGH_TABLE, high.table);
+        put_u16(&mut self.page, HIGH_PERMUTATION, high.permutation);
         put_key(&mut *self.page, Self::HIGH_KEY, &high.key);
         put_tid(&mut self.page, HIGH_TID, high.tid);
     }
@@ -407,7 +411,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         put_u16(page, SIZE_AND_VERSION, PAGE_SIZE as u16 | LAYOUT_VERSION);
         put_u16(page, LEVEL, level);
         put_u16(page, KIND, kind as u16);
-        put_u16(page, TABLE, low.table);
+        put_u16(page, PERMUTATION, low.permutation);
         put_key(page, Self::LOW_KEY, &low.key);
         put_tid(page, LOW_TID, low.tid);
         put_u16(page, ID, PAGE_ID);

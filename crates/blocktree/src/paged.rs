@@ -29,7 +29,7 @@ struct PageLocation {
 
 /// The array. Each element has its initial value until it is set.
 pub struct Paged<F: TempFiles> {
-    places: Vec<PageLocation>,
+    locations: Vec<PageLocation>,
     frames: Vec<Frame>,
     /// The most frames.
     most: usize,
@@ -45,7 +45,7 @@ impl<F: TempFiles> Paged<F> {
     /// or a few pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
-            places: Vec::new(),
+            locations: Vec::new(),
             frames: Vec::new(),
             most: (memory / BYTES).max(4),
             hand: 0,
@@ -60,15 +60,15 @@ impl<F: TempFiles> Paged<F> {
     /// Makes room for `length` numbers, if there are fewer.
     pub fn grow(&mut self, files: &mut F, length: usize) {
         let pages = length.div_ceil(NUMBERS);
-        let more = pages.saturating_sub(self.places.len());
-        if self.places.try_reserve(more).is_err() {
+        let more = pages.saturating_sub(self.locations.len());
+        if self.locations.try_reserve(more).is_err() {
             files.out_of_memory();
         }
         let nowhere = PageLocation {
             frame: NONE,
             in_file: NONE,
         };
-        self.places.resize(self.places.len() + more, nowhere);
+        self.locations.resize(self.locations.len() + more, nowhere);
     }
 
     /// Returns the number at an index.
@@ -88,7 +88,7 @@ impl<F: TempFiles> Paged<F> {
     #[inline]
     fn frame(&mut self, files: &mut F, at: u32) -> &mut Frame {
         let page = at as usize / NUMBERS;
-        let mut frame = self.places[page].frame;
+        let mut frame = self.locations[page].frame;
         if frame == NONE {
             frame = self.load(files, page as u32);
         }
@@ -102,23 +102,23 @@ impl<F: TempFiles> Paged<F> {
         let free = self.free_frame(files);
         let frame = &mut self.frames[free];
         (frame.page, frame.dirty) = (page, false);
-        match (self.places[page as usize].in_file, &mut self.file) {
+        match (self.locations[page as usize].in_file, &mut self.file) {
             (NONE, _) | (_, None) => {
                 let first = page * NUMBERS as u32;
                 for (i, number) in (0..).zip(frame.numbers.iter_mut()) {
                     *number = (self.initial)(first.wrapping_add(i));
                 }
             }
-            (place, Some(file)) => {
+            (in_file, Some(file)) => {
                 let mut bytes = [0; BYTES];
-                files.seek(file, u64::from(place) * BYTES as u64);
+                files.seek(file, u64::from(in_file) * BYTES as u64);
                 files.read(file, &mut bytes);
                 for (number, bytes) in frame.numbers.iter_mut().zip(bytes.chunks_exact(4)) {
                     *number = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
                 }
             }
         }
-        self.places[page as usize].frame = free as u32;
+        self.locations[page as usize].frame = free as u32;
         free as u32
     }
 
@@ -143,11 +143,11 @@ impl<F: TempFiles> Paged<F> {
         let free = self.hand;
         self.hand = (self.hand + 1) % self.most;
         let frame = &self.frames[free];
-        let place = &mut self.places[frame.page as usize];
-        place.frame = NONE;
+        let location = &mut self.locations[frame.page as usize];
+        location.frame = NONE;
         if frame.dirty {
-            if place.in_file == NONE {
-                place.in_file = self.pages_in_file;
+            if location.in_file == NONE {
+                location.in_file = self.pages_in_file;
                 self.pages_in_file += 1;
             }
             let file = self.file.get_or_insert_with(|| files.create());
@@ -155,7 +155,7 @@ impl<F: TempFiles> Paged<F> {
             for (bytes, number) in bytes.chunks_exact_mut(4).zip(frame.numbers.iter()) {
                 bytes.copy_from_slice(&number.to_ne_bytes());
             }
-            files.seek(file, u64::from(place.in_file) * BYTES as u64);
+            files.seek(file, u64::from(location.in_file) * BYTES as u64);
             files.write(file, &bytes);
         }
         free

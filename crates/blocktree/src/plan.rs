@@ -1,14 +1,15 @@
-//! Plan of a query: the tables that it probes, and the distance around its own prefix in each.
+//! Plan of a query: the permutations that it probes, and the radius around its own prefix in
+//! each.
 //!
-//! Up to the guaranteed radius a choice of tables is probed with the query's own leading bits.
-//! Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m` parts
-//! and give part i a threshold `t_i`; if the thresholds plus one sum to `r + 1`, then two
+//! Up to the guaranteed radius a choice of permutations is probed with the query's own leading
+//! bits. Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m`
+//! parts and give part i a threshold `t_i`; if the thresholds plus one sum to `r + 1`, then two
 //! fingerprints within `r` differ in at most `t_i` bits of some part i (multi-index hashing:
-//! Norouzi, Punjani, Fleet, CVPR 2012; uneven thresholds: Qin et al., "GPH", ICDE 2018). So tables
-//! whose leading parts do not overlap are probed with all prefixes within their thresholds. When
-//! that reads more pages than one table has, one table is read whole.
+//! Norouzi, Punjani, Fleet, CVPR 2012; uneven thresholds: Qin et al., "GPH", ICDE 2018). So
+//! permutations whose leading parts do not overlap are probed with all prefixes within their
+//! thresholds. When that reads more pages than one permutation has, one permutation is read whole.
 //!
-//! A row that several tables would find is returned by the first of them alone, which the
+//! A row that several permutations would find is returned by the first of them alone, which the
 //! difference between its fingerprint and the query decides: nothing has to be remembered.
 
 use crate::block_layout::{BlockLayout, DESCENT, combinations};
@@ -20,10 +21,10 @@ use crate::leaf;
 /// reading on to the next leaf. Measured at radius 12 to 14 of a million rows.
 const QUEUED: f64 = 0.5;
 
-/// Cost of a leaf of a table that is read whole, relative to a leaf that a probe reads: such leaves
-/// are next to each other, and nothing looks for the next prefix. Measured from 150 to 15,000
-/// leaves, with keys of 1, 2 and 4 words: 0.4 to 0.6 for tables that fit into the processor's
-/// caches, 0.6 to 0.95 for larger ones.
+/// Cost of a leaf of a permutation that is read whole, relative to a leaf that a probe reads: such
+/// leaves are next to each other, and nothing looks for the next prefix. Measured from 150 to
+/// 15,000 leaves, with keys of 1, 2 and 4 words: 0.4 to 0.6 for permutations that fit into the
+/// processor's caches, 0.6 to 0.95 for larger ones.
 fn whole_leaf(leaves: f64) -> f64 {
     const MAX_CACHED_LEAVES: f64 = 512.0;
     (0.5 + 0.1 * (leaves / MAX_CACHED_LEAVES).log2()).clamp(0.5, 0.9)
@@ -33,17 +34,17 @@ fn whole_leaf(leaves: f64) -> f64 {
 /// outnumber all entries.
 const LONGEST_PREFIX: u32 = 64;
 
-/// Leading bits of a table's keys that a search within the guaranteed radius looks up.
-pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, table: usize) -> u32 {
-    layout.leading_bits(table).min(LONGEST_PREFIX)
+/// Leading bits of a permutation's keys that a search within the guaranteed radius looks up.
+pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, permutation: usize) -> u32 {
+    layout.leading_bits(permutation).min(LONGEST_PREFIX)
 }
 
-/// Probe of one table.
+/// Probe of one permutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
-    /// The table.
-    pub table: u16,
-    /// Leading bits of the key that are looked up: 0 (the whole table) to 64.
+    /// The permutation.
+    pub permutation: u16,
+    /// Leading bits of the key that are looked up: 0 (the whole permutation) to 64.
     pub bits: u32,
     /// In how many of them an entry may differ from the query.
     pub threshold: u32,
@@ -52,11 +53,16 @@ pub struct Probe<const N: usize> {
 }
 
 impl<const N: usize> Probe<N> {
-    pub(crate) fn new(layout: &BlockLayout<N>, table: usize, bits: u32, threshold: u32) -> Self {
+    pub(crate) fn new(
+        layout: &BlockLayout<N>,
+        permutation: usize,
+        bits: u32,
+        threshold: u32,
+    ) -> Self {
         let bits = bits.min(LONGEST_PREFIX);
-        let mask = layout.tables()[table].leading_mask(bits);
+        let mask = layout.permutations()[permutation].leading_mask(bits);
         Probe {
-            table: table as u16,
+            permutation: permutation as u16,
             bits,
             threshold,
             mask,
@@ -89,13 +95,13 @@ pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N
 /// use neardup_blocktree::block_layout::BlockLayout;
 /// use neardup_blocktree::plan::Plan;
 ///
-/// // Within the guaranteed radius the leading bits of each of four tables are looked up.
+/// // Within the guaranteed radius the leading bits of each of four permutations are looked up.
 /// let layout = BlockLayout::<1>::new(3, 4).unwrap();
 /// let plan = Plan::new(&layout, 3, 1e6);
 /// assert_eq!(plan.probes.len(), 4);
 /// assert!(plan.probes.iter().all(|probe| probe.bits == 16 && probe.threshold == 0));
 ///
-/// // Far beyond it nothing is cheaper than to read one table whole.
+/// // Far beyond it nothing is cheaper than to read one permutation whole.
 /// assert!(Plan::new(&layout, 40, 1e6).is_whole());
 /// ```
 #[derive(Clone, Debug)]
@@ -112,7 +118,7 @@ pub struct Plan<const N: usize> {
     /// Estimated number of runs that are found through an inner page.
     pub queued: f64,
     /// Estimated number of leaves of one permutation.
-    pub table_leaves: f64,
+    pub permutation_leaves: f64,
 }
 
 impl<const N: usize> Plan<N> {
@@ -127,20 +133,21 @@ impl<const N: usize> Plan<N> {
             leaves,
             descents: 1.0,
             queued: 0.0,
-            table_leaves: leaves,
+            permutation_leaves: leaves,
         };
-        let exact = exact_tables(layout, radius).map(|tables| {
-            let part = |table| Part::new(table, layout.leading_bits(table), Some(0));
-            let parts: Vec<Part> = tables.into_iter().map(part).collect();
-            Plan::of_parts(layout, radius, leaves, &parts)
+        let exact = exact_permutations(layout, radius).map(|permutations| {
+            let part =
+                |permutation| Part::new(permutation, layout.leading_bits(permutation), Some(0));
+            let parts: Vec<Part> = permutations.into_iter().map(part).collect();
+            Plan::from_parts(layout, radius, leaves, &parts)
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
             let parts = spread(parts, radius, |part| {
                 let threshold = part.threshold.map_or(0, |threshold| threshold + 1);
-                let raised = Part::new(part.table, part.bits, Some(threshold));
+                let raised = Part::new(part.permutation, part.bits, Some(threshold));
                 (raised, raised.cost::<N>(leaves) - part.cost::<N>(leaves))
             });
-            Plan::of_parts(layout, radius, leaves, &parts)
+            Plan::from_parts(layout, radius, leaves, &parts)
         });
         cheapest(whole, exact.into_iter().chain(spread), Plan::cost)
     }
@@ -153,7 +160,7 @@ impl<const N: usize> Plan<N> {
     /// [`Plan::cost`] with another cost of a descent.
     pub(crate) fn cost_with(&self, descent: f64) -> f64 {
         let leaves = match self.is_whole() {
-            true => self.leaves * whole_leaf(self.table_leaves),
+            true => self.leaves * whole_leaf(self.permutation_leaves),
             false => self.leaves,
         };
         leaves + descent * (self.descents - self.queued) + QUEUED * self.queued
@@ -174,19 +181,19 @@ impl<const N: usize> Plan<N> {
         self.descents - self.queued * (1.0 - QUEUED / DESCENT)
     }
 
-    /// Returns whether one table is read whole.
+    /// Returns whether one permutation is read whole.
     pub fn is_whole(&self) -> bool {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
-    fn of_parts(layout: &BlockLayout<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
+    fn from_parts(layout: &BlockLayout<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
         let mut plan = Plan {
             radius,
             probes: vec![],
             leaves: 0.0,
             descents: 0.0,
             queued: 0.0,
-            table_leaves: leaves,
+            permutation_leaves: leaves,
         };
         for part in parts {
             let Some(threshold) = part.threshold else {
@@ -194,7 +201,7 @@ impl<const N: usize> Plan<N> {
             };
             let (descents, queued, read) = part.reads::<N>(leaves);
             plan.probes
-                .push(Probe::new(layout, part.table, part.bits, threshold));
+                .push(Probe::new(layout, part.permutation, part.bits, threshold));
             plan.descents += descents;
             plan.queued += queued;
             plan.leaves += read;
@@ -204,26 +211,26 @@ impl<const N: usize> Plan<N> {
 }
 
 /// Returns the greatest radius at which a search of an index of `rows` rows looks up prefixes;
-/// beyond it one table is read whole. `None` if every search reads a table whole, as in an index of
-/// few leaves.
+/// beyond it one permutation is read whole. `None` if every search reads a permutation whole, as in
+/// an index of few leaves.
 pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Option<u32> {
     (0..=layout.bits())
         .take_while(|&radius| !Plan::new(layout, radius, rows).is_whole())
         .last()
 }
 
-/// A table with its leading bits, and how many of them may differ; `None`: it is not probed.
+/// A permutation with its leading bits, and how many of them may differ; `None`: it is not probed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    pub table: usize,
+    pub permutation: usize,
     pub bits: u32,
     pub threshold: Option<u32>,
 }
 
 impl Part {
-    pub fn new(table: usize, bits: u32, threshold: Option<u32>) -> Self {
+    pub fn new(permutation: usize, bits: u32, threshold: Option<u32>) -> Self {
         Part {
-            table,
+            permutation,
             bits,
             threshold,
         }
@@ -278,59 +285,67 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
         .unwrap_or(bits)
 }
 
-/// Few tables that together find everything within a radius by leading bits that agree in full:
-/// for each choice of `radius` spoilt blocks one of them leads with none of those. `None` beyond
-/// the guaranteed radius. Greedy, but where each table is led by one block: of these any `radius`
-/// plus one do, and no fewer.
-pub(crate) fn exact_tables<const N: usize>(
+/// Few permutations that together find everything within a radius by leading bits that agree in
+/// full: for each choice of `radius` spoilt blocks one of them leads with none of those. `None`
+/// beyond the guaranteed radius. Greedy, but where each permutation is led by one block: of these
+/// any `radius` plus one do, and no fewer.
+pub(crate) fn exact_permutations<const N: usize>(
     layout: &BlockLayout<N>,
     radius: u32,
 ) -> Option<Vec<usize>> {
-    if radius > layout.distance() {
+    if radius > layout.radius() {
         return None;
     }
-    let tables = layout.tables();
-    if layout.blocks().len() as u32 == layout.distance() + 1 {
+    let permutations = layout.permutations();
+    if layout.blocks().len() as u32 == layout.radius() + 1 {
         return Some((0..=radius as usize).collect());
     }
     let mut open = combinations(layout.blocks().len(), radius as usize);
     let mut chosen = Vec::new();
     while !open.is_empty() {
-        let finds = |table: usize, spoilt: &[usize]| {
-            tables[table]
+        let finds = |permutation: usize, spoilt: &[usize]| {
+            permutations[permutation]
                 .leading()
                 .iter()
                 .all(|block| !spoilt.contains(block))
         };
-        let best = (0..tables.len())
-            .max_by_key(|&table| {
+        let best = (0..permutations.len())
+            .max_by_key(|&permutation| {
                 (
-                    open.iter().filter(|spoilt| finds(table, spoilt)).count(),
-                    usize::MAX - table,
+                    open.iter()
+                        .filter(|spoilt| finds(permutation, spoilt))
+                        .count(),
+                    usize::MAX - permutation,
                 )
             })
-            .filter(|&table| open.iter().any(|spoilt| finds(table, spoilt)))?;
+            .filter(|&permutation| open.iter().any(|spoilt| finds(permutation, spoilt)))?;
         open.retain(|spoilt| !finds(best, spoilt));
         chosen.push(best);
     }
     Some(chosen)
 }
 
-/// Sets of tables whose leading parts do not overlap: led by one block each, by two, ...
+/// Sets of permutations whose leading parts do not overlap: led by one block each, by two, ...
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<Part>> {
-    let longest = layout.tables()[0].leading().len();
+    let longest = layout.permutations()[0].leading().len();
     (1..=longest)
         .map(|length| {
             let mut free = vec![true; layout.blocks().len()];
             let mut parts = Vec::new();
-            // What is left over when no table leads with `length` free blocks is led by fewer.
+            // What is left over when no permutation leads with `length` free blocks is led by
+            // fewer.
             for length in (1..=length).rev() {
-                for (table, leading) in layout.tables().iter().map(|t| t.leading()).enumerate() {
+                for (permutation, leading) in layout
+                    .permutations()
+                    .iter()
+                    .map(|t| t.leading())
+                    .enumerate()
+                {
                     let leading = &leading[..length];
                     if leading.iter().all(|&block| free[block]) {
                         leading.iter().for_each(|&block| free[block] = false);
                         let bits = leading.iter().map(|&block| layout.blocks()[block]).sum();
-                        parts.push(Part::new(table, bits, None));
+                        parts.push(Part::new(permutation, bits, None));
                     }
                 }
             }
@@ -432,11 +447,11 @@ mod tests {
 
         #[test]
         fn some_probe_finds_whatever_lies_within_the_radius(
-            distance in 0..=8u32, more in 1..=3u32, radius in 0..=24u32,
+            guaranteed in 0..=8u32, more in 1..=3u32, radius in 0..=24u32,
             rows in prop::sample::select(vec![0.0, 1e3, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..64u32, 0..24),
         ) {
-            let Ok(layout) = BlockLayout::<1>::new(distance, distance + more) else {
+            let Ok(layout) = BlockLayout::<1>::new(guaranteed, guaranteed + more) else {
                 return Ok(());
             };
             assert_some_probe_finds(&layout, radius, rows, &difference);
@@ -444,11 +459,11 @@ mod tests {
 
         #[test]
         fn some_probe_finds_what_lies_within_the_radius_in_wide_fingerprints(
-            distance in 0..=31u32, more in 1..=2u32, radius in 0..=60u32,
+            guaranteed in 0..=31u32, more in 1..=2u32, radius in 0..=60u32,
             rows in prop::sample::select(vec![0.0, 1e5, 1e7, 1e9, 1e11]),
             difference in prop::collection::vec(0..256u32, 0..60),
         ) {
-            let Ok(layout) = BlockLayout::<4>::new(distance, distance + more) else {
+            let Ok(layout) = BlockLayout::<4>::new(guaranteed, guaranteed + more) else {
                 return Ok(());
             };
             assert_some_probe_finds(&layout, radius, rows, &difference);
@@ -471,8 +486,8 @@ mod tests {
 
     #[test]
     fn half_the_usual_radius_of_image_hashes_makes_it_cheap() {
-        let cost = |distance, rows| {
-            let layout = BlockLayout::<4>::new(distance, distance + 1).unwrap();
+        let cost = |radius, rows| {
+            let layout = BlockLayout::<4>::new(radius, radius + 1).unwrap();
             Plan::new(&layout, 31, rows).cost()
         };
         for rows in [1e6, 1e7, 1e8] {
@@ -497,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_radii_probe_fewer_tables() {
+    fn smaller_radii_probe_fewer_permutations() {
         let layout = BlockLayout::<1>::new(3, 4).unwrap();
         for radius in 0..=3 {
             let plan = Plan::new(&layout, radius, 1e7);
@@ -511,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn large_radii_read_one_table_whole() {
+    fn large_radii_read_one_permutation_whole() {
         let layout = BlockLayout::<1>::new(3, 4).unwrap();
         for (radius, rows) in [(30, 1e6), (64, 1e9), (3, 100.0)] {
             let plan = Plan::new(&layout, radius, rows);
@@ -528,9 +543,9 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_probed_radius_every_search_reads_a_table_whole() {
-        fn holds<const N: usize>(distance: u32, blocks: u32) {
-            let layout = BlockLayout::<N>::new(distance, blocks).unwrap();
+    fn beyond_the_probed_radius_every_search_reads_a_permutation_whole() {
+        fn holds<const N: usize>(radius: u32, blocks: u32) {
+            let layout = BlockLayout::<N>::new(radius, blocks).unwrap();
             for rows in [0.0, 1e3, 1e5, 1e6, 1e8] {
                 let probed = probed_radius(&layout, rows);
                 for radius in 0..=layout.bits() {

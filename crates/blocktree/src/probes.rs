@@ -6,7 +6,7 @@ use crate::plan::{Plan, Probe, next_within};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Start of a probe: its first entry key, and the query as permuted for the probe's table.
+/// Start of a probe: its first entry key, and the query as permuted for the probe's permutation.
 pub(crate) type ProbeStart<const N: usize> = (EntryKey<N>, Key<N>);
 
 /// A query and the plan of its probes.
@@ -35,12 +35,14 @@ impl<const N: usize> Probes<N> {
     /// The start of a probe; `None` behind the last one.
     pub(crate) fn start(&self, probe: usize) -> Option<ProbeStart<N>> {
         let probe = self.plan.probes.get(probe)?;
-        let permuted = self.layout.tables()[usize::from(probe.table)].permute(&self.query);
+        let permuted =
+            self.layout.permutations()[usize::from(probe.permutation)].permute(&self.query);
         let first = self.first_key(probe, &permuted, 0)?;
-        Some((EntryKey::before_key(probe.table, first), permuted))
+        Some((EntryKey::before_key(probe.permutation, first), permuted))
     }
 
-    /// The first entry key of a probe from an entry key on; `None` if there is none in the table.
+    /// The first entry key of a probe from an entry key on; `None` if there is none in the
+    /// permutation.
     pub(crate) fn next_position(
         &self,
         probe: usize,
@@ -48,7 +50,7 @@ impl<const N: usize> Probes<N> {
         from: &EntryKey<N>,
     ) -> Option<EntryKey<N>> {
         let probe = &self.plan.probes[probe];
-        if from.table != probe.table {
+        if from.permutation != probe.permutation {
             return None;
         }
         let word = self.layout.scope_words();
@@ -62,7 +64,7 @@ impl<const N: usize> Probes<N> {
             Ordering::Greater => return None,
         };
         let first = self.first_key(probe, permuted, first_prefix)?;
-        Some(EntryKey::before_key(probe.table, first).max(*from))
+        Some(EntryKey::before_key(probe.permutation, first).max(*from))
     }
 
     /// The lowest key whose prefix a probe searches for, from a prefix on.

@@ -43,7 +43,7 @@ pub struct Scan<const N: usize> {
     /// plan's radius or less.
     beyond: Option<u32>,
     radius: u32,
-    /// Number of the current probe, and the query as permuted for its table.
+    /// Number of the current probe, and the query as permuted for its permutation.
     probe: usize,
     permuted: Key<N>,
     next: NextPage<N>,
@@ -86,7 +86,7 @@ impl<const N: usize> Scan<N> {
         self.begin();
     }
 
-    /// Searches all scopes. The plan must be one that reads a table whole.
+    /// Searches all scopes. The plan must be one that reads a permutation whole.
     pub fn in_all_scopes(mut self) -> Self {
         debug_assert!(self.probes.plan.is_whole());
         self.probes.in_scope = false;
@@ -166,7 +166,7 @@ impl<const N: usize> Scan<N> {
         })?;
         // The right link is read under the same lock as the entries. Entries that a later split
         // moves to the right have been read already, and are below the high key read here.
-        let next = self.next_page(entry_key.table, leaf.right_sibling());
+        let next = self.next_page(entry_key.permutation, leaf.right_sibling());
         (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &next);
         self.collect(&leaf, &entry_key, matches);
         let keeps_empty = tree.leaves.is_some_and(LeafCache::validates);
@@ -205,7 +205,7 @@ impl<const N: usize> Scan<N> {
         let empty = self.empty.get_or_insert_default();
         if is_last && self.found.is_empty() && self.beyond.is_none() {
             let version = tree.store.version(&leaf.page);
-            empty.note(leaf.table(), &self.permuted, leaf.block(), version);
+            empty.note(leaf.permutation(), &self.permuted, leaf.block(), version);
         } else {
             empty.spoil();
         }
@@ -221,30 +221,30 @@ impl<const N: usize> Scan<N> {
         matches: &mut Vec<Match<N>>,
     ) {
         let probes = &self.probes.plan.probes[..=self.probe];
-        let table = &self.probes.layout.tables()[usize::from(leaf.table())];
+        let permutation = &self.probes.layout.permutations()[usize::from(leaf.permutation())];
         let skipped = self.probes.layout.scope_words();
         self.found.clear();
         let keys = leaf.keys();
         let probe = &probes[self.probe];
-        let places = match probe.threshold == 0 && probe.bits > 0 {
+        let ranges = match probe.threshold == 0 && probe.bits > 0 {
             true => {
                 let (first, last) = self.probes.ends(probe, &self.permuted);
-                leaf.places_between(&first, &last)
+                leaf.ranges_between(&first, &last)
             }
             false => [0..0, 0..keys.len()],
         };
-        for places in places {
-            let (before, first) = (self.found.len(), places.start as u16);
+        for range in ranges {
+            let (before, first) = (self.found.len(), range.start as u16);
             let (query, found) = (&self.permuted, &mut self.found);
-            filter::within_leaf(&keys.part(places), query, skipped, self.radius, found);
-            found[before..].iter_mut().for_each(|place| *place += first);
+            filter::within_leaf(&keys.part(range), query, skipped, self.radius, found);
+            found[before..].iter_mut().for_each(|index| *index += first);
         }
         for &i in &self.found {
             let entry_key = leaf.entry_key(usize::from(i));
             if entry_key < *from {
                 continue;
             }
-            let fingerprint = table.restore(&entry_key.key);
+            let fingerprint = permutation.restore(&entry_key.key);
             if self
                 .probes
                 .scope()
@@ -264,14 +264,18 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// The page to read after a leaf of a table with this right sibling; `None` if the current
-    /// probe ends there.
-    fn next_page(&mut self, table: u16, sibling: Option<(EntryKey<N>, Block)>) -> NextPage<N> {
+    /// The page to read after a leaf of a permutation with this right sibling; `None` if the
+    /// current probe ends there.
+    fn next_page(
+        &mut self,
+        permutation: u16,
+        sibling: Option<(EntryKey<N>, Block)>,
+    ) -> NextPage<N> {
         let (high, right) = sibling?;
         let probes = &self.probes;
         if probes.plan.probes[self.probe].bits == 0 && probes.scope().is_none() {
-            // The table is read whole, leaf after leaf.
-            return (high.table == table).then_some((high, Some(right)));
+            // The permutation is read whole, leaf after leaf.
+            return (high.permutation == permutation).then_some((high, Some(right)));
         }
         let position = probes.next_position(self.probe, &self.permuted, &high)?;
         if let Some(leaf) = self.ahead.take(&position) {
@@ -280,7 +284,8 @@ impl<const N: usize> Scan<N> {
         let word = probes.layout.scope_words();
         // A leaf or two on: nearer by right links than from the root.
         let is_near = position == high
-            || (position.key[word].wrapping_sub(high.key[word]) as f64) * probes.plan.table_leaves
+            || (position.key[word].wrapping_sub(high.key[word]) as f64)
+                * probes.plan.permutation_leaves
                 < 2.0 * 2f64.powi(64);
         Some((position, is_near.then_some(right)))
     }

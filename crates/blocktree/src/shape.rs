@@ -57,10 +57,10 @@ impl<const N: usize> Shape<N> {
     };
 
     /// The shape for the entries from an entry key to another one, if there is one, in the same
-    /// table; else to its end. `narrow`: all their row addresses fit into 4 bytes.
+    /// permutation; else to its end. `narrow`: all their row addresses fit into 4 bytes.
     pub fn between(low: &EntryKey<N>, high: Option<&EntryKey<N>>, narrow: bool) -> Self {
         let last = match high {
-            Some(high) if high.table == low.table => match high.tid == Tid::MIN {
+            Some(high) if high.permutation == low.permutation => match high.tid == Tid::MIN {
                 true => predecessor(&high.key),
                 false => high.key,
             },
@@ -96,13 +96,13 @@ impl<const N: usize> Shape<N> {
 
     /// The shape that a leaf names; `None`: there is no such shape.
     #[inline]
-    pub(crate) fn of(page: &Page) -> Option<Self> {
-        Self::of_bytes(page::shape_bytes(page))
+    pub(crate) fn from_page(page: &Page) -> Option<Self> {
+        Self::from_bytes(page::shape_bytes(page))
     }
 
     /// The shape of this form on a page; `None`: there is no such shape.
     #[inline]
-    pub(crate) fn of_bytes([left_out, narrow]: [u8; 2]) -> Option<Self> {
+    pub(crate) fn from_bytes([left_out, narrow]: [u8; 2]) -> Option<Self> {
         let left_out = usize::from(left_out);
         (left_out <= Self::MOST_LEFT_OUT && narrow <= 1).then_some(Shape {
             left_out,
@@ -322,7 +322,7 @@ pub(crate) fn separator_within<const N: usize>(
         }
         carry = 1;
     }
-    EntryKey::before_key(right.table, key)
+    EntryKey::before_key(right.permutation, key)
 }
 
 #[cfg(test)]

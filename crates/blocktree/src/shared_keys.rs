@@ -1,14 +1,15 @@
 //! Keys of 64 bits that near-duplicates share, for engines that only join by equality.
 //!
-//! The principle is that of the index's tables ([`crate::block_layout`], [`crate::bands`]): one key
-//! for each choice of blocks or for each band, so that two values within the radius have at least
-//! one in common. Keys are stored, on many machines, so they depend on the value and the parameters
-//! alone, never on the number of rows, and the golden vectors in `tests/golden_keys.tsv` hold them
-//! forever. The number of the table and the parameters stand inside the key: keys of two tables
-//! never meet, and keys of other parameters are recognized instead of silently missing pairs.
+//! The principle is that of the index's permutations ([`crate::block_layout`], [`crate::bands`]):
+//! one key for each choice of blocks or for each band, so that two values within the radius have at
+//! least one in common. Keys are stored, on many machines, so they depend on the value and the
+//! parameters alone, never on the number of rows, and the golden vectors in `tests/golden_keys.tsv`
+//! hold them forever. The number of the permutation and the parameters stand inside the key: keys
+//! of two permutations never meet, and keys of other parameters are recognized instead of silently
+//! missing pairs.
 //!
 //! ```text
-//! fingerprints: | table 6 | width 2 | distance 5 | blocks - 1: 6 | hash 45 |
+//! fingerprints: | permutation 6 | width 2 | radius 5 | blocks - 1: 6 | hash 45 |
 //! signatures:   | band 8 | bands - 1: 8 | hash 48 |
 //! ```
 
@@ -46,7 +47,7 @@ pub struct ForeignKey;
 pub struct BlockKeys<const N: usize> {
     radius: u32,
     blocks: u32,
-    /// The bits of a fingerprint that each table's key is made of.
+    /// The bits of a fingerprint that each permutation's key is made of.
     masks: Vec<Key<N>>,
     /// Bit offsets of width, radius and blocks in a key.
     parameters: u64,
@@ -54,8 +55,8 @@ pub struct BlockKeys<const N: usize> {
 
 impl<const N: usize> BlockKeys<N> {
     const HASH_BITS: u32 = 45;
-    const TABLE_SHIFT: u32 = 58;
-    const PARAMETERS: u64 = (1 << Self::TABLE_SHIFT) - (1 << Self::HASH_BITS);
+    const PERMUTATION_SHIFT: u32 = 58;
+    const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
 
     /// The keys for a radius and a number of blocks, or the default one.
     pub fn new(radius: u32, blocks: Option<u32>) -> Result<Self, BlockLayoutError> {
@@ -64,8 +65,8 @@ impl<const N: usize> BlockKeys<N> {
             return Err(BlockLayoutError::BlocksOutOfRange);
         }
         let layout = BlockLayout::<N>::new(radius, blocks)?;
-        let masks = (layout.tables().iter().enumerate())
-            .map(|(i, table)| table.leading_mask(layout.leading_bits(i)))
+        let masks = (layout.permutations().iter().enumerate())
+            .map(|(i, permutation)| permutation.leading_mask(layout.leading_bits(i)))
             .collect();
         let parameters =
             u64::from(N.ilog2()) << 11 | u64::from(radius) << 6 | u64::from(blocks - 1);
@@ -108,21 +109,21 @@ impl<const N: usize> BlockKeys<N> {
         self.masks.len()
     }
 
-    /// The keys of a fingerprint, the first table's first. No two are equal.
+    /// The keys of a fingerprint, the first permutation's first. No two are equal.
     pub fn keys(&self, fingerprint: &Key<N>) -> impl Iterator<Item = i64> {
-        (0..self.count()).map(|table| self.key(table, fingerprint))
+        (0..self.count()).map(|permutation| self.key(permutation, fingerprint))
     }
 
     #[inline]
-    fn key(&self, table: usize, fingerprint: &Key<N>) -> i64 {
-        let words = fingerprint.iter().zip(&self.masks[table]);
+    fn key(&self, permutation: usize, fingerprint: &Key<N>) -> i64 {
+        let words = fingerprint.iter().zip(&self.masks[permutation]);
         let hash = words.fold(0, |hash, (word, mask)| mix(hash ^ (word & mask)));
         let hash = hash >> (64 - Self::HASH_BITS);
-        ((table as u64) << Self::TABLE_SHIFT | self.parameters | hash) as i64
+        ((permutation as u64) << Self::PERMUTATION_SHIFT | self.parameters | hash) as i64
     }
 
     /// Returns whether two fingerprints are within the radius and the key is that of the first
-    /// table whose bits they share. Of all keys of either, this is true of exactly one.
+    /// permutation whose bits they share. Of all keys of either, this is true of exactly one.
     ///
     /// # Errors
     /// [`ForeignKey`] if they are within the radius and the key was made with other parameters.
@@ -132,14 +133,14 @@ impl<const N: usize> BlockKeys<N> {
         if distance > self.radius {
             return Ok(false);
         }
-        let table = (key as u64 >> Self::TABLE_SHIFT) as usize;
-        if key as u64 & Self::PARAMETERS != self.parameters || table >= self.count() {
+        let permutation = (key as u64 >> Self::PERMUTATION_SHIFT) as usize;
+        if key as u64 & Self::PARAMETERS != self.parameters || permutation >= self.count() {
             return Err(ForeignKey);
         }
         let is_shared =
             |mask: &Key<N>| (difference.iter().zip(mask)).all(|(word, mask)| word & mask == 0);
         let first = self.masks.iter().position(is_shared);
-        Ok(first == Some(table) && self.key(table, a) == key)
+        Ok(first == Some(permutation) && self.key(permutation, a) == key)
     }
 }
 
@@ -263,15 +264,15 @@ mod tests {
         Ok(())
     }
 
-    /// Two values that differ in these bits, with keys of any distance and number of blocks.
+    /// Two values that differ in these bits, with keys of any radius and number of blocks.
     fn any_keys_meet_once<const N: usize>(
         a: Key<N>,
         flips: &[usize],
-        distance: u32,
+        radius: u32,
         more: Option<u32>,
     ) -> Result<(), TestCaseError> {
-        let blocks = more.map(|more| distance + 1 + more);
-        let Ok(keys) = BlockKeys::<N>::new(distance, blocks) else {
+        let blocks = more.map(|more| radius + 1 + more);
+        let Ok(keys) = BlockKeys::<N>::new(radius, blocks) else {
             return Ok(());
         };
         let mut b = a;
@@ -297,14 +298,14 @@ mod tests {
     proptest! {
         #[test]
         fn near_fingerprints_share_a_key_and_meet_once(
-            a: [u64; 4], flips in prop::collection::vec(0..256_usize, 0..36), distance in 0..32_u32,
+            a: [u64; 4], flips in prop::collection::vec(0..256_usize, 0..36), radius in 0..32_u32,
             more in prop::option::of(0..6_u32),
         ) {
-            // Few flips for a small width, so that half of the pairs are within the distance.
+            // Few flips for a small width, so that half of the pairs are within the radius.
             let flips = |words: usize| &flips[..flips.len() * words / 4];
-            any_keys_meet_once::<1>([a[0]], flips(1), distance % 9, more)?;
-            any_keys_meet_once::<2>([a[0], a[1]], flips(2), distance % 17, more)?;
-            any_keys_meet_once::<4>(a, flips(4), distance, more)?;
+            any_keys_meet_once::<1>([a[0]], flips(1), radius % 9, more)?;
+            any_keys_meet_once::<2>([a[0], a[1]], flips(2), radius % 17, more)?;
+            any_keys_meet_once::<4>(a, flips(4), radius, more)?;
         }
 
         #[test]
@@ -333,8 +334,8 @@ mod tests {
     fn keys_of_other_parameters_are_recognized() {
         fn recognized<const N: usize>() -> Vec<i64> {
             let all: Vec<BlockKeys<N>> = (0..32)
-                .flat_map(|distance| (1..=64).map(move |blocks| (distance, blocks)))
-                .filter_map(|(distance, blocks)| BlockKeys::new(distance, Some(blocks)).ok())
+                .flat_map(|radius| (1..=64).map(move |blocks| (radius, blocks)))
+                .filter_map(|(radius, blocks)| BlockKeys::new(radius, Some(blocks)).ok())
                 .collect();
             assert!(all.len() > 100);
             let value = [7; N];
@@ -372,10 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn default_blocks_follow_from_width_and_distance() {
+    fn default_blocks_follow_from_width_and_radius() {
         fn defaults<const N: usize>(most: u32) -> Vec<(u32, usize)> {
             (0..=most)
-                .map(|distance| BlockKeys::<N>::new(distance, None).unwrap())
+                .map(|radius| BlockKeys::<N>::new(radius, None).unwrap())
                 .map(|keys| (keys.blocks(), keys.count()))
                 .collect()
         }
@@ -396,18 +397,18 @@ mod tests {
         assert_eq!(defaults::<2>(16)[6..8], [(7, 7), (8, 8)]);
         assert_eq!(defaults::<4>(31)[15], (16, 16));
         assert_eq!(defaults::<4>(31)[31], (32, 32));
-        for keys in (0..=31).map(|distance| BlockKeys::<4>::new(distance, None).unwrap()) {
-            assert!(keys.count() <= crate::block_layout::MAX_TABLES);
+        for keys in (0..=31).map(|radius| BlockKeys::<4>::new(radius, None).unwrap()) {
+            assert!(keys.count() <= crate::block_layout::MAX_PERMUTATIONS);
         }
     }
 
     #[test]
     fn impossible_parameters_are_refused() {
-        let of = |distance, blocks| BlockKeys::<1>::new(distance, Some(blocks)).map(|_| ());
+        let of = |radius, blocks| BlockKeys::<1>::new(radius, Some(blocks)).map(|_| ());
         assert_eq!(of(3, 3), Err(BlockLayoutError::BlocksOutOfRange));
         assert_eq!(of(0, 65), Err(BlockLayoutError::BlocksOutOfRange));
-        assert_eq!(of(3, 9), Err(BlockLayoutError::TooManyTables(84)));
-        assert_eq!(of(9, 10), Err(BlockLayoutError::DistanceTooLarge(8)));
+        assert_eq!(of(3, 9), Err(BlockLayoutError::TooManyPermutations(84)));
+        assert_eq!(of(9, 10), Err(BlockLayoutError::RadiusTooLarge(8)));
         let of = |mismatches, bands| BandKeys::new(128, mismatches, bands).map(|_| ());
         assert_eq!(of(25, Some(25)), Err(BandsError::BandsOutOfRange));
         assert_eq!(of(25, Some(26)), Ok(()));

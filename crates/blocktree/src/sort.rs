@@ -1,11 +1,11 @@
 //! Rows on their way into a new tree: kept in memory as long as there is enough of it, in
-//! temporary files beyond, and given back table by table in the order of the tree.
+//! temporary files beyond, and given back permutation by permutation in the order of the tree.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::block_layout::PermutedTable;
+use crate::block_layout::Permutation;
 use crate::key::{Key, Tid};
 
 /// A key, or a fingerprint, with its row.
@@ -31,7 +31,7 @@ pub trait TempFiles {
     /// Reads the next bytes. Callers never read more than was written.
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
     /// Seeks to a byte offset within a file, or to its end, for reading or writing.
-    fn seek(&mut self, file: &mut Self::File, place: u64);
+    fn seek(&mut self, file: &mut Self::File, offset: u64);
     /// Called now and then by what runs long: may unwind to cancel.
     fn check_interrupts(&mut self);
     /// Ends the operation, for want of memory, by unwinding.
@@ -109,17 +109,17 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         self.in_memory.clear();
     }
 
-    /// Gives all rows in the order of a table: each with its key there, by key, then by row.
+    /// Gives all rows in the order of a permutation: each with its key there, by key, then by row.
     /// `None` takes the fingerprints as they are.
     pub fn in_order(
         &mut self,
         files: &mut F,
-        table: Option<&PermutedTable<N>>,
+        permutation: Option<&Permutation<N>>,
         mut each: impl FnMut(&mut F, Entry<N>),
     ) {
         if self.spooled.is_none() {
             let mut sorted = Vec::new();
-            sort(files, table, &self.in_memory, &mut sorted);
+            sort(files, permutation, &self.in_memory, &mut sorted);
             // Measured: an eighth less time for a build than by `Sorted::next`.
             for entries in sorted.chunks(1 << 16) {
                 files.check_interrupts();
@@ -127,7 +127,7 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
             }
             return;
         }
-        let mut sorted = self.sorted(files, table);
+        let mut sorted = self.sorted(files, permutation);
         while let Some(entry) = sorted.next(files) {
             each(files, entry);
         }
@@ -153,11 +153,12 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         }
     }
 
-    /// All rows in the order of a table, as [`ExternalSort::in_order`] gives them, one at a time.
-    pub fn sorted(&mut self, files: &mut F, table: Option<&PermutedTable<N>>) -> Sorted<F, N> {
+    /// All rows in the order of a permutation, as [`ExternalSort::in_order`] gives them, one at a
+    /// time.
+    pub fn sorted(&mut self, files: &mut F, permutation: Option<&Permutation<N>>) -> Sorted<F, N> {
         let mut sorted = Vec::new();
         if self.spooled.is_none() {
-            sort(files, table, &self.in_memory, &mut sorted);
+            sort(files, permutation, &self.in_memory, &mut sorted);
             return Sorted {
                 in_memory: sorted.into_iter(),
                 ..Sorted::merge(files, Vec::new(), 0)
@@ -176,7 +177,7 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
             let count = left.min(self.limit as u64) as usize;
             read_entries(files, &mut spool.file, &mut self.in_memory, count);
             left -= count as u64;
-            sort(files, table, &self.in_memory, &mut sorted);
+            sort(files, permutation, &self.in_memory, &mut sorted);
             let mut file = files.create();
             write_entries(files, &mut file, &sorted);
             runs.push(SortedRun::new(files, file, count as u64));
@@ -213,15 +214,15 @@ fn merge_to_file<F: TempFiles, const N: usize>(
     }
 }
 
-/// Deals out and sorts: from `source`, through a table's permutation, into `sorted`.
+/// Deals out and sorts: from `source`, through a permutation, into `sorted`.
 fn sort<F: TempFiles, const N: usize>(
     files: &mut F,
-    table: Option<&PermutedTable<N>>,
+    permutation: Option<&Permutation<N>>,
     source: &[Entry<N>],
     sorted: &mut Vec<Entry<N>>,
 ) {
     let permuted = |entry: &Entry<N>| Entry {
-        key: table.map_or(entry.key, |table| table.permute(&entry.key)),
+        key: permutation.map_or(entry.key, |permutation| permutation.permute(&entry.key)),
         tid: entry.tid,
     };
     let heap_of = |key: &Key<N>| (key[0] >> (64 - DEAL_BITS)) as usize;
@@ -243,9 +244,9 @@ fn sort<F: TempFiles, const N: usize>(
     sorted.resize(source.len(), Entry { key, tid });
     for entry in source {
         let entry = permuted(entry);
-        let place = &mut ends[heap_of(&entry.key)];
-        sorted[*place] = entry;
-        *place += 1;
+        let slot = &mut ends[heap_of(&entry.key)];
+        sorted[*slot] = entry;
+        *slot += 1;
     }
     let mut start = 0;
     for end in ends {

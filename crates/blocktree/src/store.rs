@@ -8,8 +8,8 @@
 //! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
 //! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
 //! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
-//! left one, but does not wait for it. Nor does who adds a row to several tables wait for a leaf
-//! while he holds another. A free page is locked after the meta page that leads to it; another
+//! left one, but does not wait for it. Nor does who adds a row to several permutations wait for a
+//! leaf while he holds another. A free page is locked after the meta page that leads to it; another
 //! holder has followed an outdated link and waits for nothing.)
 
 use crate::key::Block;

@@ -48,27 +48,27 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
 
     /// The leaf of a key, as it is remembered.
     #[inline]
-    fn remembered(&self, table: u16, key: &Key<N>) -> Option<Block> {
-        self.leaves?.get(table, key)
+    fn remembered(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
+        self.leaves?.get(permutation, key)
     }
 
     /// Remembers the leaf of a key.
     #[inline]
-    pub(crate) fn remember(&self, table: u16, key: &Key<N>, leaf: Block) {
+    pub(crate) fn remember(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(leaves) = self.leaves {
-            leaves.remember(table, key, leaf);
+            leaves.remember(permutation, key, leaf);
         }
     }
 
-    /// The leaf where a table has, or had, a key; or about where, if it is remembered. A start for
-    /// [`Tree::find`].
+    /// The leaf where a permutation has, or had, a key; or about where, if it is remembered. A
+    /// start for [`Tree::find`].
     #[inline]
     pub(crate) fn leaf_of(&self, entry_key: &EntryKey<N>, key: &Key<N>) -> Result<Block> {
-        if let Some(leaf) = self.remembered(entry_key.table, key) {
+        if let Some(leaf) = self.remembered(entry_key.permutation, key) {
             return Ok(leaf);
         }
         let leaf = self.descend(entry_key, 0)?;
-        self.remember(entry_key.table, key, leaf);
+        self.remember(entry_key.permutation, key, leaf);
         Ok(leaf)
     }
 
@@ -82,7 +82,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     ) -> Result<[Option<Block>; M]> {
         let mut leaves = wanted.each_ref().map(|wanted| {
             let (entry_key, key) = wanted.as_ref()?;
-            self.remembered(entry_key.table, key)
+            self.remembered(entry_key.permutation, key)
         });
         if leaves
             .iter()
@@ -98,7 +98,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                 if let (None, Some((entry_key, key))) = (*leaf, wanted) {
                     let found = self.descend_by_copies(entry_key, &cache.inner)?;
                     on_found(found);
-                    self.remember(entry_key.table, key, found);
+                    self.remember(entry_key.permutation, key, found);
                     *leaf = Some(found);
                 }
             }
@@ -119,7 +119,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
             if let (None, Some((entry_key, key))) = (*leaf, wanted) {
                 let found = self.descend_from(entry_key, 0, below)?;
                 on_found(found);
-                self.remember(entry_key.table, key, found);
+                self.remember(entry_key.permutation, key, found);
                 *leaf = Some(found);
             }
         }
@@ -149,7 +149,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                 }
             };
         }
-        copies.led_to(entry_key.table, block, from);
+        copies.led_to(entry_key.permutation, block, from);
         Ok(block)
     }
 
@@ -301,7 +301,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                 && !matches!(position, PositionCheck::Covers)
                 && let Some(leaves) = self.leaves
             {
-                leaves.inner.misled(entry_key.table, block);
+                leaves.inner.misled(entry_key.permutation, block);
             }
             let position = match position {
                 PositionCheck::MoveRight if move_right.leads_back(page.high_key()) => {
@@ -346,7 +346,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     /// Checks whether an entry key belongs to the page that a link named for it.
     ///
     /// Between the reads of the link and of the page a vacuum may have taken the page out of the
-    /// tree, and a split may have put it into another place of its level since. Pages know where
+    /// tree, and a split may have put it at another position of its level since. Pages know where
     /// they start, so that this shows, and the descent restarts from the root.
     #[inline]
     fn check_position<E: Entries>(
@@ -365,8 +365,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         if page.is_left_of(entry_key) {
             return Ok(PositionCheck::MoveRight);
         }
-        if level == 0 && page.table() != entry_key.table {
-            return corrupt(page.block(), "leaf of another table");
+        if level == 0 && page.permutation() != entry_key.permutation {
+            return corrupt(page.block(), "leaf of another permutation");
         }
         Ok(PositionCheck::Covers)
     }

@@ -28,7 +28,7 @@ pub struct VacuumStats {
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Removes the entries of all dead rows, in all permutations up to `null_table`.
+    /// Removes the entries of all dead rows, in all permutations up to `null_permutation`.
     ///
     /// Follows the right links of the leaves. Other processes move entries only to the right, so it
     /// misses none. Takes a cleanup lock on each leaf, even if it removes nothing: an index-only
@@ -40,15 +40,15 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// could not be merged. Only one vacuum may run at a time.
     pub fn vacuum(
         &self,
-        null_table: u16,
+        null_permutation: u16,
         fill: Fill,
         mut is_dead: impl FnMut(Tid) -> bool,
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
         // One for each entry of a leaf.
         let mut dead = Vec::new();
-        for table in 0..=null_table {
-            let mut cursor = LevelCursor::<N>::new(table);
+        for permutation in 0..=null_permutation {
+            let mut cursor = LevelCursor::<N>::new(permutation);
             let mut candidate = MergeCandidate::new(0, fill);
             loop {
                 self.store.vacuum_delay();
@@ -72,7 +72,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
                     });
                 }
                 stats.removed += removed as u64;
-                if table == 0 || table == null_table {
+                if permutation == 0 || permutation == null_permutation {
                     stats.removed_rows += removed as u64;
                     stats.rows += (count - removed) as u64;
                 }
@@ -92,9 +92,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
 
     /// Calls a function once for each row: entries of the first permutation and of the NULLs.
     /// Rows that others add meanwhile may be among them or not.
-    pub fn each_row(&self, null_table: u16, mut each: impl FnMut(Tid)) -> Result<()> {
-        for table in [0, null_table] {
-            let mut cursor = LevelCursor::<N>::new(table);
+    pub fn each_row(&self, null_permutation: u16, mut each: impl FnMut(Tid)) -> Result<()> {
+        for permutation in [0, null_permutation] {
+            let mut cursor = LevelCursor::<N>::new(permutation);
             loop {
                 self.store.vacuum_delay();
                 let Some((leaf, from)) = cursor.step(self, |block| self.store.read(block))? else {

@@ -60,14 +60,14 @@ impl GroupWords {
         // SAFETY: the allocation has room for the value and lives as long as the context. The
         // server passes it only to functions of this aggregate, one at a time.
         unsafe {
-            let place = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
-            place.write(none);
-            &mut *place
+            let pointer = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
+            pointer.write(none);
+            &mut *pointer
         }
     }
 
     /// List that argument `n` points to; `None` if the argument is NULL.
-    pub fn of_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
+    pub fn from_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
         context(call);
         // SAFETY: all values of type `internal` that an aggregate passes were made by `as_datum`.
         (!call.is_null(n)).then(|| unsafe { &mut *call.internal::<Self>(n) })

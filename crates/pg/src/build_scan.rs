@@ -144,7 +144,7 @@ impl<'a> VisibleRows<'a> {
     /// Takes a new snapshot. Raises an error, as amcheck does, if the snapshot may see rows that
     /// the index build has skipped.
     pub fn new(relations: &'a LockedIndex) -> Self {
-        let snapshot = RegisteredSnapshot::of_transaction();
+        let snapshot = RegisteredSnapshot::from_transaction();
         relations.check_age(snapshot.xmin());
         VisibleRows {
             relations,
@@ -160,7 +160,7 @@ impl<'a> VisibleRows<'a> {
     /// Calls a function for each row.
     pub fn each(&self, each: impl FnMut(IndexRow, Tid)) {
         let (table, index) = (self.relations.table(), self.relations.index());
-        let _as_owner = AsOwner::of(table);
+        let _as_owner = AsOwner::new(table);
         // SAFETY: both relations are open and locked.
         let scan = unsafe {
             // As in amcheck: use our own snapshot, and check no constraints.

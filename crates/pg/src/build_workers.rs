@@ -47,7 +47,7 @@ impl<'a> BuildWorkers<'a> {
         }
         let is_concurrent = scan.info().ii_Concurrent;
         // As in a serial build: reads all rows, or in a concurrent build the rows of a snapshot.
-        let snapshot = is_concurrent.then(RegisteredSnapshot::of_transaction);
+        let snapshot = is_concurrent.then(RegisteredSnapshot::from_transaction);
         let oids = [table, index].map(|relation| u64::from(relation.oid().to_u32()));
         let workers = Workers::launch(&Job {
             entry_point: ENTRY_POINT,

@@ -125,6 +125,35 @@ impl Expression {
     }
 }
 
+/// Calls `each` with the address of each row of a table whose address `next` returns, in no
+/// particular order, and the value of an expression for it. The query runs with the caller's
+/// rights and the active snapshot. `name` is the caller's parameter.
+pub fn values_of_rows(
+    name: &str,
+    expression: &[u8],
+    table: Rel,
+    next: NamedRows,
+    mut each: impl FnMut(Tid, Option<Value>),
+) {
+    let query = [
+        b"SELECT ctid, ",
+        expression,
+        b" FROM ONLY ",
+        &table.qualified_name(),
+        b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
+        ROWS.to_bytes(),
+        b"\")",
+    ]
+    .concat();
+    in_parameter(name, || {
+        select_rows(&query, Some(next), |row| {
+            if let [Some(address), value] = row {
+                each(address.as_tid(), *value);
+            }
+        });
+    });
+}
+
 /// SELECT as written by a caller, in the server's encoding.
 pub struct Query(Vec<u8>);
 
@@ -255,7 +284,7 @@ fn layout_comment(table: Rel) -> String {
 }
 
 /// Returns the address of the next row of the relation [`ROWS`], or `None` after the last.
-pub(super) type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
+pub type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
 
 /// Runs a function, and names the caller's parameter in the detail of its errors. (pgrx drops the
 /// server's CONTEXT when it catches an error.)
@@ -264,10 +293,10 @@ pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
         .catch_others(|error| match error {
             CaughtError::PostgresError(report) if is_of_expression(report.sql_error_code()) => {
                 let mut error = UserError::new(report.sql_error_code(), report.message());
-                let place = format!("It comes from the parameter \"{name}\".");
+                let origin = format!("It comes from the parameter \"{name}\".");
                 error = error.detail(match report.detail() {
-                    Some(detail) => format!("{detail} {place}"),
-                    None => place,
+                    Some(detail) => format!("{detail} {origin}"),
+                    None => origin,
                 });
                 if let Some(hint) = report.hint() {
                     error = error.hint(hint);
@@ -292,6 +321,15 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
 
 /// Calls a function with the row address in the first column of each row of a query.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
+    select_rows(query, rows, |row| {
+        if let Some(Some(address)) = row.first() {
+            each(address.as_tid());
+        }
+    });
+}
+
+/// Calls a function with each row of a query.
+fn select_rows(query: &[u8], rows: Option<NamedRows>, each: impl FnMut(&[Option<Value>])) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {
             let mut store = connection.store(ROWS, &[(c"ctid_of_row", pg_sys::TIDOID)]);
@@ -301,11 +339,7 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: 
             store
         });
         let stores: Vec<&Store> = store.iter().collect();
-        connection.open(query, &[], &stores).for_each(|row| {
-            if let Some(Some(address)) = row.first() {
-                each(address.as_tid());
-            }
-        });
+        connection.open(query, &[], &stores).for_each(each);
     });
 }
 

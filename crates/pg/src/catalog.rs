@@ -98,15 +98,16 @@ pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     // SAFETY: lists and names live in the current memory context.
     unsafe {
         let names = pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()));
-        let place = pg_sys::makeRangeVarFromNameList(names);
-        if (*place).schemaname.is_null() {
-            (*place).schemaname = pg_sys::get_namespace_name(schema);
+        let range_var = pg_sys::makeRangeVarFromNameList(names);
+        if (*range_var).schemaname.is_null() {
+            (*range_var).schemaname = pg_sys::get_namespace_name(schema);
         }
         // No lock, because the statement that uses the name locks the table.
         let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let table =
-            pg_sys::RangeVarGetRelidExtended(place, no_lock, 0, None, core::ptr::null_mut());
-        let name = pg_sys::quote_qualified_identifier((*place).schemaname, (*place).relname);
+            pg_sys::RangeVarGetRelidExtended(range_var, no_lock, 0, None, core::ptr::null_mut());
+        let name =
+            pg_sys::quote_qualified_identifier((*range_var).schemaname, (*range_var).relname);
         (table, bytes(owned(name)))
     }
 }
@@ -361,6 +362,31 @@ fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapT
             each(&*pg_sys::GETSTRUCT(tuple).cast::<T>(), tuple);
         }
         pg_sys::ReleaseCatCacheList(list);
+    }
+}
+
+/// The parameter names of a function; none if a parameter has no name.
+pub fn parameter_names(function: Oid) -> Vec<CString> {
+    let (mut types, mut modes) = (core::ptr::null_mut(), core::ptr::null_mut());
+    let mut names = core::ptr::null_mut();
+    // SAFETY: the row is released after its last use. The server fills in the names of the
+    // parameters and result columns, or null. `pronargs` of them are parameters.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, function.into());
+        if tuple.is_null() {
+            return Vec::new();
+        }
+        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+        let parameters = usize::from(form.pronargs as u16);
+        let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
+        let known = match names.is_null() {
+            true => 0,
+            false => parameters.min(count as usize),
+        };
+        let names: Option<Vec<CString>> = (0..known).map(|n| owned(*names.add(n))).collect();
+        pg_sys::ReleaseSysCache(tuple);
+        names.unwrap_or_default()
     }
 }
 

@@ -172,7 +172,7 @@ impl Statistics {
                 return None;
             }
             self.slots.borrow_mut().push(slot);
-            let of = ValueType::of(slot.valuetype);
+            let of = ValueType::from_oid(slot.valuetype);
             let value = |n| Value::typed(*slot.values.add(n), of);
             let share = |n| f64::from(*slot.numbers.add(n));
             let values = (0..slot.nvalues as usize).map(value).collect();

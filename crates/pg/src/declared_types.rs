@@ -52,7 +52,7 @@ impl DeclaredTypes {
         let (types, _) = catalog::function_signature(function);
         let current = DeclaredTypes {
             function,
-            types: types.into_iter().map(ValueType::of).collect(),
+            types: types.into_iter().map(ValueType::from_oid).collect(),
         };
         // A new function may have the OID of a dropped one.
         let known = KNOWN.with_borrow_mut(|known| match known.get(&function) {

@@ -71,7 +71,8 @@ impl<'a> Expr<'a> {
             match (*node).type_ {
                 NodeTag::T_Const => {
                     let constant = &*node.cast::<pg_sys::Const>();
-                    let value = || Value::typed(constant.constvalue, ValueType::of_const(constant));
+                    let value =
+                        || Value::typed(constant.constvalue, ValueType::from_const(constant));
                     Form::Constant((!constant.constisnull).then(value))
                 }
                 NodeTag::T_Param => Form::Parameter,
@@ -205,25 +206,38 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Functions that the expression calls at any depth.
-    pub fn functions_called(self) -> Vec<Oid> {
-        unsafe extern "C-unwind" fn add(node: *mut Node, functions: *mut c_void) -> bool {
+    /// Functions that the expression calls at any depth, each with its arguments.
+    pub fn calls(self) -> Vec<(Oid, List<'a>)> {
+        unsafe extern "C-unwind" fn add(node: *mut Node, calls: *mut c_void) -> bool {
             if node.is_null() {
                 return false;
             }
             // SAFETY: the server passes nodes of the expression, and the list below.
             unsafe {
                 if (*node).type_ == NodeTag::T_FuncExpr {
-                    let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
-                    (*functions.cast::<Vec<Oid>>()).push(function);
+                    (*calls.cast::<Vec<*mut pg_sys::FuncExpr>>()).push(node.cast());
                 }
-                pg_sys::expression_tree_walker(node, Some(add), functions)
+                pg_sys::expression_tree_walker(node, Some(add), calls)
             }
         }
-        let mut functions: Vec<Oid> = Vec::new();
-        // SAFETY: an expression, and the list that `add` expects.
-        unsafe { add(self.as_ptr(), (&raw mut functions).cast()) };
-        functions
+        let mut calls: Vec<*mut pg_sys::FuncExpr> = Vec::new();
+        // SAFETY: an expression, and the list that `add` expects. The nodes live for `'a`.
+        unsafe {
+            add(self.as_ptr(), (&raw mut calls).cast());
+            (calls.into_iter())
+                .map(|call| ((*call).funcid, List::new((*call).args)))
+                .collect()
+        }
+    }
+
+    /// The same expression with all arguments of functions in their positions, also those with
+    /// default values. The server stores expressions without these.
+    pub fn with_default_arguments(self) -> Self {
+        // SAFETY: an expression. The server makes the result in the current memory context.
+        unsafe {
+            let none = core::ptr::null_mut();
+            Expr::new(pg_sys::eval_const_expressions(none, self.as_ptr()))
+        }
     }
 
     /// Returns whether the expression calls volatile functions.

@@ -117,7 +117,7 @@ impl Call {
         // NULL has the argument's type, and lives as long as the call.
         unsafe {
             let type_oid = pg_sys::get_fn_expr_argtype(self.function(), n as i32);
-            let value = || Value::typed(self.arg(n), ValueType::of(type_oid));
+            let value = || Value::typed(self.arg(n), ValueType::from_oid(type_oid));
             Parameter {
                 type_oid,
                 value: (!self.is_null(n)).then(value),

@@ -31,7 +31,7 @@ pub trait TextSetting {
     const CONTEXT: GucContext;
 
     /// Storage of its text.
-    fn place() -> &'static Place;
+    fn storage() -> &'static TextStorage;
 
     /// Checks a new value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
@@ -46,7 +46,7 @@ pub trait TextSetting {
 
 /// Storage of a setting's text.
 #[derive(Default)]
-pub struct Place {
+pub struct TextStorage {
     text: AtomicPtr<c_char>,
     /// Number of assignments so far.
     version: AtomicU64,
@@ -54,10 +54,10 @@ pub struct Place {
     defined: AtomicBool,
 }
 
-impl Place {
+impl TextStorage {
     /// No text yet.
     pub const fn new() -> Self {
-        Place {
+        TextStorage {
             text: AtomicPtr::new(ptr::null_mut()),
             version: AtomicU64::new(0),
             defined: AtomicBool::new(false),
@@ -92,7 +92,7 @@ pub fn define<T: TextSetting>() {
             T::NAME.as_ptr(),
             T::ABOUT.as_ptr(),
             T::MORE.as_ptr(),
-            T::place().text.as_ptr(),
+            T::storage().text.as_ptr(),
             c"".as_ptr(),
             T::CONTEXT as isize as pg_sys::GucContext::Type,
             0,
@@ -101,7 +101,7 @@ pub fn define<T: TextSetting>() {
             None,
         );
     }
-    T::place().defined.store(true, Ordering::Relaxed);
+    T::storage().defined.store(true, Ordering::Relaxed);
 }
 
 /// Returns whether the server is now loading the libraries of `shared_preload_libraries`.
@@ -121,9 +121,9 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
     };
     match T::check(value) {
         Ok(()) => {
-            let place = T::place();
+            let storage = T::storage();
             let asked = server::IsTransactionState();
-            if asked && place.defined.load(Ordering::Relaxed) && value != place.current() {
+            if asked && storage.defined.load(Ordering::Relaxed) && value != storage.current() {
                 T::warn();
             }
             true
@@ -142,11 +142,11 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *mut c_void) {
-    let place = T::place();
-    place.version.fetch_add(1, Ordering::Relaxed);
+    let storage = T::storage();
+    storage.version.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the server passes a terminated text, or null.
     let new = unsafe { bytes(new) }.unwrap_or_default();
-    if place.defined.load(Ordering::Relaxed) && new != place.current() {
+    if storage.defined.load(Ordering::Relaxed) && new != storage.current() {
         T::changes();
     }
 }

@@ -36,8 +36,8 @@ impl<'a> IndexColumns<'a> {
         let mut expressions = expressions.into_iter();
         let types = (form.columns.iter())
             .map(|&column| match column {
-                0 => ValueType::of(expressions.next().expect("an expression for each 0")),
-                column => ValueType::of_attribute(&table.attribute(column)),
+                0 => ValueType::from_oid(expressions.next().expect("an expression for each 0")),
+                column => ValueType::from_attribute(&table.attribute(column)),
             })
             .collect();
         IndexColumns {
@@ -63,7 +63,7 @@ impl<'a> IndexColumns<'a> {
             (*context).ecxt_scantuple = slot.raw();
             // An index has the same owner as its table.
             let has_expressions = !(*self.info).ii_Expressions.is_null();
-            let as_owner = has_expressions.then(|| AsOwner::of(self.index));
+            let as_owner = has_expressions.then(|| AsOwner::new(self.index));
             let (into, flags) = (values.as_mut_ptr(), nulls.as_mut_ptr());
             pg_sys::FormIndexDatum(self.info, slot.raw(), self.executor, into, flags);
             drop(as_owner);

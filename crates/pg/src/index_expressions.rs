@@ -33,7 +33,7 @@ impl Rel<'_> {
     /// Runs `load`, which folds constants of an index, with the rights of the table's owner.
     fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
         let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
-        let _as_owner = has_expressions.then(|| AsOwner::of(*self));
+        let _as_owner = has_expressions.then(|| AsOwner::new(*self));
         load()
     }
 

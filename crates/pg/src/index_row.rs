@@ -57,8 +57,8 @@ pub fn input_type(index: Rel, column: usize) -> ValueType {
     if column + 1 == index.column_count() as usize {
         let input = index.key_class(column).input;
         if input != stored.atttypid {
-            return ValueType::of(input);
+            return ValueType::from_oid(input);
         }
     }
-    ValueType::of_attribute(&stored)
+    ValueType::from_attribute(&stored)
 }

@@ -30,13 +30,13 @@ enum Source {
 }
 
 /// Storage of a function's kept value.
-type Place<T> = Rc<RefCell<Option<Kept<T>>>>;
+type Slot<T> = Rc<RefCell<Option<Kept<T>>>>;
 
 /// Storage and the type of its value, which detects storage of another type.
 #[repr(C)]
 struct TypedPlace<T> {
     type_id: TypeId,
-    place: Place<T>,
+    slot: Slot<T>,
 }
 
 impl Call {
@@ -45,7 +45,7 @@ impl Call {
     ///
     /// A function can keep one argument, and must not return a set or be a trigger function.
     pub fn kept_argument<T: 'static>(&self, n: usize, make: impl FnOnce(&[u8]) -> T) -> Rc<T> {
-        let (toasted, place) = self.argument_and_place(n);
+        let (toasted, slot) = self.argument_and_slot(n);
         let source = |bytes: &[u8]| match toasted {
             Some(pointer) => Source::Toasted(pointer),
             None => {
@@ -54,7 +54,7 @@ impl Call {
                 Source::Plain(copy)
             }
         };
-        if let Some(kept) = &*place.borrow()
+        if let Some(kept) = &*slot.borrow()
             && match (&kept.source, toasted) {
                 (Source::Toasted(kept), Some(pointer)) => *kept == pointer,
                 (Source::Plain(kept), None) => kept == self.bytes(n),
@@ -65,7 +65,7 @@ impl Call {
         }
         let bytes = self.bytes(n);
         let made = Rc::new(make(bytes));
-        *place.borrow_mut() = Some(Kept {
+        *slot.borrow_mut() = Some(Kept {
             source: source(bytes),
             made: Rc::clone(&made),
         });
@@ -73,7 +73,7 @@ impl Call {
     }
 
     /// The TOAST pointer of argument `n`, if it has one, and the function's storage.
-    fn argument_and_place<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Place<T>) {
+    fn argument_and_slot<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Slot<T>) {
         let value = self.reference(n, ValueType::is_varlena);
         let value: *const pg_sys::varlena = value.cast_mut_ptr();
         // SAFETY: a value of variable length. A TOAST pointer has the size of `ToastPointer`.
@@ -85,14 +85,14 @@ impl Call {
         };
         // SAFETY: null, or a live record of the function.
         let Some(function) = (unsafe { self.function().as_mut() }) else {
-            return (pointer, Place::default());
+            return (pointer, Slot::default());
         };
         // The server keeps the state of set-returning functions in the same field.
         assert!(!function.fn_retset);
         if function.fn_extra.is_null() {
             let typed = TypedPlace::<T> {
                 type_id: TypeId::of::<T>(),
-                place: Place::default(),
+                slot: Slot::default(),
             };
             let mut memory = PgMemoryContexts::For(function.fn_mcxt);
             function.fn_extra = memory.leak_and_drop_on_delete(typed).cast();
@@ -103,6 +103,6 @@ impl Call {
             assert!(*function.fn_extra.cast::<TypeId>() == TypeId::of::<T>());
             &*function.fn_extra.cast::<TypedPlace<T>>()
         };
-        (pointer, Rc::clone(&typed.place))
+        (pointer, Rc::clone(&typed.slot))
     }
 }

@@ -128,7 +128,7 @@ impl<'a> NewRow<'a> {
             let outer = pg_sys::MemoryContextSwitchTo(self.context);
             let record = pg_sys::heap_copy_tuple_as_datum(self.tuple, self.descriptor);
             pg_sys::MemoryContextSwitchTo(outer);
-            Value::typed(record, ValueType::of((*self.descriptor).tdtypeid))
+            Value::typed(record, ValueType::from_oid((*self.descriptor).tdtypeid))
         }
     }
 }

@@ -52,7 +52,7 @@ unsafe extern "C-unwind" fn relation_info(
 
 /// Context of a comparison.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ConditionContext {
     /// True if NULL and false have the same effect, because it matters only whether the condition
     /// is true. False below NOT.
     pub truth_only: bool,
@@ -77,18 +77,21 @@ impl<'a> PlannedRelation<'a> {
     ///
     /// `replace` gets operator expressions and `ANY` of an array, at the top level or below AND,
     /// OR and NOT.
-    pub fn replace_comparisons(&self, replace: impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>) {
+    pub fn replace_comparisons(
+        &self,
+        replace: impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
+    ) {
         let Some(root) = self.planner.root() else {
             return;
         };
         // SAFETY: the planner's state, its query and the relation are alive. Both arrays have an
         // element for each relation, which may be null.
         unsafe {
-            let of_query = Place {
+            let of_query = ConditionContext {
                 truth_only: true,
                 in_query: true,
             };
-            let of_index = Place {
+            let of_index = ConditionContext {
                 in_query: false,
                 ..of_query
             };
@@ -120,8 +123,8 @@ impl<'a> PlannedRelation<'a> {
 /// `node` is null or belongs to a query that is being planned, with simplified conditions.
 unsafe fn visit<'a>(
     node: *mut Node,
-    place: Place,
-    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
+    context: ConditionContext,
+    replace: &impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
 ) -> *mut Node {
     if node.is_null() {
         // CREATE INDEX and CLUSTER call the planner with an empty dummy query.
@@ -129,16 +132,16 @@ unsafe fn visit<'a>(
     }
     // SAFETY: the node's tag identifies its struct. All nodes belong to the planner.
     unsafe {
-        let condition = Place {
+        let condition = ConditionContext {
             truth_only: true,
-            ..place
+            ..context
         };
         match (*node).type_ {
             NodeTag::T_List => {
                 let list: *mut pg_sys::List = node.cast();
                 for position in 0..pg_sys::list_length(list) as usize {
                     let cell = (*list).elements.add(position);
-                    let visited = visit((*cell).ptr_value.cast(), place, replace);
+                    let visited = visit((*cell).ptr_value.cast(), context, replace);
                     // Conditions of row security are lists inside a list.
                     (*cell).ptr_value = flattened(visited).cast();
                 }
@@ -157,16 +160,16 @@ unsafe fn visit<'a>(
             NodeTag::T_BoolExpr => {
                 let expression: *mut pg_sys::BoolExpr = node.cast();
                 let negates = (*expression).boolop == BoolExprType::NOT_EXPR;
-                let truth_only = place.truth_only && !negates;
-                let place = Place {
+                let truth_only = context.truth_only && !negates;
+                let context = ConditionContext {
                     truth_only,
-                    ..place
+                    ..context
                 };
-                visit((*expression).args.cast(), place, replace);
+                visit((*expression).args.cast(), context, replace);
             }
             NodeTag::T_RestrictInfo => visit_restriction(node.cast(), condition, replace),
             NodeTag::T_OpExpr | NodeTag::T_ScalarArrayOpExpr => {
-                if let Some(replacement) = replace(Expr::new(node), place) {
+                if let Some(replacement) = replace(Expr::new(node), context) {
                     assert!(replacement.has_type(pg_sys::BOOLOID));
                     return replacement.as_ptr();
                 }
@@ -183,12 +186,12 @@ unsafe fn visit<'a>(
 /// The conditions of [`visit`] hold, and the node is a `FromExpr` or a `JoinExpr`.
 unsafe fn visit_join_tree<'a>(
     node: *mut Node,
-    place: Place,
-    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
+    context: ConditionContext,
+    replace: &impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
 ) {
     // SAFETY: the caller's promise; the node's tag identifies its struct.
     unsafe {
-        let visit = |node| visit(node, place, replace);
+        let visit = |node| visit(node, context, replace);
         if (*node).type_ == NodeTag::T_FromExpr {
             let from: *mut pg_sys::FromExpr = node.cast();
             (*from).quals = flattened(visit((*from).quals));
@@ -238,12 +241,12 @@ unsafe fn flattened(conditions: *mut Node) -> *mut Node {
 /// The conditions of [`visit`] hold, and the condition is not null.
 unsafe fn visit_restriction<'a>(
     condition: *mut pg_sys::RestrictInfo,
-    place: Place,
-    replace: &impl Fn(Expr<'a>, Place) -> Option<Expr<'a>>,
+    context: ConditionContext,
+    replace: &impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let clause = visit((*condition).clause.cast(), place, replace).cast();
+        let clause = visit((*condition).clause.cast(), context, replace).cast();
         if clause != (*condition).clause {
             (*condition).clause = clause;
             // These fields describe the operator that was replaced.
@@ -251,6 +254,6 @@ unsafe fn visit_restriction<'a>(
             (*condition).mergeopfamilies = core::ptr::null_mut();
             (*condition).hashjoinoperator = pg_sys::InvalidOid;
         }
-        (*condition).orclause = visit((*condition).orclause.cast(), place, replace).cast();
+        (*condition).orclause = visit((*condition).orclause.cast(), context, replace).cast();
     }
 }

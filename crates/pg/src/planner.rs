@@ -108,7 +108,7 @@ impl<'a> Planner<'a> {
 
     /// NULL of this type.
     pub fn null(self, oid: Oid) -> Expr<'a> {
-        self.make_const(ValueType::of(oid), None)
+        self.make_const(ValueType::from_oid(oid), None)
     }
 
     fn make_const(self, of: ValueType, value: Option<Value<'a>>) -> Expr<'a> {

@@ -18,16 +18,16 @@ impl Rel<'_> {
     /// relation is a neardup index and the value has this type.
     pub fn cached<T: Copy + 'static>(self) -> Option<T> {
         // SAFETY: `cache` has written the value.
-        self.place::<T>()
-            .map(|place| unsafe { place.as_ref().value })
+        self.pointer::<T>()
+            .map(|pointer| unsafe { pointer.as_ref().value })
     }
 
     /// Stores a value until the server drops it. Raises an internal error as [`Rel::cached`] does.
     pub fn cache<T: Copy + 'static>(self, value: T) {
         const { assert!(align_of::<Typed<T>>() <= 8) };
-        if let Some(mut place) = self.place::<T>() {
+        if let Some(mut pointer) = self.pointer::<T>() {
             // SAFETY: `cache` has written the value. No reference to it exists.
-            unsafe { place.as_mut().value = value };
+            unsafe { pointer.as_mut().value = value };
             return;
         }
         let typed = Typed {
@@ -38,19 +38,19 @@ impl Rel<'_> {
         // in one piece.
         unsafe {
             let entry = self.raw();
-            let place = pg_sys::MemoryContextAlloc((*entry).rd_indexcxt, size_of::<Typed<T>>());
-            place.cast::<Typed<T>>().write(typed);
-            (*entry).rd_amcache = place;
+            let pointer = pg_sys::MemoryContextAlloc((*entry).rd_indexcxt, size_of::<Typed<T>>());
+            pointer.cast::<Typed<T>>().write(typed);
+            (*entry).rd_amcache = pointer;
         }
     }
 
-    fn place<T: Copy + 'static>(self) -> Option<NonNull<Typed<T>>> {
+    fn pointer<T: Copy + 'static>(self) -> Option<NonNull<Typed<T>>> {
         assert!(self.is_neardup_index());
         // SAFETY: the index is open.
-        let place = NonNull::new(unsafe { (*self.raw()).rd_amcache })?.cast::<Typed<T>>();
+        let pointer = NonNull::new(unsafe { (*self.raw()).rd_amcache })?.cast::<Typed<T>>();
         // SAFETY: in an index of this access method only `cache` sets the field. The type id is
         // the first field of the value.
-        assert!(unsafe { *place.cast::<TypeId>().as_ref() } == TypeId::of::<T>());
-        Some(place)
+        assert!(unsafe { *pointer.cast::<TypeId>().as_ref() } == TypeId::of::<T>());
+        Some(pointer)
     }
 }

@@ -212,7 +212,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
         order_bys: pg_sys::ScanKey,
     ) -> (&mut S, [ScanKeys<'_>; 2], Option<&pg_sys::SnapshotData>) {
         let scan = &mut *self.raw;
-        let places = [
+        let copies = [
             (keys, scan.keyData, scan.numberOfKeys as usize),
             (order_bys, scan.orderByData, scan.numberOfOrderBys as usize),
         ];
@@ -221,7 +221,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
         let (snapshot, lists, index, own) = unsafe {
             compat::count_index_search(scan);
             let index = Rel::new(scan.indexRelation);
-            let lists = places.map(|(from, to, count)| {
+            let lists = copies.map(|(from, to, count)| {
                 if count == 0 {
                     return ScanKeys::new(index, &[]);
                 }

@@ -85,8 +85,8 @@ impl<'a> ScanKey<'a> {
         let own = self.index.attribute(self.key.sk_attno);
         // The key of an operator for any array or any enum has a pseudo-type.
         match given == own.atttypid || is_pseudo_type(given) {
-            true => ValueType::of_attribute(&own),
-            false => ValueType::of(given),
+            true => ValueType::from_attribute(&own),
+            false => ValueType::from_oid(given),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct AsOwner {
 
 impl AsOwner {
     /// Takes the rights of the owner of a table or index. An index has the owner of its table.
-    pub fn of(relation: Rel) -> Self {
+    pub fn new(relation: Rel) -> Self {
         let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
         AsOwner {
             _path: RestrictedPath::set(),
@@ -55,7 +55,7 @@ pub struct AsConstraint {
 
 impl AsConstraint {
     /// Takes the rights of a table's owner.
-    pub fn of(relation: Rel) -> Self {
+    pub fn new(relation: Rel) -> Self {
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
         AsConstraint {
             _user: AsUser::new(relation.owner(), flags),

@@ -12,7 +12,7 @@ pub struct RegisteredSnapshot {
 impl RegisteredSnapshot {
     /// The transaction's snapshot. This is a new snapshot unless the transaction uses one snapshot
     /// for all of its statements.
-    pub fn of_transaction() -> Self {
+    pub fn from_transaction() -> Self {
         // SAFETY: within a transaction.
         unsafe {
             let raw = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
@@ -40,7 +40,7 @@ impl RegisteredSnapshot {
     /// Page check for a reader that must find all rows that the snapshot sees.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
-        OldSnapshotCheck::of(unsafe { &*self.raw })
+        OldSnapshotCheck::new(unsafe { &*self.raw })
     }
 
     /// The oldest transaction that was running when the snapshot was taken.

@@ -26,7 +26,7 @@ pub struct ValueType {
 
 impl ValueType {
     /// Looks up a type.
-    pub fn of(oid: Oid) -> Self {
+    pub fn from_oid(oid: Oid) -> Self {
         let (mut length, mut by_value) = (0, false);
         // SAFETY: a catalogue lookup; an unknown type is an error.
         unsafe { pg_sys::get_typlenbyval(oid, &mut length, &mut by_value) };
@@ -48,7 +48,7 @@ impl ValueType {
 
     /// The type of a column.
     #[inline]
-    pub fn of_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
+    pub fn from_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
         ValueType {
             oid: attribute.atttypid,
             length: attribute.attlen,
@@ -57,7 +57,7 @@ impl ValueType {
     }
 
     /// The type of a constant in an expression.
-    pub fn of_const(constant: &pg_sys::Const) -> Self {
+    pub fn from_const(constant: &pg_sys::Const) -> Self {
         ValueType {
             oid: constant.consttype,
             length: constant.constlen as i16,
@@ -107,7 +107,7 @@ impl<'a> Value<'a> {
     pub unsafe fn new(datum: Datum, attribute: &pg_sys::FormData_pg_attribute) -> Self {
         Value {
             datum,
-            of: ValueType::of_attribute(attribute),
+            of: ValueType::from_attribute(attribute),
             _memory: PhantomData,
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Value<'a> {
     /// Raises an internal error for other types, and if their values have another length.
     #[inline]
     pub fn from_words(words: &'a [u64], column: &pg_sys::FormData_pg_attribute) -> Self {
-        let of = ValueType::of_attribute(column);
+        let of = ValueType::from_attribute(column);
         assert!(takes_any_words(of.oid));
         assert!(usize::try_from(of.length) == Ok(size_of_val(words)));
         Value {
@@ -486,7 +486,7 @@ impl OwnedValue {
     /// for other types of the server, and if the type has another length.
     #[inline]
     pub fn from_words(words: &[u64], oid: Oid) -> Self {
-        let of = ValueType::of(oid);
+        let of = ValueType::from_oid(oid);
         assert!(takes_any_words(oid) && usize::try_from(of.length) == Ok(size_of_val(words)));
         OwnedValue {
             datum: Datum::from(words[0]),
@@ -501,7 +501,7 @@ impl OwnedValue {
     /// A value of a variable-length type of this extension from the bytes behind its header.
     /// Raises an internal error for any other type.
     pub fn from_body(body: &[u8], oid: Oid) -> Self {
-        let of = ValueType::of(oid);
+        let of = ValueType::from_oid(oid);
         assert!(is_extension_type(oid) && of.is_varlena());
         let size = pg_sys::VARHDRSZ + body.len();
         let mut words = vec![0_u64; size.div_ceil(8)].into_boxed_slice();

@@ -79,9 +79,9 @@ pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
     const { assert!(align_of::<T>() <= 8) };
     // SAFETY: the allocation has the size of the value and is aligned to eight bytes.
     unsafe {
-        let place = pg_sys::palloc(size_of::<T>()).cast::<T>();
-        place.write(value);
-        pg_sys::Datum::from(place)
+        let pointer = pg_sys::palloc(size_of::<T>()).cast::<T>();
+        pointer.write(value);
+        pg_sys::Datum::from(pointer)
     }
 }
 

@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_quoted_for_their_place() {
+    fn values_are_quoted_for_their_context() {
         assert_eq!(setting_line("a", "it's \\"), "a = 'it''s \\\\'\n");
         assert_eq!(conninfo_value("/tmp/a-b"), "/tmp/a-b");
         assert_eq!(conninfo_value("/tmp/a b'c"), "'/tmp/a b\\'c'");

@@ -96,8 +96,8 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     let room = (PLOT_RIGHT - LEFT) / bars.len().max(1) as f64;
     let gap = (room * 0.2).min(6.0);
     let labels = bars.len().div_ceil(MAX_LABELS).max(1);
-    for (place, bar) in bars.iter().enumerate() {
-        let (x, y) = (LEFT + room * place as f64, scale.y(bar.pairs));
+    for (index, bar) in bars.iter().enumerate() {
+        let (x, y) = (LEFT + room * index as f64, scale.y(bar.pairs));
         if bar.pairs > 0 {
             let _ = writeln!(
                 html,
@@ -119,11 +119,11 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
                 scale.y(high)
             );
         }
-        if place % labels == 0 {
+        if index % labels == 0 {
             let _ = writeln!(
                 html,
                 "<text class=\"tick{}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                if place / labels % 2 == 1 { " odd" } else { "" },
+                if index / labels % 2 == 1 { " odd" } else { "" },
                 x + room / 2.0,
                 PLOT_BASE + 16.0,
                 distance(report.measure, bar.distance)
@@ -136,11 +136,11 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
 fn within(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {
-        if bar.distance <= radius.distance + 1e-9 {
+        if bar.distance <= radius.value + 1e-9 {
             let _ = write!(classes, " within-{number}");
         }
     }
-    if bar.distance <= report.chosen_radius().distance + 1e-9 {
+    if bar.distance <= report.chosen_radius().value + 1e-9 {
         classes.push_str(" chosen");
     }
     classes
@@ -168,7 +168,7 @@ fn unit(measure: Measure) -> String {
 
 fn description(report: &Report) -> String {
     let bars = &report.histogram.bars;
-    let radius = report.chosen_radius().distance + 1e-9;
+    let radius = report.chosen_radius().value + 1e-9;
     let down_to = match report.measure {
         Measure::Bits(_) => "up to a distance of",
         Measure::Estimated(_) | Measure::Signatures => "down to",
@@ -180,7 +180,7 @@ fn description(report: &Report) -> String {
             distance_with_unit(report.measure, bar.distance)
         }),
         sum(bars.iter().filter(|bar| bar.distance <= radius)),
-        within_radius(report.measure, report.chosen_radius().distance)
+        within_radius(report.measure, report.chosen_radius().value)
     )
 }
 

@@ -37,16 +37,16 @@ pub struct Report {
     pub key: String,
     /// Condition that rows had to meet, if any.
     pub filter: Option<String>,
-    /// Order that decides which row of a group is kept, if any.
+    /// Order that decides which row of a cluster is kept, if any.
     pub keep: Option<String>,
     /// Results for each radius, in ascending order: 1 to [`MOST_RADII`] results.
     pub radii: Vec<Radius>,
-    /// Index of the radius that the page shows at first. The groups belong to this radius.
+    /// Index of the radius that the page shows at first. The clusters belong to this radius.
     pub chosen: usize,
     /// Pairs by distance.
     pub histogram: Histogram,
-    /// The largest groups.
-    pub groups: Vec<Group>,
+    /// The largest clusters.
+    pub clusters: Vec<Cluster>,
     /// Limits of the page.
     pub limits: Limits,
 }
@@ -62,10 +62,10 @@ impl Report {
 #[derive(Clone, Debug)]
 pub struct Radius {
     /// Maximum distance of near-duplicates.
-    pub distance: f64,
-    /// Number of groups of two rows or more.
-    pub groups: u64,
-    /// Number of rows that would be removed if one row of each group were kept.
+    pub value: f64,
+    /// Number of clusters of two rows or more.
+    pub clusters: u64,
+    /// Number of rows that would be removed if one row of each cluster were kept.
     pub copies: u64,
     /// Bytes of the texts of these rows, or `None` if no text is known.
     pub bytes: Option<u64>,
@@ -121,10 +121,10 @@ pub struct Bar {
     pub margin: u64,
 }
 
-/// Group of near-duplicates.
+/// Cluster of near-duplicates.
 #[derive(Clone, Debug)]
-pub struct Group {
-    /// Number of rows in the group.
+pub struct Cluster {
+    /// Number of rows in the cluster.
     pub size: u64,
     /// Maximum distance of a row from the kept row.
     pub widest: f64,
@@ -132,7 +132,7 @@ pub struct Group {
     pub members: Vec<Member>,
 }
 
-/// Row of a group.
+/// Row of a cluster.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Name of the row, or `None` for NULL.
@@ -168,9 +168,9 @@ pub enum Text {
 /// Limits of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of groups.
-    pub groups: u64,
-    /// Maximum number of rows of a group.
+    /// Maximum number of clusters.
+    pub clusters: u64,
+    /// Maximum number of rows of a cluster.
     pub members: u64,
     /// Maximum number of characters of a text.
     pub characters: u64,

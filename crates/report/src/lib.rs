@@ -11,14 +11,14 @@
 //! | head, summary, parameters | `page` |
 //! | numbers for each radius | `radii` |
 //! | histogram | `chart` |
-//! | groups and their rows | `groups` |
+//! | clusters and their rows | `clusters` |
 //! | two texts side by side | `hunks` |
 #![forbid(unsafe_code)]
 
 mod chart;
+mod clusters;
 pub mod data;
 pub mod escape;
-mod groups;
 mod hunks;
 pub mod numbers;
 mod page;

@@ -6,12 +6,12 @@ use neardup_textdiff::Host;
 use crate::data::{MOST_RADII, Measure, Report};
 use crate::escape::{plain, push_text, text};
 use crate::numbers::{count, counted, distance_with_unit, within};
-use crate::{chart, groups, radii};
+use crate::{chart, clusters, radii};
 
 /// Stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64, for the content security policy.
-const STYLE_DIGEST: &str = "sekQeZSYL1cG5VOOWr/2M6yz4G6qgx37pWHdlT/0u6I=";
+const STYLE_DIGEST: &str = "hJaxQjHkJady6C5NjoEitFdPP34Oaiirdaij/QBcwtA=";
 
 /// Returns a report as an HTML page. Comparisons of texts report memory to `host`, which may
 /// cancel them.
@@ -27,7 +27,7 @@ pub fn page(report: &Report, host: &mut dyn Host) -> String {
     push_summary(&mut html, report);
     push_histogram(&mut html, report);
     push_radii(&mut html, report);
-    push_groups(&mut html, report, host);
+    push_clusters(&mut html, report, host);
     push_about(&mut html, report);
     html.push_str("</main>\n</body>\n</html>\n");
     html
@@ -46,7 +46,7 @@ fn push_head(html: &mut String, report: &Report) {
          <meta name=\"robots\" content=\"noindex\">\n\
          <meta name=\"generator\" content=\"neardup\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip-link\" href=\"#groups\">Skip to the groups</a>\n\
+         <a class=\"skip-link\" href=\"#clusters\">Skip to the clusters</a>\n\
          <header>\n<h1><bdi>{title}</bdi></h1>\n<p>Table <code>{}</code>, index <code>{}</code>, \
          {}. As of {}.</p>\n</header>\n",
         plain(&report.title),
@@ -107,26 +107,26 @@ fn push_radii(html: &mut String, report: &Report) {
     html.push_str("</section>\n");
 }
 
-fn push_groups(html: &mut String, report: &Report, host: &mut dyn Host) {
-    open_section(html, "groups", "The largest groups");
+fn push_clusters(html: &mut String, report: &Report, host: &mut dyn Host) {
+    open_section(html, "clusters", "The largest clusters");
     let radius = report.chosen_radius();
-    let within = within(report.measure, radius.distance);
-    let shown = report.groups.len() as u64;
+    let within = within(report.measure, radius.value);
+    let shown = report.clusters.len() as u64;
     let which = match shown {
         0 => format!("No two rows are {within}."),
-        n if n < radius.groups => format!(
+        n if n < radius.clusters => format!(
             "{} of {} {within}, the largest first.",
-            counted(n, "group", "groups"),
-            count(radius.groups)
+            counted(n, "cluster", "clusters"),
+            count(radius.clusters)
         ),
-        1 => format!("The only group {within}."),
-        n => format!("All {} groups {within}, the largest first.", count(n)),
+        1 => format!("The only cluster {within}."),
+        n => format!("All {} clusters {within}, the largest first.", count(n)),
     };
     let _ = write!(html, "<p>{which}");
     if shown > 0 && report.radii.len() > 1 {
         html.push_str(
             " What is marked <span class=\"badge fate-goes sample\">goes</span> would go at the \
-             radius chosen above; at another radius a row can belong to another group.",
+             radius chosen above; at another radius a row can belong to another cluster.",
         );
     }
     html.push_str("</p>\n");
@@ -136,7 +136,7 @@ fn push_groups(html: &mut String, report: &Report, host: &mut dyn Host) {
              them: <code>body =&gt; '...'</code> names it.</p>\n",
         );
     }
-    groups::push(html, report, host);
+    clusters::push(html, report, host);
     html.push_str("</section>\n");
 }
 
@@ -150,8 +150,8 @@ fn push_about(html: &mut String, report: &Report) {
     };
     let radius = report.chosen_radius();
     entry(
-        "Radius of the groups",
-        &distance_with_unit(report.measure, radius.distance),
+        "Radius of the clusters",
+        &distance_with_unit(report.measure, radius.value),
     );
     entry("Rows looked at", report.filter.as_deref().unwrap_or("all"));
     entry(
@@ -164,7 +164,7 @@ fn push_about(html: &mut String, report: &Report) {
         "Limits of this page",
         &format!(
             "{}, {} of each, {} of a text",
-            counted(report.limits.groups, "group", "groups"),
+            counted(report.limits.clusters, "cluster", "clusters"),
             counted(report.limits.members, "row", "rows"),
             counted(report.limits.characters, "character", "characters")
         ),
@@ -175,7 +175,7 @@ fn push_about(html: &mut String, report: &Report) {
             true => {
                 let rows = counted(report.histogram.sample_rows.min(report.rows), "row", "rows");
                 format!(
-                    "numbers with \u{b1} are estimated from a sample of {rows}; groups and rows \
+                    "numbers with \u{b1} are estimated from a sample of {rows}; clusters and rows \
                      that go are exact"
                 )
             }

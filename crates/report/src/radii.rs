@@ -40,7 +40,7 @@ pub fn push_control(html: &mut String, report: &Report) {
             html,
             "<label><input type=\"radio\" name=\"radius\" id=\"radius-{number}\"{checked}>\
              <span>{}</span></label>",
-            stop(report.measure, radius.distance)
+            stop(report.measure, radius.value)
         );
     }
     html.push_str("</div>\n<p class=\"outcome\" aria-live=\"polite\">");
@@ -72,8 +72,8 @@ pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
         let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));
         push_figure(html, "Rows", &count(report.rows), &rows_note(report));
-        let within = within(report.measure, radius.distance);
-        push_figure(html, "Groups", &count(radius.groups), &within);
+        let within = within(report.measure, radius.value);
+        push_figure(html, "Clusters", &count(radius.clusters), &within);
         let share = format!("{} of all rows", percent(radius.copies, report.rows));
         push_figure(html, "Rows that would go", &count(radius.copies), &share);
         if let (Some(saved), Some(all)) = (radius.bytes, report.bytes) {
@@ -109,8 +109,8 @@ pub fn push_table(html: &mut String, report: &Report) {
     let _ = write!(
         html,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results for each \
-         radius, table\">\n<table>\n<caption>Rows that go if one row of each group stays\
-         </caption>\n<thead><tr><th scope=\"col\">{name}</th><th scope=\"col\">Groups</th>\
+         radius, table\">\n<table>\n<caption>Rows that go if one row of each cluster stays\
+         </caption>\n<thead><tr><th scope=\"col\">{name}</th><th scope=\"col\">Clusters</th>\
          <th scope=\"col\">Rows that go</th><th scope=\"col\">Share</th>"
     );
     if has_bytes {
@@ -126,8 +126,8 @@ pub fn push_table(html: &mut String, report: &Report) {
         let _ = write!(
             html,
             "<tr class=\"of of-{number}{chosen}\">{}<td>{}</td><td>{}</td><td>{}</td>",
-            distance_cells(report.measure, radius.distance),
-            count(radius.groups),
+            distance_cells(report.measure, radius.value),
+            count(radius.clusters),
             count(radius.copies),
             percent(radius.copies, report.rows)
         );

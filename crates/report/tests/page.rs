@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use base64::Engine;
 use html5gum::{Token, Tokenizer};
 use neardup_report::data::{
-    Bar, Group, Histogram, Limits, MOST_RADII, Measure, Member, Radius, Report, Text,
+    Bar, Cluster, Histogram, Limits, MOST_RADII, Measure, Member, Radius, Report, Text,
 };
 use neardup_report::page;
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn read(html: &str) -> Read {
     for link in &read.links {
         let target = link
             .strip_prefix('#')
-            .expect("links lead to places on the page");
+            .expect("links lead to anchors on the page");
         assert!(read.ids.contains(target), "{link}");
     }
     read
@@ -196,13 +196,13 @@ fn member(key: &str, distance: f64, goes_at: &[usize], body: &str) -> Member {
 fn report(texts: &[String]) -> Report {
     let at = |n: usize| texts[n % texts.len()].clone();
     let radius = |n: usize| Radius {
-        distance: n as f64,
-        groups: 1,
+        value: n as f64,
+        clusters: 1,
         copies: 2,
         bytes: Some(100),
         statement: at(n),
     };
-    let group = Group {
+    let cluster = Cluster {
         size: 4,
         widest: 2.0,
         members: vec![
@@ -235,9 +235,9 @@ fn report(texts: &[String]) -> Report {
                 .collect(),
             sample_rows: 1000,
         },
-        groups: vec![group.clone(), group],
+        clusters: vec![cluster.clone(), cluster],
         limits: Limits {
-            groups: 20,
+            clusters: 20,
             members: 12,
             characters: 20_000,
         },
@@ -284,7 +284,7 @@ fn the_stylesheet_has_a_rule_for_each_radius() {
 fn numbers_of_all_radii_are_on_the_page() {
     let mut report = plain_report();
     report.radii[1].copies = 777_777;
-    report.radii[1].groups = 55_555;
+    report.radii[1].clusters = 55_555;
     let html = page(&report, &mut ());
     let read = read(&html);
     for number in ["777,777", "55,555", "1,234", "5.0 MB"] {
@@ -302,11 +302,11 @@ fn numbers_of_all_radii_are_on_the_page() {
 }
 
 #[test]
-fn a_page_without_texts_groups_or_a_choice() {
+fn a_page_without_texts_clusters_or_a_choice() {
     let mut report = plain_report();
     report.radii.truncate(1);
     report.chosen = 0;
-    report.groups.clear();
+    report.clusters.clear();
     report.body = None;
     report.bytes = None;
     report.radii[0].bytes = None;
@@ -320,15 +320,15 @@ fn a_page_without_texts_groups_or_a_choice() {
 #[test]
 fn limits_are_said() {
     let mut report = plain_report();
-    report.radii[2].groups = 70;
-    report.groups[0].members[2].text = Text::LeftOut;
-    if let Text::Some { is_cut, .. } = &mut report.groups[1].members[2].text {
+    report.radii[2].clusters = 70;
+    report.clusters[0].members[2].text = Text::LeftOut;
+    if let Text::Some { is_cut, .. } = &mut report.clusters[1].members[2].text {
         *is_cut = true;
     }
     let read = read(&page(&report, &mut ()));
     for note in [
-        "2 groups of 70 within 2 bits",
-        "1 more row of this group is not listed",
+        "2 clusters of 70 within 2 bits",
+        "1 more row of this cluster is not listed",
         "Its text is left out: the page has no room for more.",
         "Only the first 20,000 characters of each text are compared here.",
     ] {
@@ -340,8 +340,8 @@ fn limits_are_said() {
 fn signatures_have_fractions() {
     let mut report = plain_report();
     report.measure = Measure::Signatures;
-    report.radii[2].distance = 0.2;
-    report.radii[1].distance = 0.1;
+    report.radii[2].value = 0.2;
+    report.radii[1].value = 0.1;
     let read = read(&page(&report, &mut ()));
     assert!(read.text.contains("at similarity 80 % or more"));
     assert!(read.text.contains("MinHash signatures"));
@@ -351,7 +351,7 @@ fn signatures_have_fractions() {
 fn a_similarity_comes_before_its_bits() {
     let mut report = plain_report();
     report.measure = Measure::Estimated(64);
-    report.radii[2].distance = 6.0;
+    report.radii[2].value = 6.0;
     let html = page(&report, &mut ());
     let read = read(&html);
     assert!(
@@ -425,7 +425,7 @@ const HOSTILE: &[&str] = &[
     " ",
     "\t",
     "style=x",
-    "<b id=\"groups\">",
+    "<b id=\"clusters\">",
 ];
 
 fn hostile_text() -> impl Strategy<Value = String> {

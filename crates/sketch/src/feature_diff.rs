@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use crate::change_bits::BitsOf;
 use crate::feature_list::{Feature, FeatureEntry, FeatureList, sort};
+use crate::feature_spans::{CharSpan, feature_spans};
 use crate::memory::GrowVec;
 use crate::options::TextOptions;
-use crate::places::{Place, places};
 use crate::similarity::share;
 use crate::text_changes::{ChangedText, TextChanges, Wanted, text_changes};
 
@@ -51,11 +51,11 @@ pub struct TopFeatures<T> {
 
 /// Feature with the position of its first occurrence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlacedFeature {
+pub struct LocatedFeature {
     /// The feature.
     pub feature: Feature,
     /// Position in the text, if known.
-    pub place: Option<Place>,
+    pub span: Option<CharSpan>,
 }
 
 /// Features of two texts, identified by their text.
@@ -63,11 +63,11 @@ pub struct PlacedFeature {
 pub struct FeatureDiff {
     /// Features of both texts, with the weight and position in each. The heaviest have the largest
     /// sum of both weights, and are in the order of the first text.
-    pub shared: TopFeatures<(PlacedFeature, PlacedFeature)>,
+    pub shared: TopFeatures<(LocatedFeature, LocatedFeature)>,
     /// Features of the first text only.
-    pub only_a: TopFeatures<PlacedFeature>,
+    pub only_a: TopFeatures<LocatedFeature>,
     /// Features of the second text only.
-    pub only_b: TopFeatures<PlacedFeature>,
+    pub only_b: TopFeatures<LocatedFeature>,
     /// Passages made of the features that only one text has.
     pub changes: TextChanges,
 }
@@ -81,17 +81,17 @@ struct Side<'a> {
 
 impl Side<'_> {
     /// Returns features of this text with their positions.
-    fn placed(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<PlacedFeature> {
-        let places = places(&self.list, self.text, self.options, entries, check);
-        let placed = entries
+    fn located(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<LocatedFeature> {
+        let spans = feature_spans(&self.list, self.text, self.options, entries, check);
+        let located = entries
             .iter()
-            .zip(places)
-            .map(|(entry, place)| PlacedFeature {
+            .zip(spans)
+            .map(|(entry, span)| LocatedFeature {
                 feature: self.list.feature(entry),
-                place,
+                span,
             });
         let mut all = Vec::new();
-        all.grow_all(placed);
+        all.grow_all(located);
         all
     }
 
@@ -101,14 +101,15 @@ impl Side<'_> {
         mut all: Vec<&FeatureEntry>,
         top: usize,
         check: &mut dyn FnMut(),
-    ) -> TopFeatures<PlacedFeature> {
+    ) -> TopFeatures<LocatedFeature> {
         let features = all.len();
-        let by_weight = |x: &&FeatureEntry, y: &&FeatureEntry| self.list.by_weight_and_place(x, y);
+        let by_weight =
+            |x: &&FeatureEntry, y: &&FeatureEntry| self.list.by_weight_and_position(x, y);
         cut(&mut all, top, by_weight);
         sort(&mut all, |x, y| x.start.cmp(&y.start), check);
         TopFeatures {
             features,
-            heaviest: self.placed(&all, check),
+            heaviest: self.located(&all, check),
         }
     }
 }
@@ -197,19 +198,19 @@ fn top_shared<'a>(
     mut all: Vec<SharedEntry<'a>>,
     top: usize,
     check: &mut dyn FnMut(),
-) -> TopFeatures<(PlacedFeature, PlacedFeature)> {
+) -> TopFeatures<(LocatedFeature, LocatedFeature)> {
     let features = all.len();
     let weight = |(x, y): &SharedEntry| a.list.weight(x) + b.list.weight(y);
-    let place = |x: &SharedEntry<'a>, y: &SharedEntry<'a>| x.0.start.cmp(&y.0.start);
+    let by_position = |x: &SharedEntry<'a>, y: &SharedEntry<'a>| x.0.start.cmp(&y.0.start);
     let by_weight = |x: &SharedEntry<'a>, y: &SharedEntry<'a>| {
-        (weight(y).cmp(&weight(x))).then_with(|| place(x, y))
+        (weight(y).cmp(&weight(x))).then_with(|| by_position(x, y))
     };
     cut(&mut all, top, by_weight);
-    sort(&mut all, place, check);
+    sort(&mut all, by_position, check);
     let (mut in_a, mut in_b) = (Vec::new(), Vec::new());
     in_a.grow_all(all.iter().map(|(x, _)| *x));
     in_b.grow_all(all.iter().map(|(_, y)| *y));
-    let (in_a, in_b) = (a.placed(&in_a, check), b.placed(&in_b, check));
+    let (in_a, in_b) = (a.located(&in_a, check), b.located(&in_b, check));
     let mut heaviest = Vec::new();
     heaviest.grow_all(in_a.into_iter().zip(in_b));
     TopFeatures { features, heaviest }
@@ -251,13 +252,13 @@ mod tests {
             ..SINGLE
         };
         let found = FeatureDiff::new("x x y z q q p", "y x z z r", &options, 9, None, &mut || ());
-        let texts = |f: &[PlacedFeature]| -> Vec<_> {
+        let texts = |f: &[LocatedFeature]| -> Vec<_> {
             f.iter()
-                .map(|f| (f.feature.text.clone(), f.place.unwrap().start))
+                .map(|f| (f.feature.text.clone(), f.span.unwrap().start))
                 .collect()
         };
         let shared: Vec<_> = (found.shared.heaviest.iter())
-            .map(|(PlacedFeature { feature: a, .. }, b)| {
+            .map(|(LocatedFeature { feature: a, .. }, b)| {
                 (a.text.as_str(), a.count, b.feature.count)
             })
             .collect();
@@ -288,7 +289,7 @@ mod tests {
         for top in [0, 1, 7, 100, 10_000] {
             let some = compared(top);
             assert_eq!(some.shared.features, all.shared.features);
-            let first = |list: &[PlacedFeature]| list[..top.min(list.len())].to_vec();
+            let first = |list: &[LocatedFeature]| list[..top.min(list.len())].to_vec();
             assert_eq!(some.only_a.heaviest, first(&all.only_a.heaviest));
             assert_eq!(some.only_b.heaviest, first(&all.only_b.heaviest));
             let shared = &all.shared.heaviest;

@@ -151,7 +151,7 @@ impl FeatureList {
     }
 
     /// Compares by weight, the heaviest first, then by first occurrence.
-    pub(crate) fn by_weight_and_place(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
+    pub(crate) fn by_weight_and_position(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         self.weights(a, b).then(a.start.cmp(&b.start))
     }
 

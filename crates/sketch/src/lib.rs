@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 
 mod algorithms_digest;
+pub mod candidates;
 mod change_bits;
 mod check;
 pub mod common_features;
@@ -35,6 +36,7 @@ mod feature_counts;
 mod feature_diff;
 mod feature_list;
 mod feature_sink;
+mod feature_spans;
 pub mod foreign_schemes;
 pub mod hamming;
 pub mod hash;
@@ -46,7 +48,6 @@ mod named_option;
 pub mod normalize;
 pub mod options;
 pub mod passages;
-mod places;
 pub mod segments;
 pub mod sentences;
 pub mod shingle;
@@ -65,11 +66,11 @@ pub mod weight;
 
 pub use algorithms_digest::algorithms_digest;
 pub use change_bits::BitsOf;
-pub use feature_diff::{FeatureDiff, PlacedFeature, TopFeatures};
+pub use feature_diff::{FeatureDiff, LocatedFeature, TopFeatures};
 pub use feature_list::{Feature, FeatureList, features};
+pub use feature_spans::CharSpan;
 pub use hamming::hamming64;
 pub use options::TextOptions;
-pub use places::Place;
 pub use sentences::longest_sentences_hash;
 pub use simhash::{simhash64_features, simhash64_hashes, simhash128_features};
 pub use sketcher::Sketcher;

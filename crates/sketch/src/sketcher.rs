@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use crate::common_features::FeatureSet;
 use crate::feature_counts::{Counted, FeatureCounter};
 use crate::hash::windows::WindowHash;
 use crate::memory::GrowVec;
@@ -106,10 +107,20 @@ impl Sketcher {
     /// Returns the 64-bit hashes of the distinct features of a text, in no particular order. Calls
     /// `check` every few 100 kB.
     pub fn feature_hashes(&mut self, text: &str, check: &mut dyn FnMut()) -> Vec<u64> {
+        self.feature_hashes_without(text, None, check)
+    }
+
+    /// Like [`Sketcher::feature_hashes`], without the features of a set.
+    pub fn feature_hashes_without(
+        &mut self,
+        text: &str,
+        without: Option<&FeatureSet>,
+        check: &mut dyn FnMut(),
+    ) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (counter, extractor) = (&mut self.scratch64.counter, &mut self.extractor);
         let add = |counted: Counted<1>| hashes.grow_by(counted.hashes.as_flattened());
-        counter.count_text(extractor, text, &self.options, None, add, check);
+        counter.count_text(extractor, text, &self.options, without, add, check);
         hashes
     }
 

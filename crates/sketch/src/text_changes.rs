@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use crate::change_bits::{BitsOf, OwnFeatures};
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
+use crate::feature_spans::{CharSpan, find_spans};
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
-use crate::places::{Place, find_places};
 
 /// Maximum number of characters shown of a passage.
 const MOST_CHARS: usize = 500;
@@ -50,7 +50,7 @@ pub struct Passage {
     /// page. If the position is not known, they are in the normal form.
     pub text: String,
     /// Position in the text.
-    pub place: Option<Place>,
+    pub span: Option<CharSpan>,
     /// Number of features.
     pub features: usize,
 }
@@ -300,29 +300,29 @@ fn passages(
         return Vec::new();
     }
     let tokens = text.list.tokens();
-    let places = find_places(text.text, options, tokens, &ranges, check);
+    let spans = find_spans(text.text, options, tokens, &ranges, check);
     let visible = match options.html {
         true => Cow::Owned(html_text(text.text, check)),
         false => Cow::Borrowed(text.text),
     };
-    let shown = beginnings(&visible, &places, MOST_CHARS, check);
+    let shown = beginnings(&visible, &spans, MOST_CHARS, check);
     let mut passages = Vec::new();
     passages.grow_all(
         runs.iter()
-            .zip(places)
+            .zip(spans)
             .zip(shown)
-            .map(|((run, place), shown)| {
+            .map(|((run, span), shown)| {
                 let normal = || {
                     // A character has at most four bytes.
                     let shown = run.tokens.len().min(4 * MOST_CHARS);
                     String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
                 };
                 Passage {
-                    text: match place {
+                    text: match span {
                         Some(_) => shown,
                         None => normal().chars().take(MOST_CHARS).collect(),
                     },
-                    place,
+                    span,
                     features: run.features,
                 }
             }),
@@ -330,21 +330,21 @@ fn passages(
     passages
 }
 
-/// Returns the text at each place, up to `most` characters; empty where the place is `None`.
+/// Returns the text at each span, up to `most` characters; empty where the span is `None`.
 pub(crate) fn beginnings(
     text: &str,
-    places: &[Option<Place>],
+    spans: &[Option<CharSpan>],
     most: usize,
     check: &mut dyn FnMut(),
 ) -> Vec<String> {
     let mut order: Vec<(usize, usize, usize)> = Vec::new();
-    order.grow_all(places.iter().enumerate().filter_map(|(n, place)| {
-        let place = (*place)?;
-        Some((place.start, place.length.min(most), n))
+    order.grow_all(spans.iter().enumerate().filter_map(|(n, span)| {
+        let span = (*span)?;
+        Some((span.start, span.length.min(most), n))
     }));
     order.sort_unstable();
     let mut found = Vec::new();
-    found.grow_to(places.len(), String::new());
+    found.grow_to(spans.len(), String::new());
     // Character up to which the text has been read, and its byte offset.
     let (mut chars, mut byte) = (0, 0);
     for (start, length, n) in order {
@@ -474,9 +474,9 @@ mod tests {
                 of_b += change.b.as_ref().map_or(0, |passage| passage.features);
                 for (passage, text) in [(&change.a, &a), (&change.b, &b)] {
                     let Some(passage) = passage else { continue };
-                    let place = passage.place.expect("each passage has a place");
+                    let span = passage.span.expect("each passage has a span");
                     let there: String =
-                        text.chars().skip(place.start).take(place.length).collect();
+                        text.chars().skip(span.start).take(span.length).collect();
                     prop_assert_eq!(&there, &passage.text);
                 }
             }

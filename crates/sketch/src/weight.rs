@@ -42,20 +42,20 @@ pub const fn log_weight(count: u64) -> u64 {
     /// ln(2) in units of 2^-64.
     const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
     /// Number of binary digits of the fraction of the logarithm to base 2.
-    const PLACES: u32 = 40;
+    const FRACTION_DIGITS: u32 = 40;
     let whole = count.ilog2();
     // count / 2^whole, from 1 to 2, in units of 2^-63. Its square gives the next binary digit.
     let mut x = count << (63 - whole);
     let mut log2 = whole as u128;
-    let mut place = 0;
-    while place < PLACES {
+    let mut digit = 0;
+    while digit < FRACTION_DIGITS {
         let square = (x as u128) * (x as u128);
         let carry = square >> 127;
         log2 = log2 << 1 | carry;
         x = (square >> (63 + carry as u32)) as u64;
-        place += 1;
+        digit += 1;
     }
-    (1 << FRACTION_BITS) + ((log2 * LN_2) >> (PLACES + 64 - FRACTION_BITS)) as u64
+    (1 << FRACTION_BITS) + ((log2 * LN_2) >> (FRACTION_DIGITS + 64 - FRACTION_BITS)) as u64
 }
 
 struct WeightKind {

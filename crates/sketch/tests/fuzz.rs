@@ -17,7 +17,7 @@ use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::tokens::jieba::UserWords;
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{
-    BitsOf, FeatureDiff, PlacedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
+    BitsOf, FeatureDiff, LocatedFeature, Sketcher, TextOptions, features, longest_sentences_hash,
     simhash64_features, simhash128_features,
 };
 use proptest::prelude::*;
@@ -188,8 +188,8 @@ proptest! {
             heaviest.sort_unstable_by(|a, b| b.cmp(a));
             let weights = listed.iter().map(|feature| feature.weight);
             prop_assert_eq!(heaviest, weights.take(3).collect::<Vec<_>>());
-            for PlacedFeature { feature, place } in &diff.only_a.heaviest {
-                prop_assert!(listed.contains(feature) && place.is_some(), "{:?}", feature);
+            for LocatedFeature { feature, span } in &diff.only_a.heaviest {
+                prop_assert!(listed.contains(feature) && span.is_some(), "{:?}", feature);
             }
         }
     }

@@ -27,8 +27,8 @@ fn text(words: usize, script: char) -> String {
     let mut text = String::new();
     for n in 0..words {
         let letter = |shift: usize| {
-            let place = (n >> shift & 15) as u32;
-            char::from_u32(script as u32 + place).expect("a letter")
+            let offset = (n >> shift & 15) as u32;
+            char::from_u32(script as u32 + offset).expect("a letter")
         };
         let word: String = [12, 8, 4, 0].map(letter).into_iter().collect();
         let gap = [" ", ", ", ". ", "\n"][n % 4];
@@ -65,7 +65,7 @@ struct Sketches {
 }
 
 impl Sketches {
-    fn of(text: &str, options: TextOptions, family: &HashFamily) -> Self {
+    fn new(text: &str, options: TextOptions, family: &HashFamily) -> Self {
         let mut sketcher = Sketcher::new(options);
         let length = PassageLength::new(24, &options).expect("a length for all of them");
         Self {
@@ -98,7 +98,7 @@ fn sketches_do_not_depend_on_the_processor() {
                         // This processor does not have the set.
                         continue;
                     }
-                    let sketches = Sketches::of(&text, options, &family);
+                    let sketches = Sketches::new(&text, options, &family);
                     match &first {
                         Some(first) => {
                             assert_eq!(&sketches, first, "{set:?}, {words}, {options:?}")

@@ -236,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn places_in_characters() {
+    fn ranges_in_characters() {
         let diff = Diff::new("é ж 一", "é я 一", &mut ()).unwrap();
-        let places: Vec<_> = (diff.spans().iter())
+        let ranges: Vec<_> = (diff.spans().iter())
             .map(|span| (span.a.chars.clone(), span.b.bytes.clone()))
             .collect();
-        assert_eq!(places, [(0..2, 0..3), (2..3, 3..5), (3..5, 5..9)]);
+        assert_eq!(ranges, [(0..2, 0..3), (2..3, 3..5), (3..5, 5..9)]);
     }
 
     fn any_text() -> impl Strategy<Value = String> {

@@ -65,7 +65,7 @@ pub struct PathQuals<'a> {
 
 impl<'a> PathQuals<'a> {
     /// Reads the conditions and the order of a path over an index of this access method.
-    pub fn of(path: &ScanPath<'a>) -> Self {
+    pub fn from_path(path: &ScanPath<'a>) -> Self {
         let last = path.families.len() - 1;
         let mut quals = PathQuals {
             radius: Radius::None,
@@ -142,7 +142,7 @@ impl<'a> PathQuals<'a> {
             *fewest = Some(fewest.map_or(count, |fewest| count.min(fewest)));
             return;
         }
-        let ball = PlannedBall::of_operand(path.planner, operator, operand);
+        let ball = PlannedBall::from_operand(path.planner, operator, operand);
         self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
         let radius = match (strategy, ball.as_ref().and_then(|ball| ball.radius)) {
             (strategies::EQUAL, _) => Radius::Known(0),

@@ -31,7 +31,7 @@ enum SetQual {
 
 impl SetQual {
     /// Makes the condition of a scan key; `None` if nothing fulfils it.
-    fn of(key: ScanKey) -> Option<Self> {
+    fn from_key(key: ScanKey) -> Option<Self> {
         if key.strategy() == strategies::CONTAINS {
             return required_elements(key.value()).map(SetQual::Contains);
         }
@@ -72,7 +72,11 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
     }
 
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, _order_bys: ScanKeys) -> bool {
-        let near: Option<Vec<SetQual>> = quals.near.iter().map(|&key| SetQual::of(key)).collect();
+        let near: Option<Vec<SetQual>> = quals
+            .near
+            .iter()
+            .map(|&key| SetQual::from_key(key))
+            .collect();
         let Some(near) = near else {
             return false;
         };

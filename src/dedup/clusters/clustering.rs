@@ -10,6 +10,7 @@ use neardup_blocktree::sort::ExternalSort;
 use super::graph::{Graph, number};
 use super::methods::{Links, Method};
 use super::{ClusterArguments, Give};
+use crate::dedup::bound::Compared;
 use crate::dedup::limits::{share, too_many};
 use crate::dedup::progress::Progress;
 use neardup_pg::errors::UserError;
@@ -24,14 +25,24 @@ pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
 
     /// Replaces the rank of each node by the rank of its representative, for the method `star`.
-    fn star(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
+    /// Only crowded nodes that `accept` confirms are near each other.
+    fn star(
+        &mut self,
+        files: &mut TempSpace,
+        links: Links<D>,
+        ranks: &mut Paged<TempSpace>,
+        accept: Accept,
+    );
 
     /// Replaces the rank of each node by the lowest rank in its component.
     fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
 
-    /// Returns the number of bits or positions in which a member and its representative differ.
-    fn differing(&mut self, member: &Key<N>, representative: &Key<N>) -> u32;
+    /// Compares a member with its representative.
+    fn compare(&mut self, member: &Key<N>, representative: &Key<N>) -> Compared;
 }
+
+/// Callback that confirms that two nodes, near each other by the index, are near-duplicates.
+pub type Accept<'a> = &'a mut dyn FnMut(u32, u32) -> bool;
 
 /// Passes the clusters to the caller in the order of their representatives, and the rows of each
 /// cluster in rank order. Skips clusters of one row unless the caller asks for them.
@@ -71,7 +82,7 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
         crowded,
     };
     match arguments.method {
-        Method::Star => metric.star(files, links, &mut ranks),
+        Method::Star => metric.star(files, links, &mut ranks, &mut |_, _| true),
         Method::Connected => metric.connected(files, links, &mut ranks),
     }
 
@@ -85,8 +96,8 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     });
     drop((rows, ranks));
     let min_size = if arguments.singletons { 1 } else { 2 };
-    let differing = |a: &Key<N>, b: &Key<N>| metric.differing(a, b);
-    list(&mut listed, min_size, files, differing, give);
+    let compare = |a: &Key<N>, b: &Key<N>| metric.compare(a, b);
+    list(&mut listed, min_size, files, compare, give);
 }
 
 /// Ranks all rows, the row to keep first. Returns the node, the rank, the words of the member's
@@ -156,7 +167,7 @@ fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,
     files: &mut TempSpace,
-    mut differing: impl FnMut(&Key<N>, &Key<N>) -> u32,
+    mut compare: impl FnMut(&Key<N>, &Key<N>) -> Compared,
     give: Give,
 ) {
     let mut sizes = cluster_sizes(listed, min_size, files).sorted(files, None);
@@ -180,7 +191,7 @@ fn list<const N: usize, const M: usize>(
             Some(known) if known.0 == cluster => known,
             _ => representative.insert((cluster, row, key)),
         };
-        give([row, *kept], size.tid, differing(&key, its_key));
+        give([row, *kept], size.tid, compare(&key, its_key));
     }
 }
 

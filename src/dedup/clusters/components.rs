@@ -45,7 +45,12 @@ fn of_type(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let [query, method] =
             [(1, "query"), (2, "method")].map(|(n, name)| argument(call, n, name));
-        components(&query, Method::parse(&method), KeyType::of(call, 0), give);
+        components(
+            &query,
+            Method::parse(&method),
+            KeyType::from_argument(call, 0),
+            give,
+        );
     })
 }
 
@@ -64,15 +69,15 @@ fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
         check_columns(connection, &query, key_type);
         let mut keys = connection.store(c"neardup keys", &[(c"key", key_type.oid())]);
         let links = read_pairs(connection, &query, key_type, &mut keys);
-        let group_columns = [
+        let cluster_columns = [
             (c"representative", pg_sys::INT8OID),
             (c"node", pg_sys::INT8OID),
             (c"key", key_type.oid()),
         ];
-        let mut groups = connection.store(c"neardup groups", &group_columns);
-        group(connection, links, method, &keys, &mut groups);
+        let mut clusters = connection.store(c"neardup clusters", &cluster_columns);
+        cluster(connection, links, method, &keys, &mut clusters);
         drop(keys);
-        connection.open(RESULT, &[], &[&groups]).for_each(|row| {
+        connection.open(RESULT, &[], &[&clusters]).for_each(|row| {
             let columns: Vec<_> = row.iter().map(|value| value.map(Value::datum)).collect();
             give(&columns);
         });
@@ -82,7 +87,7 @@ fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
 /// Members in the order of their representatives, then in key order. A representative precedes the
 /// other members of its cluster.
 const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
-    pg_catalog.count(*) OVER w FROM \"neardup groups\" AS g
+    pg_catalog.count(*) OVER w FROM \"neardup clusters\" AS g
     WINDOW w AS (PARTITION BY g.representative ORDER BY g.node
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
     ORDER BY g.representative, g.node";
@@ -159,12 +164,12 @@ fn read_pairs(
 }
 
 /// Stores each key with the numbers of its representative and itself.
-fn group(
+fn cluster(
     connection: &Connection,
     links: Links<1>,
     method: Method,
     keys: &Store,
-    groups: &mut Store,
+    clusters: &mut Store,
 ) {
     let (files, nodes) = (&mut TempSpace, links.nodes);
     let mut ranks = Paged::new(files, nodes as usize, share(), |node| node);
@@ -178,7 +183,7 @@ fn group(
     connection.open(query, &[], &[keys]).for_each(|row| {
         if let [Some(key)] = row {
             let numbers = [ranks.get(files, node), node].map(|number| Value::int8(number.into()));
-            groups.push(&[numbers[0], numbers[1], *key]);
+            clusters.push(&[numbers[0], numbers[1], *key]);
             node += 1;
         }
     });

@@ -2,14 +2,15 @@
 //!
 //! The search for pairs of distinct fingerprints runs first. [`NodeBuilder`] then merges the pairs
 //! with the entries of the index, and each fingerprint of a pair becomes a node.
-use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::clusters::{Centers, Nearness, split};
 use neardup_blocktree::crowded_centers::CrowdedCenters;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs, Thinning};
-use neardup_blocktree::sort::{ExternalSort, Sorted};
+use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
 
-use super::clustering::{ClusterMetric, find_clusters};
+use super::clustering::{Accept, ClusterMetric, find_clusters};
+use super::confirmed_clusters::ConfirmedClusters;
 use super::graph::{Gap, Graph};
 use super::methods::{Links, Method};
 use super::node_builder::{GraphWriter, NodeBuilder, PairEnds, RowLookup};
@@ -17,6 +18,7 @@ use super::scope_parts::{Part, ScopeParts};
 use super::{ClusterArguments, Give};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
+use crate::dedup::bound::Compared;
 use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
 use crate::dedup::row_filter::Wanted;
@@ -44,11 +46,22 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, 
             part: Part::All,
             invisible: TidList::new(),
             singletons: arguments.singletons,
+            is_confirmed: arguments.confirmation.is_some(),
         };
         if !arguments.exhaustive {
             check_fingerprints(relations, &index, &search.plan);
         }
-        find_clusters::<N, { N + 1 }, { N + 1 }>(&mut search, relations, arguments, give);
+        let Some(confirmation) = &arguments.confirmation else {
+            return find_clusters::<N, { N + 1 }, { N + 1 }>(
+                &mut search, relations, arguments, give,
+            );
+        };
+        let mut confirmed = ConfirmedClusters::<_, N, { N + 1 }>::new(
+            search, relations, confirmation,
+        );
+        find_clusters::<{ N + 1 }, { N + 2 }, { N + 1 }>(
+            &mut confirmed, relations, arguments, give,
+        );
     })
 }
 
@@ -67,12 +80,17 @@ struct NodeSearch<'a, const N: usize> {
     invisible: TidList,
     /// Rows without a pair are nodes as well.
     singletons: bool,
+    /// The texts of all pairs are compared, so a forest is not enough.
+    is_confirmed: bool,
 }
 
 impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N> {
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, M> {
         if method == Method::Star {
             return self.find(Thinning::Degree(MAX_PAIRS), files);
+        }
+        if self.is_confirmed {
+            return self.find(Thinning::Degree(u32::MAX), files);
         }
         let found = self.forest(files).or_else(|gap| match gap {
             // Pairs that connect two fingerprints of one scope may be missing.
@@ -83,12 +101,19 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
         found.unwrap_or_else(|_| self.find(Thinning::Degree(u32::MAX), files))
     }
 
-    fn star(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
+    fn star(
+        &mut self,
+        files: &mut TempSpace,
+        links: Links<M>,
+        ranks: &mut Paged<TempSpace>,
+        accept: Accept,
+    ) {
         let nearness = Nearness {
             radius: self.plan.radius,
             scope_words: self.index.layout.scope_words(),
         };
-        links.star(files, ranks, &mut CrowdedCenters::new(share(), nearness));
+        let centers = CrowdedCenters::new(share(), nearness);
+        links.star(files, ranks, &mut AcceptedCenters { centers, accept });
     }
 
     fn connected(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
@@ -96,8 +121,27 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
         links.connected(files, ranks, |_, _, _, _| ());
     }
 
-    fn differing(&mut self, member: &Key<N>, representative: &Key<N>) -> u32 {
-        distance(member, representative, self.index.layout.scope_words())
+    fn compare(&mut self, member: &Key<N>, representative: &Key<N>) -> Compared {
+        let scope_words = self.index.layout.scope_words();
+        Compared::estimated(distance(member, representative, scope_words))
+    }
+}
+
+/// Representatives among crowded fingerprints. Those near a node count only if they are accepted.
+struct AcceptedCenters<'a, const M: usize> {
+    centers: CrowdedCenters<TempSpace, M>,
+    accept: Accept<'a>,
+}
+
+impl<const M: usize> Centers<TempSpace, M> for AcceptedCenters<'_, M> {
+    fn first_near(&mut self, files: &mut TempSpace, own: &[Entry<M>], below: u32) -> Option<u32> {
+        let (_, node) = split(own[0].key[0]);
+        let accept = &mut |center| (self.accept)(node, center);
+        self.centers.first_accepted(files, own, below, accept)
+    }
+
+    fn push(&mut self, files: &mut TempSpace, own: &[Entry<M>]) {
+        self.centers.push(files, own);
     }
 }
 
@@ -186,7 +230,11 @@ fn find_ends<const N: usize>(
 ) -> Sorted<TempSpace, N> {
     let layout = &index.block_layout;
     let passes = plan.probes.len() as f64;
-    let mut progress = Progress::new("comparing the rows of a table", "tables", passes);
+    let mut progress = Progress::new(
+        "comparing the rows of a permutation",
+        "permutations",
+        passes,
+    );
     let mut pairs = Pairs::thinned(layout.clone(), plan.clone(), work_mem(), thinning);
     let tree = index.tree();
     let mut ends = ExternalSort::<TempSpace, N>::new(share());
@@ -206,5 +254,5 @@ fn find_ends<const N: usize>(
     progress.reach(pairs.passes_done() as u64);
     progress.finish();
     drop(pairs);
-    ends.sorted(files, Some(&layout.tables()[0]))
+    ends.sorted(files, Some(&layout.permutations()[0]))
 }

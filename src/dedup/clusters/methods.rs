@@ -23,8 +23,8 @@ impl Method {
             b"connected" => Method::Connected,
             _ => UserError::invalid_parameter("method must be 'star' or 'connected'")
                 .detail(
-                    "star: each member is within the distance of its representative. connected: \
-                     members are linked by chains of rows within the distance of each other.",
+                    "star: each member is within the radius of its representative. connected: \
+                     members are linked by chains of rows within the radius of each other.",
                 )
                 .raise(),
         }

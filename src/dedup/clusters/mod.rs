@@ -1,6 +1,7 @@
 //! `neardup_clusters`: clusters of near-duplicates, each with the row to keep.
 mod clustering;
 mod components;
+mod confirmed_clusters;
 mod fingerprint_clusters;
 mod graph;
 mod methods;
@@ -11,7 +12,8 @@ mod signature_clusters;
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
-use super::bound::{Bound, SearchBound};
+use super::bound::{Compared, SearchBound};
+use super::confirm::{ConfirmArgument, Confirmation};
 use super::source::find_bounded_index;
 use methods::Method;
 use neardup_pg::caller_sql::Condition;
@@ -27,7 +29,7 @@ export! {
 }
 
 /// `neardup_clusters(relation, radius, similarity, method, keep, column_name, filter, singletons,
-/// exhaustive)`.
+/// exhaustive, confirm)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         for (n, name) in [(0, "relation"), (3, "method")] {
@@ -36,18 +38,23 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             }
         }
         let flag = |n| !call.is_null(n) && call.bool(n);
-        let bound = Bound::read(call, [1, 2]);
+        let (confirm, bound) = ConfirmArgument::read(call, 9, [1, 2]);
+        let (function, column) = (call.function_oid(), call.name(5));
+        let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
+        let relations = LockedIndex::open_for_reading(index);
+        let confirmation = confirm.map(|confirm| confirm.confirmation(function, &relations));
+        let bound = match (&confirmation, bound) {
+            (Some(_), Some(bound)) => SearchBound::from_candidates(function, &relations, bound),
+            _ => SearchBound::new(function, &relations, bound),
+        };
         let arguments = ClusterArguments {
             method: Method::parse(&call.text(3).unwrap_or_default()),
             keep: call.text(4).map(|list| OrderBy::parse("keep", &list)),
             filter: call.text(6).map(|text| Condition::parse("filter", &text)),
             singletons: flag(7),
             exhaustive: flag(8),
+            confirmation,
         };
-        let (function, column) = (call.function_oid(), call.name(5));
-        let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
-        let relations = LockedIndex::open_for_reading(index);
-        let bound = SearchBound::new(function, &relations, bound);
         // Reports errors in the caller's expressions before the search.
         if let Some(keep) = &arguments.keep {
             keep.check(relations.table());
@@ -56,9 +63,9 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             filter.check(relations.table());
         }
         note_read(relations.index());
-        let give: Give = &mut |rows, size, differing| {
+        let give: Give = &mut |rows, size, compared| {
             let pointers = rows.map(item_pointer);
-            let [distance, similarity] = bound.columns(differing);
+            let [distance, similarity] = bound.columns(compared);
             give(&[
                 Some(pg_sys::Datum::from(&raw const pointers[0])),
                 Some(pg_sys::Datum::from(&raw const pointers[1])),
@@ -88,8 +95,10 @@ struct ClusterArguments {
     singletons: bool,
     /// Do not limit the work of the search.
     exhaustive: bool,
+    /// Compare the texts of the rows that the index finds.
+    confirmation: Option<Confirmation>,
 }
 
-/// Callback that takes a member and its representative, the size of their cluster, and the number
-/// of bits or positions in which the two differ.
-type Give<'a> = &'a mut dyn FnMut([Tid; 2], u64, u32);
+/// Callback that takes a member and its representative, the size of their cluster, and the
+/// comparison of the two.
+type Give<'a> = &'a mut dyn FnMut([Tid; 2], u64, Compared);

@@ -138,7 +138,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
     pub fn add_entry(&mut self, files: &mut TempSpace, fingerprint: Key<N>, entry: Tid) {
         if self.current != Some(fingerprint) {
             self.add_pairs(files);
-            let key = self.layout.tables()[0].permute(&fingerprint);
+            let key = self.layout.permutations()[0].permute(&fingerprint);
             self.current = Some(fingerprint);
             self.paired_key = self.ends.seek(files, &key).then_some(key);
             self.lone_entry = None;
@@ -305,7 +305,7 @@ impl<'a> RowLookup<'a> {
     pub fn new<const N: usize>(relations: &'a LockedIndex, index: &Index<N>) -> Self {
         RowLookup {
             rows: HeapFetch::new(relations.table()),
-            scope: ScopeColumns::of(relations, &index.layout),
+            scope: ScopeColumns::from_index(relations, &index.layout),
             numbers: ScopeNumbers::default(),
         }
     }

@@ -59,7 +59,7 @@ impl ScopeParts {
         files: &mut TempSpace,
         mut wanted: impl FnMut(&mut TempSpace, Tid) -> bool,
     ) -> Option<Self> {
-        let scope = ScopeColumns::of(relations, &index.layout)?;
+        let scope = ScopeColumns::from_index(relations, &index.layout)?;
         let mut rows = HeapFetch::new(relations.table());
         let mut numbers = ScopeNumbers::default();
         let mut parts = ScopeParts {

@@ -9,18 +9,19 @@ use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::KeyOrderScan;
 use neardup_blocktree::sort::ExternalSort;
 
-use super::clustering::{ClusterMetric, find_clusters};
+use super::clustering::{Accept, ClusterMetric, find_clusters};
+use super::confirmed_clusters::ConfirmedClusters;
 use super::graph::Graph;
 use super::methods::{Links, Method};
 use super::{ClusterArguments, Give};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::bound::SignatureBound;
+use crate::dedup::bound::{Compared, SignatureBound};
 use crate::dedup::limits::share;
 use crate::dedup::row_filter::Wanted;
 use crate::dedup::signatures::equal_rows::EqualRows;
-use crate::dedup::signatures::rows::{ComparedRows, FoundRow, SignatureRows};
-use crate::dedup::signatures::{CrowdedRows, for_each_edge, hashes};
+use crate::dedup::signatures::rows::{ComparedRows, SignatureRow, SignatureRows};
+use crate::dedup::signatures::{CrowdedRows, MAX_BUCKET_PAIRS, for_each_edge, hashes};
 use crate::dedup::work_limit::{BY_PARAMETER, SignaturePlan};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
@@ -44,7 +45,13 @@ pub fn find(
             representative: None,
             last: ([0; 2], 0),
         };
-        find_clusters(&mut nodes, relations, arguments, give);
+        match &arguments.confirmation {
+            None => find_clusters(&mut nodes, relations, arguments, give),
+            Some(confirmation) => {
+                let mut confirmed = ConfirmedClusters::new(nodes, relations, confirmation);
+                find_clusters::<2, 3, 4>(&mut confirmed, relations, arguments, give);
+            }
+        }
     })
 }
 
@@ -58,7 +65,7 @@ struct SignatureNodes<'a, const N: usize> {
     /// Number of crowded buckets.
     buckets: u32,
     /// Representative of the last comparison, and its row.
-    representative: Option<(u64, Option<FoundRow>)>,
+    representative: Option<(u64, Option<SignatureRow>)>,
     /// Nodes and result of the last comparison.
     last: ([u64; 2], u32),
 }
@@ -89,12 +96,25 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             buckets: 0,
         };
         let mut pair = 0;
-        for_each_edge(index, &mut equal_rows, &plan, rows, &mut crowd, |edge| {
-            for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
-                ends.push(entry, pair, row);
-            }
-            pair += 1;
-        });
+        // The texts of all pairs are compared.
+        let max_pairs = match self.arguments.confirmation {
+            None => MAX_BUCKET_PAIRS,
+            Some(_) => u32::MAX,
+        };
+        for_each_edge(
+            index,
+            &mut equal_rows,
+            &plan,
+            rows,
+            max_pairs,
+            &mut crowd,
+            |edge| {
+                for (entry, row) in edge.entries.into_iter().zip(edge.rows) {
+                    ends.push(entry, pair, row);
+                }
+                pair += 1;
+            },
+        );
         ends.add_crowd(&mut crowd, rows);
         if self.arguments.singletons {
             ends.add_all(index, &mut equal_rows, rows);
@@ -103,7 +123,13 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
         graph(equal_rows, ends, crowd, files)
     }
 
-    fn star(&mut self, files: &mut TempSpace, links: Links<4>, ranks: &mut Paged<TempSpace>) {
+    fn star(
+        &mut self,
+        files: &mut TempSpace,
+        links: Links<4>,
+        ranks: &mut Paged<TempSpace>,
+        _: Accept,
+    ) {
         let (rows, mismatches) = (self.compared_rows(), self.bound.mismatches);
         let mut centers = BucketCenters::new(files, self.buckets, rows, mismatches, share());
         links.star(files, ranks, &mut centers);
@@ -117,10 +143,10 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
         });
     }
 
-    fn differing(&mut self, &[member]: &Key<1>, &[representative]: &Key<1>) -> u32 {
+    fn compare(&mut self, &[member]: &Key<1>, &[representative]: &Key<1>) -> Compared {
         let nodes = [member, representative];
         if self.last.0 == nodes {
-            return self.last.1;
+            return Compared::estimated(self.last.1);
         }
         let rows = &mut self.rows;
         let known = match &mut self.representative {
@@ -135,7 +161,7 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
         let compared = compared.and_then(|row| rows.compare(Tid::from_packed(member), row));
         let differing = compared.map_or(0, |(_, differing)| differing as u32);
         self.last = (nodes, differing);
-        differing
+        Compared::estimated(differing)
     }
 }
 

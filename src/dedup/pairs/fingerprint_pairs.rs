@@ -3,7 +3,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
 
-use super::in_table_order::{Batches, Found};
+use super::in_table_order::{Batches, FoundPair};
 use super::planned_search::{PlannedSearch, Search, of_words};
 use super::{PairArguments, check_file};
 use crate::am::index::{Index, words_of};
@@ -28,7 +28,7 @@ pub struct FingerprintPairs {
     batches: Option<Batches>,
     wanted: Wanted,
     /// Found pairs that have not been returned, the next pair last.
-    ready: Vec<Found>,
+    ready: Vec<FoundPair>,
     progress: Progress,
 }
 
@@ -44,11 +44,11 @@ impl FingerprintPairs {
             let plan = PairPlan::new(&index.block_layout, radius, rows);
             Box::new(PlannedSearch::new(&index, plan, rows))
         });
-        Self::of(relations, search, wanted)
+        Self::with_search(relations, search, wanted)
     }
 
     /// Creates the search that the caller asks for. Raises an error if it takes too much work.
-    pub fn of_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
+    pub fn from_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
         let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
         let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
@@ -60,10 +60,10 @@ impl FingerprintPairs {
             let wanted = Wanted::new(filter, &index, relations, &mut files);
             (Box::new(PlannedSearch::new(&index, plan, rows)), wanted)
         });
-        Self::of(relations, found.0, found.1)
+        Self::with_search(relations, found.0, found.1)
     }
 
-    fn of(relations: &LockedIndex, search: Box<dyn Search>, wanted: Wanted) -> Self {
+    fn with_search(relations: &LockedIndex, search: Box<dyn Search>, wanted: Wanted) -> Self {
         let (passes, _) = search.passes();
         FingerprintPairs {
             index: relations.index().oid(),
@@ -73,7 +73,11 @@ impl FingerprintPairs {
             search,
             wanted,
             ready: Vec::new(),
-            progress: Progress::new("comparing the rows of a table", "tables", passes as f64),
+            progress: Progress::new(
+                "comparing the rows of a permutation",
+                "permutations",
+                passes as f64,
+            ),
         }
     }
 
@@ -121,7 +125,7 @@ impl FingerprintPairs {
     }
 
     /// Removes and returns the found pairs.
-    pub fn take(&mut self) -> impl Iterator<Item = Found> {
+    pub fn take(&mut self) -> impl Iterator<Item = FoundPair> {
         self.ready.drain(..)
     }
 }
@@ -134,7 +138,7 @@ impl FingerprintPairs {
     }
 
     /// Divides a search that has not begun among several processes. Returns words from which
-    /// [`FingerprintPairs::of_words`] creates the same search. Returns `None` if they need more
+    /// [`FingerprintPairs::from_words`] creates the same search. Returns `None` if they need more
     /// than `work_mem`, or if there is nothing to search.
     pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
         let most = work_mem() / size_of::<u64>();
@@ -148,12 +152,12 @@ impl FingerprintPairs {
     /// Makes the search take ranges from a queue that other processes share.
     pub fn share(&mut self, processes: usize) {
         self.goes_on = false;
-        let phase = format!("comparing the rows of a table in {processes} processes");
-        self.progress = Progress::new(phase, "parts of tables", self.search.ranges() as f64);
+        let phase = format!("comparing the rows of a permutation in {processes} processes");
+        self.progress = Progress::new(phase, "parts of permutations", self.search.ranges() as f64);
     }
 
     /// Creates a search that another process has divided, and opens its index.
-    pub fn of_words(words: &[u64]) -> (LockedIndex, Self) {
+    pub fn from_words(words: &[u64]) -> (LockedIndex, Self) {
         let [index, file, length, words @ ..] = words else {
             panic!("words of another job");
         };
@@ -162,7 +166,7 @@ impl FingerprintPairs {
         check_file(&relations, *file as u32);
         let search = of_words(&relations, search);
         let wanted = Wanted::unpack(&mut TempSpace, wanted);
-        let pairs = Self::of(&relations, search, wanted);
+        let pairs = Self::with_search(&relations, search, wanted);
         (
             relations,
             FingerprintPairs {

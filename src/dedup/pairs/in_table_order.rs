@@ -23,16 +23,16 @@ const BELOW: u32 = 16;
 
 /// Two rows, the lower address first, and their distance.
 #[derive(Clone, Copy)]
-pub struct Found {
+pub struct FoundPair {
     pub rows: [Tid; 2],
     /// Distance in bits.
     pub distance: u32,
 }
 
-impl Found {
+impl FoundPair {
     /// Creates a pair from two rows in any order.
     pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
-        Found {
+        FoundPair {
             rows: [a.min(b), a.max(b)],
             distance,
         }
@@ -91,7 +91,7 @@ impl Batches {
     }
 
     /// Looks up some rows of the batch. Appends pairs to `found` if the snapshot sees both rows.
-    pub fn look_up(&mut self, rows: &mut HeapFetch, found: &mut Vec<Found>) {
+    pub fn look_up(&mut self, rows: &mut HeapFetch, found: &mut Vec<FoundPair>) {
         let mut rows = InOrder { rows, last: None };
         let batch = self.batch.take().unwrap_or_else(|| self.begin());
         self.batch = match batch {
@@ -134,13 +134,16 @@ fn look_up_first(
 fn look_up_second(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundPair>,
 ) -> Option<Batch> {
     for _ in 0..AT_A_TIME {
         let [b, a] = pairs.next(&mut TempSpace)?.key;
         if let Some(row) = rows.find(Tid::from_packed(b)) {
             let distance = a as u32 & ((1 << BELOW) - 1);
-            found.push(Found::new([Tid::from_packed(a >> BELOW), row], distance));
+            found.push(FoundPair::new(
+                [Tid::from_packed(a >> BELOW), row],
+                distance,
+            ));
         }
     }
     Some(Batch::Second(pairs))

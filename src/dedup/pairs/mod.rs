@@ -4,6 +4,7 @@
 //! of two fingerprints, so `in_table_order` only looks up their rows, in several processes if
 //! workers are available. For signatures the index has only a lower bound of the mismatches, so
 //! `signature_edges` compares the signatures in the table.
+mod confirmed_pairs;
 mod fingerprint_pairs;
 mod in_table_order;
 mod planned_search;
@@ -14,9 +15,11 @@ mod workers;
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bound::{Bound, SearchBound};
+use super::bound::{Compared, SearchBound};
+use super::confirm::{ConfirmArgument, Confirmation};
 use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_bounded_index;
+use confirmed_pairs::ConfirmedPairs;
 pub use fingerprint_pairs::FingerprintPairs;
 use neardup_pg::caller_sql::Condition;
 use neardup_pg::errors::UserError;
@@ -31,13 +34,13 @@ export! {
     guarded "neardup_pairs" => pairs;
 }
 
-/// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive)`.
+/// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive, confirm)`.
 fn pairs(call: &mut Call) -> pg_sys::Datum {
     if !call.is_asked_for_all() {
-        return call.return_set(PairSet::of);
+        return call.return_set(PairSet::from_call);
     }
     call.return_collected(|call, give| {
-        if let Some(set) = PairSet::of(call) {
+        if let Some(set) = PairSet::from_call(call) {
             set.give_all(give);
         }
     })
@@ -78,6 +81,8 @@ trait EdgeSource {
 /// Pairs as a result set of the server.
 struct PairSet {
     search: Box<dyn PairSearch>,
+    /// The pairs of the search whose texts are similar, if the caller wants those only.
+    confirmed: Option<ConfirmedPairs>,
     bound: SearchBound,
     /// Addresses in the last returned row.
     pointers: [pg_sys::ItemPointerData; 2],
@@ -85,11 +90,11 @@ struct PairSet {
 
 impl PairSet {
     /// Creates the pairs that a caller asks for. Returns `None` if the relation is NULL.
-    fn of(call: &Call) -> Option<Self> {
+    fn from_call(call: &Call) -> Option<Self> {
         if call.is_null(0) {
             return None;
         }
-        let bound = Bound::read(call, [1, 2]);
+        let (confirm, bound) = ConfirmArgument::read(call, 6, [1, 2]);
         let arguments = PairArguments {
             filter: call.text(4).map(|text| Condition::parse("filter", &text)),
             exhaustive: !call.is_null(5) && call.bool(5),
@@ -98,27 +103,39 @@ impl PairSet {
         let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         // Raises an error if the caller may not read it.
         let relations = LockedIndex::open_for_reading(index);
-        let bound = SearchBound::new(function, &relations, bound);
-        Some(PairSet::new(&relations, bound, &arguments))
+        let confirmation = confirm.map(|confirm| confirm.confirmation(function, &relations));
+        let bound = match (&confirmation, bound) {
+            (Some(_), Some(bound)) => SearchBound::from_candidates(function, &relations, bound),
+            _ => SearchBound::new(function, &relations, bound),
+        };
+        Some(PairSet::new(&relations, bound, &arguments, confirmation))
     }
 
     /// Creates all pairs within a bound in an index.
-    fn new(relations: &LockedIndex, bound: SearchBound, arguments: &PairArguments) -> Self {
+    fn new(
+        relations: &LockedIndex,
+        bound: SearchBound,
+        arguments: &PairArguments,
+        confirmation: Option<Confirmation>,
+    ) -> Self {
         if let Some(filter) = &arguments.filter {
             filter.check(relations.table());
         }
-        let search: Box<dyn PairSearch> = match bound {
+        let mut search: Box<dyn PairSearch> = match bound {
             SearchBound::Signatures(bound) => {
                 Box::new(SignaturePairs::new(relations, bound, arguments))
             }
             SearchBound::Fingerprints(bound) => {
-                let pairs = FingerprintPairs::of_arguments(relations, bound.radius, arguments);
+                let pairs = FingerprintPairs::from_arguments(relations, bound.radius, arguments);
                 Box::new(pairs)
             }
         };
         note_read(relations.index());
+        let confirmed = confirmation
+            .map(|confirmation| ConfirmedPairs::new(&mut *search, relations, &confirmation));
         PairSet {
             search,
+            confirmed,
             bound,
             pointers: Default::default(),
         }
@@ -129,29 +146,43 @@ impl PairSet {
     /// Returns all rows of the result.
     fn give_all(mut self, give: &mut dyn FnMut(&[Option<pg_sys::Datum>])) {
         let bound = self.bound;
-        self.search.give_all(&mut |rows, differing| {
+        let mut give = |rows: [Tid; 2], compared| {
             let pointers = rows.map(item_pointer);
-            let [distance, similarity] = bound.columns(differing);
+            let [distance, similarity] = bound.columns(compared);
             give(&[
                 Some(pg_sys::Datum::from(&raw const pointers[0])),
                 Some(pg_sys::Datum::from(&raw const pointers[1])),
                 distance,
                 similarity,
             ]);
-        });
+        };
+        match &mut self.confirmed {
+            Some(confirmed) => {
+                while let Some((rows, compared)) = confirmed.next_pair() {
+                    give(rows, compared);
+                }
+            }
+            None => (self.search)
+                .give_all(&mut |rows, differing| give(rows, Compared::estimated(differing))),
+        }
     }
 }
 
 impl SetReturning for PairSet {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
-        let Some((rows, differing)) = self.search.next_pair() else {
+        let found = match &mut self.confirmed {
+            Some(confirmed) => confirmed.next_pair(),
+            None => (self.search.next_pair())
+                .map(|(rows, differing)| (rows, Compared::estimated(differing))),
+        };
+        let Some((rows, compared)) = found else {
             return false;
         };
         for (pointer, tid) in self.pointers.iter_mut().zip(rows) {
             *pointer = item_pointer(tid);
             columns.push(Some(pg_sys::Datum::from(&raw const *pointer)));
         }
-        columns.extend(self.bound.columns(differing));
+        columns.extend(self.bound.columns(compared));
         true
     }
 }

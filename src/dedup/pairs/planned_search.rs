@@ -2,7 +2,7 @@
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
 
-use super::in_table_order::{Batches, Found};
+use super::in_table_order::{Batches, FoundPair};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::row_filter::Wanted;
@@ -70,7 +70,7 @@ pub trait Search {
         &mut self,
         relations: &LockedIndex,
         wanted: &mut Wanted,
-        found: &mut Vec<Found>,
+        found: &mut Vec<FoundPair>,
     ) -> bool;
 
     /// Returns the number of passes, and how many of them are complete.
@@ -107,7 +107,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
         /// end.
         const LEAVES: usize = 32;
         let index = Index::<N>::open(relations.index());
-        let leaves = index.blocks as usize / index.block_layout.tables().len();
+        let leaves = index.blocks as usize / index.block_layout.permutations().len();
         let most = (FOR_EACH * processes).min(leaves / LEAVES);
         let plan = self.pairs.plan();
         self.ranges = index.or_corrupt(plan.ranges(&index.tree(), most));
@@ -131,7 +131,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
 
     fn batches(&self, relations: &LockedIndex) -> Option<Batches> {
         let index = Index::<N>::open(relations.index());
-        let has_scopes = ScopeColumns::of(relations, &index.layout).is_some();
+        let has_scopes = ScopeColumns::from_index(relations, &index.layout).is_some();
         (!has_scopes).then(|| Batches::new(index.rows()))
     }
 
@@ -154,10 +154,10 @@ impl<const N: usize> Search for PlannedSearch<N> {
         &mut self,
         relations: &LockedIndex,
         wanted: &mut Wanted,
-        found: &mut Vec<Found>,
+        found: &mut Vec<FoundPair>,
     ) -> bool {
         let index = Index::<N>::open(relations.index());
-        let Some(scope) = ScopeColumns::of(relations, &index.layout) else {
+        let Some(scope) = ScopeColumns::from_index(relations, &index.layout) else {
             unreachable!("rows without a scope are looked up in batches");
         };
         let mut rows = HeapFetch::new(relations.table());
@@ -177,7 +177,7 @@ fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
     pairs: &[([Tid; 2], u32)],
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundPair>,
 ) {
     let mut seen = |entry| {
         let row = rows.find(entry)?;
@@ -194,7 +194,7 @@ fn keep_within_scope(
             && let Some((other, other_values)) = seen(b)
             && scope.equal(values, &other_values)
         {
-            found.push(Found::new([*row, other], distance));
+            found.push(FoundPair::new([*row, other], distance));
         }
     }
 }

@@ -49,12 +49,12 @@ impl<const N: usize> SignatureEdges<N> {
     pub fn new(index: &Index<N>, plan: SignaturePlan) -> Self {
         let layout = index.block_layout.clone();
         let passes = plan.pairs.passes(&layout);
-        let (bands, rows) = (plan.pairs.tables(), index.rows());
+        let (bands, rows) = (plan.pairs.permutations(), index.rows());
         let entries = index.estimated_rows() * bands as f64;
         let (max_candidates, progress) = match plan.pairs.is_by_bands() {
             true => (
                 (MAX_CANDIDATES_PER_ROW * rows).max(MIN_BATCH) as u64,
-                Progress::of_parts(
+                Progress::with_parts(
                     "comparing the rows of each band",
                     ("entries", entries),
                     ("band", bands as u64),

@@ -14,7 +14,7 @@ use pgrx::pg_sys::{self, ForkNumber, WaitEventIPC};
 
 use super::PairSearch;
 use super::fingerprint_pairs::FingerprintPairs;
-use super::in_table_order::Found;
+use super::in_table_order::FoundPair;
 use crate::am::keys::Layout;
 use crate::dedup::scope::ScopeColumns;
 use neardup_pg::locked_index::LockedIndex;
@@ -74,7 +74,7 @@ fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     // Workers cannot read temporary tables. In parallel mode there are workers already.
     let is_possible = !server::IsInParallelMode()
         && table.persistence() != pg_sys::RELPERSISTENCE_TEMP
-        && ScopeColumns::is_parallel_safe(relations, &Layout::of(index));
+        && ScopeColumns::is_parallel_safe(relations, &Layout::from_index(index));
     if !is_possible {
         return 0;
     }
@@ -112,7 +112,7 @@ fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Work
 
 /// Runs a worker's part of a search.
 fn work(mut worker: Worker) {
-    let (relations, mut pairs) = FingerprintPairs::of_words(worker.words());
+    let (relations, mut pairs) = FingerprintPairs::from_words(worker.words());
     while pairs.search_on(&relations, &|| Some(worker.next_number())) {
         for found in pairs.take() {
             let [a, b] = found.rows.map(Tid::packed);
@@ -123,7 +123,7 @@ fn work(mut worker: Worker) {
     worker.finish([0; 2]);
 }
 
-fn give_found(found: Found, give: Give) {
+fn give_found(found: FoundPair, give: Give) {
     give(found.rows, found.distance);
 }
 

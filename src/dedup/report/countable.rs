@@ -3,7 +3,7 @@ use neardup_blocktree::pairs::PairPlan;
 use neardup_report::data::Bar;
 use pgrx::pg_sys;
 
-use super::levels::distance;
+use super::levels::shown_radius;
 use super::subject::Subject;
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
@@ -27,7 +27,8 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
         let index = Index::<N>::open(relations.index());
         match subject.bound {
             Bound::Radius(_) => (0..bars.len() as u32).rev().map(Bound::Radius).find(|&bound| {
-                let plan = PairPlan::new(&index.block_layout, distance(bound) as u32, index.rows());
+                let radius = shown_radius(bound) as u32;
+                let plan = PairPlan::new(&index.block_layout, radius, index.rows());
                 plan.cost + PER_PAIR * pairs_within(bars, bound) < MAX_COUNTING
             }),
             Bound::Similarity(_) => [subject.bound].into_iter().find(|&bound| {
@@ -36,8 +37,8 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
                 };
                 // Searches without this guarantee compare every two rows.
                 let guaranteed = 1.0 - similarity(bands.guaranteed(), bands.hashes());
-                let entries = index.rows() * index.block_layout.tables().len() as f64;
-                distance(bound) <= guaranteed + 1e-9
+                let entries = index.rows() * index.block_layout.permutations().len() as f64;
+                shown_radius(bound) <= guaranteed + 1e-9
                     && PER_BAND_ENTRY * entries + PER_SIGNATURE_PAIR * pairs_within(bars, bound)
                         < MAX_COUNTING
             }),
@@ -48,7 +49,7 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
 /// Returns the estimated maximum number of pairs within a bound.
 fn pairs_within(bars: &[Bar], bound: Bound) -> f64 {
     (bars.iter())
-        .filter(|bar| bar.distance <= distance(bound) + 1e-9)
+        .filter(|bar| bar.distance <= shown_radius(bound) + 1e-9)
         .map(|bar| (bar.pairs + bar.margin) as f64)
         .sum()
 }

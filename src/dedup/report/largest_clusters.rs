@@ -10,7 +10,7 @@ use neardup_pg::value::Value;
 /// Totals of one radius.
 #[derive(Default)]
 pub struct Totals {
-    pub groups: u64,
+    pub clusters: u64,
     /// Number of rows to remove.
     pub copies: u64,
     /// Bytes of the texts of these rows.
@@ -61,22 +61,22 @@ impl Totals {
                 self.copies += 1;
                 self.bytes += row.bytes;
             }
-            false => self.groups += 1,
+            false => self.clusters += 1,
         }
     }
 }
 
 /// One of the largest clusters.
-pub struct FoundGroup {
+pub struct FoundCluster {
     pub size: u64,
     /// Maximum distance of a row from the kept row.
     pub widest: f64,
     /// The kept row, then the farthest other rows, the nearest of them first.
-    pub rows: Vec<FoundRow>,
+    pub rows: Vec<ListedRow>,
 }
 
 /// Row of such a cluster.
-pub struct FoundRow {
+pub struct ListedRow {
     pub row: Tid,
     pub distance: f64,
     /// Numbers of the radii at which the row would be removed.
@@ -88,13 +88,13 @@ pub struct Largest {
     limits: Limits,
     /// Smallest cluster on top. The last one on top if several have this size.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
-    kept: HashMap<u64, FoundGroup>,
+    kept: HashMap<u64, FoundCluster>,
     /// Number of the current cluster, and the cluster if it is among the largest so far.
     number: u64,
-    open: Option<OpenGroup>,
+    open: Option<OpenCluster>,
 }
 
-struct OpenGroup {
+struct OpenCluster {
     size: u64,
     kept: Tid,
     widest: f64,
@@ -118,10 +118,10 @@ impl Largest {
         if !row.goes() {
             self.close();
             self.number += 1;
-            let is_full = self.heap.len() as u64 >= self.limits.groups;
+            let is_full = self.heap.len() as u64 >= self.limits.clusters;
             let least = self.heap.peek().map_or(0, |Reverse((size, _))| *size);
             if !is_full || row.size > least {
-                self.open = (self.limits.groups > 0).then(|| OpenGroup::new(row));
+                self.open = (self.limits.clusters > 0).then(|| OpenCluster::new(row));
             }
         } else if let Some(open) = &mut self.open {
             open.add(row, self.limits.members as usize - 1);
@@ -133,8 +133,8 @@ impl Largest {
             return;
         };
         self.heap.push(Reverse((open.size, Reverse(self.number))));
-        self.kept.insert(self.number, open.into_group());
-        if self.heap.len() as u64 > self.limits.groups
+        self.kept.insert(self.number, open.into_cluster());
+        if self.heap.len() as u64 > self.limits.clusters
             && let Some(Reverse((_, Reverse(number)))) = self.heap.pop()
         {
             self.kept.remove(&number);
@@ -142,17 +142,17 @@ impl Largest {
     }
 
     /// Returns the clusters, the largest first. Clusters of equal size keep their order.
-    pub fn into_groups(mut self) -> Vec<FoundGroup> {
+    pub fn into_clusters(mut self) -> Vec<FoundCluster> {
         self.close();
-        let mut groups: Vec<(u64, FoundGroup)> = self.kept.into_iter().collect();
-        groups.sort_unstable_by_key(|(number, group)| (Reverse(group.size), *number));
-        groups.into_iter().map(|(_, group)| group).collect()
+        let mut clusters: Vec<(u64, FoundCluster)> = self.kept.into_iter().collect();
+        clusters.sort_unstable_by_key(|(number, cluster)| (Reverse(cluster.size), *number));
+        clusters.into_iter().map(|(_, cluster)| cluster).collect()
     }
 }
 
-impl OpenGroup {
+impl OpenCluster {
     fn new(kept: &ClusterRow) -> Self {
-        OpenGroup {
+        OpenCluster {
             size: kept.size,
             kept: kept.member,
             widest: 0.0,
@@ -172,8 +172,8 @@ impl OpenGroup {
         }
     }
 
-    fn into_group(self) -> FoundGroup {
-        let row = |row, distance| FoundRow {
+    fn into_cluster(self) -> FoundCluster {
+        let row = |row, distance| ListedRow {
             row,
             distance,
             goes_at: Vec::new(),
@@ -183,7 +183,7 @@ impl OpenGroup {
         let others = others
             .into_iter()
             .map(|(distance, _, tid)| row(tid, f64::from_bits(distance)));
-        FoundGroup {
+        FoundCluster {
             size: self.size,
             widest: self.widest,
             rows: [row(self.kept, 0.0)].into_iter().chain(others).collect(),

@@ -10,8 +10,8 @@ const SIMILARITY_STEPS: u32 = 4;
 /// Similarities of steps are multiples of the reciprocal of this number.
 const SIMILARITY_SCALE: f64 = 1000.0;
 
-/// Returns the distance that a page shows for a bound. It also sorts similarities.
-pub fn distance(bound: Bound) -> f64 {
+/// Returns the radius that a page shows for a bound. It also sorts similarities.
+pub fn shown_radius(bound: Bound) -> f64 {
     match bound {
         Bound::Radius(radius) => f64::from(radius),
         Bound::Similarity(similarity) => 1.0 - similarity,
@@ -22,7 +22,7 @@ pub fn distance(bound: Bound) -> f64 {
 pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
     let mut levels = others.unwrap_or_else(|| steps(chosen));
     levels.push(chosen);
-    levels.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+    levels.sort_by(|&a, &b| shown_radius(a).total_cmp(&shown_radius(b)));
     levels.dedup();
     let number = levels.iter().position(|&level| level == chosen);
     (levels, number.unwrap_or_default())

@@ -9,15 +9,15 @@ mod queries;
 mod report_arguments;
 mod subject;
 
-use neardup_report::data::{Group, Histogram, Limits, Member, Radius, Report};
+use neardup_report::data::{Cluster, Histogram, Limits, Member, Radius, Report};
 use neardup_report::{escape, page};
 use pgrx::pg_sys;
 
 use super::bound::Bound;
 use super::source::find_bounded_index;
 use crate::am::keys::require_distances;
-use largest_clusters::{FoundGroup, Largest, Totals};
-use levels::{distance, levels};
+use largest_clusters::{FoundCluster, Largest, Totals};
+use levels::{levels, shown_radius};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::ServerHost;
@@ -32,7 +32,7 @@ export! {
 }
 
 /// `neardup_report(relation, radius, similarity, body, key, keep, title, column_name, filter,
-/// radii, similarities, groups, members, characters, sample_rows, exhaustive)`.
+/// radii, similarities, clusters, members, characters, sample_rows, exhaustive)`.
 fn report(call: &mut Call) -> pg_sys::Datum {
     let report = {
         let arguments = Arguments::read(call);
@@ -66,8 +66,8 @@ fn gather(
         let (rows, bytes) = queries.rows();
         let (totals, found) = find_clusters(&queries, &levels, chosen, arguments.limits);
         let radius = |(&level, totals): (&Bound, Totals)| Radius {
-            distance: distance(level),
-            groups: totals.groups,
+            value: shown_radius(level),
+            clusters: totals.clusters,
             copies: totals.copies,
             bytes: bytes.map(|_| totals.bytes),
             statement: queries.statement(level),
@@ -92,7 +92,7 @@ fn gather(
                 bars: queries.histogram(),
                 sample_rows: arguments.sample.unsigned_abs().into(),
             },
-            groups: with_texts(&queries, found),
+            clusters: with_texts(&queries, found),
             limits: arguments.limits,
         }
     })
@@ -104,15 +104,15 @@ fn find_clusters(
     levels: &[Bound],
     chosen: usize,
     limits: Limits,
-) -> (Vec<Totals>, Vec<FoundGroup>) {
+) -> (Vec<Totals>, Vec<FoundCluster>) {
     let mut largest = Largest::new(limits);
     let mut totals: Vec<Totals> = levels.iter().map(|_| Totals::default()).collect();
     queries.clusters(levels[chosen], |row| {
         totals[chosen].add(row);
         largest.add(row);
     });
-    let mut found = largest.into_groups();
-    for row in found.iter_mut().flat_map(|group| &mut group.rows[1..]) {
+    let mut found = largest.into_clusters();
+    for row in found.iter_mut().flat_map(|cluster| &mut cluster.rows[1..]) {
         row.goes_at.push(chosen);
     }
     for number in (0..levels.len()).filter(|&number| number != chosen) {
@@ -128,10 +128,10 @@ fn mark(
     level: Bound,
     number: usize,
     totals: &mut Totals,
-    found: &mut [FoundGroup],
+    found: &mut [FoundCluster],
 ) {
     let mut rows: std::collections::HashMap<_, _> = (found.iter_mut())
-        .flat_map(|group| &mut group.rows)
+        .flat_map(|cluster| &mut cluster.rows)
         .map(|row| (row.row, row))
         .collect();
     queries.clusters(level, |row| {
@@ -145,18 +145,18 @@ fn mark(
 }
 
 /// Returns the clusters for the page, with the names and texts of their rows.
-fn with_texts(queries: &Queries, found: Vec<FoundGroup>) -> Vec<Group> {
+fn with_texts(queries: &Queries, found: Vec<FoundCluster>) -> Vec<Cluster> {
     let rows: Vec<_> = (found.iter())
-        .flat_map(|group| &group.rows)
+        .flat_map(|cluster| &cluster.rows)
         .map(|row| row.row)
         .collect();
     let mut named = queries.texts(&rows).into_iter();
     found
         .into_iter()
-        .map(|group| Group {
-            size: group.size,
-            widest: group.widest,
-            members: (group.rows.into_iter().zip(named.by_ref()))
+        .map(|cluster| Cluster {
+            size: cluster.size,
+            widest: cluster.widest,
+            members: (cluster.rows.into_iter().zip(named.by_ref()))
                 .map(|(row, (key, text))| Member {
                     key,
                     distance: row.distance,

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::countable::countable;
 use super::largest_clusters::ClusterRow;
-use super::levels::{distance, widest};
+use super::levels::{shown_radius, widest};
 use super::report_arguments::{Arguments, shown};
 use super::subject::Subject;
 use crate::dedup::bound::Bound;
@@ -103,12 +103,12 @@ impl<'a> Queries<'a> {
             self.distance(),
             b", m.bytes FROM ",
             called.as_slice(),
-            b" WITH ORDINALITY AS r (member, representative, size, distance, similarity, place) \
+            b" WITH ORDINALITY AS r (member, representative, size, distance, similarity, ordinal) \
               JOIN (SELECT ctid AS address, pg_catalog.octet_length(",
             self.body(),
             b") AS bytes FROM ONLY ",
             &self.subject.table,
-            b") AS m ON m.address OPERATOR(pg_catalog.=) r.member ORDER BY r.place",
+            b") AS m ON m.address OPERATOR(pg_catalog.=) r.member ORDER BY r.ordinal",
         ]
         .concat();
         let exhaustive = Parameter {
@@ -166,7 +166,7 @@ impl<'a> Queries<'a> {
         if bars.iter().any(|bar| bar.margin > 0)
             && let Some(bound) = countable(self.index, subject, &bars)
         {
-            let limit = distance(bound) + EPSILON;
+            let limit = shown_radius(bound) + EPSILON;
             let counted = self.bars(bound, None).into_iter();
             // A line of similarities may extend beyond the bound.
             for (bar, counted) in bars
@@ -213,10 +213,10 @@ impl<'a> Queries<'a> {
 
     /// Returns the names and texts of rows, in the order of `rows`.
     pub fn texts(&self, rows: &[Tid]) -> Vec<(Option<String>, Text)> {
-        let columns = [(c"place", pg_sys::INT8OID), (c"address", pg_sys::TIDOID)];
+        let columns = [(c"ordinal", pg_sys::INT8OID), (c"address", pg_sys::TIDOID)];
         let mut store = self.connection.store(c"neardup report rows", &columns);
-        for (place, &row) in (0..).zip(rows) {
-            store.push(&[Value::int8(place), Value::tid(&item_pointer(row))]);
+        for (ordinal, &row) in (0..).zip(rows) {
+            store.push(&[Value::int8(ordinal), Value::tid(&item_pointer(row))]);
         }
         let query = [
             TEXTS_FRONT,
@@ -226,7 +226,7 @@ impl<'a> Queries<'a> {
             self.body(),
             b" AS body FROM ONLY ",
             &self.subject.table,
-            b") AS r ON r.address OPERATOR(pg_catalog.=) s.address) AS u) AS w ORDER BY w.place",
+            b") AS r ON r.address OPERATOR(pg_catalog.=) s.address) AS u) AS w ORDER BY w.ordinal",
         ]
         .concat();
         let parameters = [
@@ -303,11 +303,11 @@ const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
     pg_catalog.\"left\"(w.body, $1), w.bytes, pg_catalog.encode(pg_catalog.sha256(
         pg_catalog.convert_to(w.body, pg_catalog.getdatabaseencoding())), 'hex'),
     pg_catalog.length(w.body) OPERATOR(pg_catalog.>) $1
-    FROM (SELECT u.place, u.key, u.bytes,
+    FROM (SELECT u.ordinal, u.key, u.bytes,
         CASE WHEN u.used OPERATOR(pg_catalog.<=) $2 THEN u.body END AS body
-    FROM (SELECT s.place, r.key, r.body, pg_catalog.octet_length(r.body) AS bytes,
+    FROM (SELECT s.ordinal, r.key, r.body, pg_catalog.octet_length(r.body) AS bytes,
         pg_catalog.sum(LEAST(pg_catalog.octet_length(r.body), 4 OPERATOR(pg_catalog.*) $1))
-            OVER (ORDER BY s.place) AS used";
+            OVER (ORDER BY s.ordinal) AS used";
 
 /// Reads a row of the query: start of the text, total size, digest, and whether more text follows.
 fn text_of(row: &[Option<Value>]) -> Text {

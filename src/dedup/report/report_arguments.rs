@@ -24,14 +24,14 @@ const COLUMN: usize = 7;
 const FILTER: usize = 8;
 const RADII: usize = 9;
 const SIMILARITIES: usize = 10;
-const GROUPS: usize = 11;
+const CLUSTERS: usize = 11;
 const MEMBERS: usize = 12;
 const CHARACTERS: usize = 13;
 const SAMPLE: usize = 14;
 const EXHAUSTIVE: usize = 15;
 
 /// Maximum number of clusters, and of rows in a cluster.
-const MOST_GROUPS: i32 = 1000;
+const MAX_CLUSTERS: i32 = 1000;
 /// Maximum number of rows in all clusters.
 const MOST_ROWS: u64 = 10_000;
 /// Maximum number of characters of a text.
@@ -85,15 +85,15 @@ impl<'a> Arguments<'a> {
         }
         let is_given = |n: usize| !call.is_null(n);
         let shown = |n: usize| is_given(n).then(|| call.utf8(n).into_owned());
-        let [groups, members, characters, sample] = [
-            (GROUPS, "groups", 0..=MOST_GROUPS),
-            (MEMBERS, "members", 2..=MOST_GROUPS),
+        let [clusters, members, characters, sample] = [
+            (CLUSTERS, "clusters", 0..=MAX_CLUSTERS),
+            (MEMBERS, "members", 2..=MAX_CLUSTERS),
             (CHARACTERS, "characters", 0..=MOST_CHARACTERS),
             (SAMPLE, "sample_rows", 1..=MOST_SAMPLED),
         ]
         .map(|(n, name, range)| integer(call, n, name, range));
         let limits = Limits {
-            groups: groups.unsigned_abs().into(),
+            clusters: clusters.unsigned_abs().into(),
             members: members.unsigned_abs().into(),
             characters: characters.unsigned_abs().into(),
         };
@@ -176,16 +176,16 @@ fn integer(call: &Call, n: usize, name: &str, range: RangeInclusive<i32>) -> i32
 }
 
 fn check_rows(limits: Limits) {
-    let rows = limits.groups * limits.members;
+    let rows = limits.clusters * limits.members;
     if rows > MOST_ROWS {
         UserError::invalid_parameter(format!(
-            "groups times members must not be more than {MOST_ROWS}"
+            "clusters times members must not be more than {MOST_ROWS}"
         ))
         .detail(format!(
-            "{} groups of {} rows are {rows} rows, which is more than a page is good for.",
-            limits.groups, limits.members
+            "{} clusters of {} rows are {rows} rows, which is more than a page is good for.",
+            limits.clusters, limits.members
         ))
-        .hint("neardup_clusters gives all rows of all groups.")
+        .hint("neardup_clusters gives all rows of all clusters.")
         .raise();
     }
 }

@@ -61,7 +61,7 @@ impl Subject {
                 .unwrap_or_else(|| {
                     (
                         b"ctid::pg_catalog.text".to_vec(),
-                        "ctid, the row's place in the table".into(),
+                        "ctid, the row's address in the table".into(),
                     )
                 }),
             body: given("body", &arguments.body, &arguments.shown.body)
@@ -69,7 +69,7 @@ impl Subject {
             measure,
             bound: arguments
                 .bound
-                .map_or_else(|| Bound::of_index(index), in_index),
+                .map_or_else(|| Bound::from_index(index), in_index),
             others: others.map(|others| others.iter().copied().map(in_index).collect()),
         }
     }
@@ -80,7 +80,7 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
         return Measure::Signatures;
     }
     let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
-    match Estimate::of_index(function, table, index) {
+    match Estimate::from_index(function, table, index) {
         Estimate::Defined => Measure::Estimated(bits),
         Estimate::Undefined(_) | Estimate::Unknown => Measure::Bits(bits),
     }

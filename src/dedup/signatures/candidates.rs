@@ -4,7 +4,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::Pair;
 use neardup_blocktree::sort::ExternalSort;
 
-use super::rows::{FoundRow, SignatureRows};
+use super::rows::{SignatureRow, SignatureRows};
 use crate::dedup::progress::Progress;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
@@ -128,7 +128,7 @@ struct Verifier<'r, 'a> {
     rows: &'r mut SignatureRows<'a>,
     mismatches: usize,
     /// Entry of the first row, and the row if the snapshot sees it.
-    first: Option<(Tid, Option<(Tid, FoundRow)>)>,
+    first: Option<(Tid, Option<(Tid, SignatureRow)>)>,
 }
 
 impl<'r, 'a> Verifier<'r, 'a> {
@@ -144,7 +144,7 @@ impl<'r, 'a> Verifier<'r, 'a> {
     fn edge_if(
         &mut self,
         [a, b]: [Tid; 2],
-        condition: impl FnOnce(&FoundRow, &FoundRow) -> bool,
+        condition: impl FnOnce(&SignatureRow, &SignatureRow) -> bool,
     ) -> Option<Edge> {
         pgrx::check_for_interrupts!();
         if self.first.as_ref().is_none_or(|(entry, _)| *entry != a) {

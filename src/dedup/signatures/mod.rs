@@ -28,7 +28,7 @@ pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
 }
 
 /// Number of pairs in one bucket beyond which a row is crowded there.
-const MAX_BUCKET_PAIRS: u32 = 8;
+pub const MAX_BUCKET_PAIRS: u32 = 8;
 
 /// Rows of crowded buckets. Any two rows of a bucket may be near each other.
 pub struct CrowdedRows {
@@ -38,19 +38,27 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Passes each pair of near rows to `give` once, in the order of their entries. Adds rows that are
-/// crowded to `crowd`, and skips pairs of rows crowded in the same bucket. A row represents all
-/// rows with an equal signature.
+/// Passes each pair of near rows to `give` once, in the order of their entries. Adds rows with more
+/// than `max_bucket_pairs` pairs in a bucket to `crowd`, and skips pairs of such rows. A row
+/// represents all rows with an equal signature.
 pub fn for_each_edge<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,
     plan: &SignaturePlan,
     rows: &mut SignatureRows,
+    max_bucket_pairs: u32,
     crowd: &mut CrowdedRows,
     give: impl FnMut(Edge),
 ) {
     let mut candidates = Candidates::new(&plan.pairs);
-    find_candidates(index, equal_rows, plan, &mut candidates, crowd);
+    find_candidates(
+        index,
+        equal_rows,
+        plan,
+        max_bucket_pairs,
+        &mut candidates,
+        crowd,
+    );
     let count = candidates.len() as f64;
     let progress = Progress::new("comparing candidates", "pairs", count);
     candidates.verify(rows, None, Some(progress), give);
@@ -61,19 +69,20 @@ fn find_candidates<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,
     plan: &SignaturePlan,
+    max_bucket_pairs: u32,
     candidates: &mut Candidates,
     crowd: &mut CrowdedRows,
 ) {
     let mut progress = match plan.pairs.is_by_bands() {
         true => {
-            let bands = plan.pairs.tables() as f64;
+            let bands = plan.pairs.permutations() as f64;
             Progress::new("comparing the rows of a band", "bands", bands)
         }
         false => plan.exhaustive_progress(),
     };
     let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
     let passes = plan.pairs.passes(&layout);
-    let mut search = Pairs::crowding(layout, passes, memory, MAX_BUCKET_PAIRS);
+    let mut search = Pairs::crowding(layout, passes, memory, max_bucket_pairs);
     let tree = index.tree();
     let mut is_wanted = |entry| equal_rows.is_wanted(entry);
     let mut emit = |pair: Pair<N>| candidates.push(&pair);

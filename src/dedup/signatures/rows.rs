@@ -17,7 +17,7 @@ const SCOPE_BYTES: usize = 128;
 
 /// Signature and scope of a row.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct FoundRow {
+pub struct SignatureRow {
     /// Hash of the scope, and its number among the scopes with this hash. Zeroes without a scope.
     scope: (u64, u32),
     /// Scheme and seed.
@@ -27,20 +27,20 @@ pub struct FoundRow {
     values: Vec<u32>,
 }
 
-impl FoundRow {
+impl SignatureRow {
     /// Returns the number of differing positions. Returns `None` if the scopes differ, or the
     /// signatures were made in different ways.
-    fn mismatches(&self, other: &FoundRow) -> Option<usize> {
-        let of = |row: &FoundRow| (row.scope, row.made, row.values.len());
+    fn mismatches(&self, other: &SignatureRow) -> Option<usize> {
+        let of = |row: &SignatureRow| (row.scope, row.made, row.values.len());
         (of(self) == of(other)).then(|| {
             self.values.len() - neardup_sketch::minhash::matches(&self.values, &other.values)
         })
     }
 }
 
-impl FoundRow {
+impl SignatureRow {
     /// Returns the first band whose hash two comparable rows share.
-    pub fn first_shared(&self, other: &FoundRow, bands: &Bands) -> Option<usize> {
+    pub fn first_shared(&self, other: &SignatureRow, bands: &Bands) -> Option<usize> {
         bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
@@ -63,7 +63,7 @@ impl<'a> SignatureRows<'a> {
             columns: IndexColumns::new(relations.table(), relations.index()),
             index: relations.index(),
             layout: index.layout,
-            scope: ScopeColumns::of(relations, &index.layout),
+            scope: ScopeColumns::from_index(relations, &index.layout),
             numbers: ScopeNumbers::default(),
         }
     }
@@ -71,25 +71,29 @@ impl<'a> SignatureRows<'a> {
     /// Returns the row of an entry, with its address in the snapshot. Returns `None` for an
     /// invisible row or a row in no scope. The result is comparable with earlier rows only while
     /// all rows found in between have the same scope hash.
-    pub fn find(&mut self, entry: Tid) -> Option<(Tid, FoundRow)> {
+    pub fn find(&mut self, entry: Tid) -> Option<(Tid, SignatureRow)> {
         self.find_within(entry, None)
     }
 
     /// Returns the row of an entry and its mismatches with an earlier row. Returns `None` if the
     /// row is invisible or the two are not comparable.
-    pub fn compare(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize)> {
+    pub fn compare(&mut self, entry: Tid, other: &SignatureRow) -> Option<(Tid, usize)> {
         let (row, differing, _) = self.find_beside(entry, other)?;
         Some((row, differing))
     }
 
     /// Like [`SignatureRows::compare`], but also returns the row.
-    pub fn find_beside(&mut self, entry: Tid, other: &FoundRow) -> Option<(Tid, usize, FoundRow)> {
+    pub fn find_beside(
+        &mut self,
+        entry: Tid,
+        other: &SignatureRow,
+    ) -> Option<(Tid, usize, SignatureRow)> {
         let (row, found) = self.find_within(entry, Some(other.scope.0))?;
         Some((row, found.mismatches(other)?, found))
     }
 
     /// Like [`SignatureRows::find`]. With `only`, accepts only rows whose scope has this hash.
-    fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow)> {
+    fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, SignatureRow)> {
         let (row, mut found, values) = self.read(entry, only)?;
         if let Some((scope, values)) = self.scope.as_ref().zip(values) {
             found.scope.1 = self.numbers.number(scope, found.scope.0, values);
@@ -98,7 +102,11 @@ impl<'a> SignatureRows<'a> {
     }
 
     /// Returns the row of an entry without its scope's number, and the values of its scope.
-    fn read(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, FoundRow, Option<Values>)> {
+    fn read(
+        &mut self,
+        entry: Tid,
+        only: Option<u64>,
+    ) -> Option<(Tid, SignatureRow, Option<Values>)> {
         pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;
         let slot = self.rows.slot();
@@ -112,7 +120,7 @@ impl<'a> SignatureRows<'a> {
                 return None;
             }
             let own = values[self.layout.scope_columns];
-            Some(with_signature(own, |signature| FoundRow {
+            Some(with_signature(own, |signature| SignatureRow {
                 scope: (hash, 0),
                 made: (signature.scheme_code(), signature.seed),
                 kind: scheme_hash(signature),
@@ -168,7 +176,7 @@ impl ComparedRows<'_> {
 }
 
 /// Row with the values of its scope, comparable with any other row.
-pub type ComparedRow = (FoundRow, Option<Values>);
+pub type ComparedRow = (SignatureRow, Option<Values>);
 
 impl RowSource for ComparedRows<'_> {
     type Row = ComparedRow;

@@ -3,7 +3,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::columns::Columns;
 use super::log::LogTable;
-use super::lookup::{self, Found};
+use super::lookup::{self, NearRow};
 use super::marks::{self, Marks};
 use super::names;
 use super::trigger_arguments::{Action, Arguments};
@@ -59,7 +59,7 @@ pub fn run(
     action: &PreparedAction,
     table: Rel,
     columns: &Columns,
-    found: &Found,
+    found: &NearRow,
     row: &mut NewRow,
 ) -> Outcome {
     match action {
@@ -77,7 +77,13 @@ pub fn run(
 
 /// Marks the row with the key of the row that it repeats. Until the transaction ends, other
 /// sessions cannot delete that row or change the columns that make the mark true.
-fn mark(marks: &Marks, table: Rel, columns: &Columns, found: &Found, row: &mut NewRow) -> Outcome {
+fn mark(
+    marks: &Marks,
+    table: Rel,
+    columns: &Columns,
+    found: &NearRow,
+    row: &mut NewRow,
+) -> Outcome {
     let (key, mark) =
         (columns.key.zip(columns.mark)).expect("both columns are found for this action");
     let Some(original) = found.key.as_ref().map(OwnedValue::get) else {
@@ -104,7 +110,7 @@ pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
 
 /// Raises error 23P01. As in the server's own constraints, the message contains the existing row's
 /// key only if the current user may read it.
-fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
+fn refuse(table: Rel, columns: &Columns, found: &NearRow) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
         format!("near-duplicate of a row in table \"{}\"", table.shown()),
@@ -115,7 +121,7 @@ fn refuse(table: Rel, columns: &Columns, found: &Found) -> ! {
 }
 
 /// Sends a notice that the row was skipped, or that the existing version is unchanged.
-pub fn notify(table: Rel, columns: &Columns, found: &Found, row: &NewRow, is_update: bool) {
+pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_update: bool) {
     let left_out = match is_update {
         false => String::new(),
         true => match columns.key.and_then(|key| Some((key, row.get(key)?))) {
@@ -145,7 +151,7 @@ fn may_read(table: Rel, column: i16) -> bool {
 }
 
 /// Describes the existing row in a sentence, with its key if the user may read it.
-fn in_the_way(table: Rel, columns: &Columns, found: &Found) -> String {
+fn in_the_way(table: Rel, columns: &Columns, found: &NearRow) -> String {
     let (unit, limit) = (columns.metric.unit(), columns.limit);
     let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(table, *key));
     match shown {

@@ -260,7 +260,7 @@ impl<'a> Suitable<'a> {
         arguments: &Arguments,
     ) -> Option<Self> {
         let scope = columns_in_front(index, named.fingerprint, &named.scope)?;
-        let layout = Layout::of(index);
+        let layout = Layout::from_index(index);
         if !index.holds_all_with_null(table, named.mark)
             || layout.has_balls
             || !layout.metric.has_distances()
@@ -270,7 +270,7 @@ impl<'a> Suitable<'a> {
         let metric = metric_of(index);
         let values = metric.with_hashes();
         let limit = (arguments.or_invalid(arguments.near.limit(values)))
-            .unwrap_or_else(|| limit(Bound::of_index(index), values));
+            .unwrap_or_else(|| limit(Bound::from_index(index), values));
         (metric.finds_all_within(limit)).then_some(Suitable {
             index,
             scope,
@@ -329,9 +329,9 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
         let index = OpenRelation::index(oid, pg_sys::AccessShareLock);
         let index = index.rel();
         columns_in_front(index, columns.fingerprint, &scope)?;
-        let layout = Layout::of(index);
+        let layout = Layout::from_index(index);
         let has_values = !layout.has_balls && layout.metric.has_distances();
-        has_values.then(|| limit(Bound::of_index(index), columns.metric.with_hashes()))
+        has_values.then(|| limit(Bound::from_index(index), columns.metric.with_hashes()))
     };
     table.indexes().into_iter().filter_map(limit).max()
 }

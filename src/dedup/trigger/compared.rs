@@ -6,13 +6,13 @@ use neardup_pg::value::{OwnedValue, Value};
 
 /// Fingerprint or signature in its scope.
 #[derive(Clone)]
-pub struct Compared {
+pub struct ComparedValue {
     pub fingerprint: OwnedValue,
     /// Values of the scope columns, in the order of the index's columns.
     pub scope: Vec<OwnedValue>,
 }
 
-impl Compared {
+impl ComparedValue {
     pub fn scope_values(&self) -> Vec<Value<'_>> {
         self.scope.iter().map(OwnedValue::get).collect()
     }

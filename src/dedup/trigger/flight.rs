@@ -4,7 +4,7 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::columns::{Columns, greatest_limit, scope_columns};
-use super::compared::Compared;
+use super::compared::ComparedValue;
 use super::trigger_arguments::Arguments;
 use crate::am::keys::{Layout, scope_value_hash};
 use crate::am::metric::ValueMetric;
@@ -74,7 +74,7 @@ impl Flight {
         &self,
         columns: &Columns,
         row: &NewRow,
-        compared: &Compared,
+        compared: &ComparedValue,
         is_update: bool,
     ) -> Row {
         let fingerprint = compared.fingerprint.get();
@@ -202,8 +202,8 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
         if form.is_ready
             && form.columns.last() == Some(&column)
             && index.rel().is_neardup_index()
-            && !Layout::of(index.rel()).has_balls
-            && Layout::of(index.rel()).metric.has_distances()
+            && !Layout::from_index(index.rel()).has_balls
+            && Layout::from_index(index.rel()).metric.has_distances()
         {
             last = oid;
         }

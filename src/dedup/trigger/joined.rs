@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use pgrx::pg_sys;
 
 use super::columns::Columns;
-use super::compared::Compared;
-use super::lookup::{self, Found, Query};
+use super::compared::ComparedValue;
+use super::lookup::{self, NearRow, Query};
 use super::marks::Marks;
 use neardup_pg::rel::Rel;
 use neardup_pg::server;
@@ -22,16 +22,16 @@ const MAX_ORIGINALS: usize = 1000;
 
 /// Trigger, index and transaction that stored originals belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct CacheKey {
     trigger: pg_sys::Oid,
     index: pg_sys::Oid,
     transaction: pg_sys::TransactionId,
 }
 
-impl Place {
+impl CacheKey {
     /// Combines a trigger, which has these columns, with the current transaction.
     pub fn new(trigger: pg_sys::Oid, columns: &Columns) -> Self {
-        Place {
+        CacheKey {
             trigger,
             index: columns.index,
             transaction: server::GetTopTransactionIdIfAny(),
@@ -42,61 +42,61 @@ impl Place {
 /// Copy of an original's values. The row may have changed since, so [`find`] reads it again.
 struct Original {
     key: OwnedValue,
-    compared: Compared,
+    compared: ComparedValue,
 }
 
 /// Stored originals, with the trigger and index that they belong to.
-type Kept = (Place, VecDeque<Original>);
+type Kept = (CacheKey, VecDeque<Original>);
 
 thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
 /// Stores an original that a row joined or became when it was compared again.
-pub fn keep(place: Place, key: Value, compared: Compared) {
+pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
     let original = Original {
         key: key.to_owned(),
         compared,
     };
     KEPT.with_borrow_mut(|kept| match kept {
-        Some((known, originals)) if *known == place => {
+        Some((known, originals)) if *known == cache_key => {
             if originals.len() == MAX_ORIGINALS {
                 originals.pop_front();
             }
             originals.push_back(original);
         }
-        _ => *kept = Some((place, VecDeque::from([original]))),
+        _ => *kept = Some((cache_key, VecDeque::from([original]))),
     });
 }
 
 /// Returns the nearest stored original that is near a row and still an original.
 pub fn find(
-    place: Place,
+    cache_key: CacheKey,
     table: Rel,
     marks: &Marks,
     columns: &Columns,
     query: &Query,
-) -> Option<Found> {
+) -> Option<NearRow> {
     loop {
-        let (at, key) = nearest(place, columns, query)?;
+        let (at, key) = nearest(cache_key, columns, query)?;
         let version = marks.row_with(table, key.get());
         let found = version.filter(|version| !version.is_undecided);
         let found = found.and_then(|version| {
             let distance = lookup::distance(&version.slot, columns, query)?;
-            Some(Found::new(table, columns, &version.slot, distance))
+            Some(NearRow::new(table, columns, &version.slot, distance))
         });
         match found {
             // A row outside the transaction's snapshot needs a search.
             Some(found) if !found.unseen => return Some(found),
-            _ => forget(place, at, marks, &key),
+            _ => forget(cache_key, at, marks, &key),
         }
     }
 }
 
 /// Returns the position and the key of the nearest stored original that is near a row.
-fn nearest(place: Place, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
+fn nearest(cache_key: CacheKey, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
     KEPT.with_borrow(|kept| {
-        let (_, originals) = kept.as_ref().filter(|(known, _)| *known == place)?;
+        let (_, originals) = kept.as_ref().filter(|(known, _)| *known == cache_key)?;
         let near = originals.iter().enumerate().filter_map(|(at, original)| {
             let distance = original.compared.distance(query.compared, columns)?;
             (distance <= columns.limit).then_some((distance, at, original))
@@ -107,10 +107,10 @@ fn nearest(place: Place, columns: &Columns, query: &Query) -> Option<(usize, Own
 }
 
 /// Removes a row that is no longer a near original.
-fn forget(place: Place, at: usize, marks: &Marks, key: &OwnedValue) {
+fn forget(cache_key: CacheKey, at: usize, marks: &Marks, key: &OwnedValue) {
     KEPT.with_borrow_mut(|kept| {
         if let Some((known, originals)) = kept
-            && *known == place
+            && *known == cache_key
             && (originals.get(at))
                 .is_some_and(|it| marks.equal(Some(it.key.get()), Some(key.get())))
         {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use pgrx::pg_sys;
 
 use super::columns::{self, Columns};
-use super::lookup::Found;
+use super::lookup::NearRow;
 use super::own_row::Generated;
 use super::trigger_arguments;
 use crate::am::metric::ValueMetric;
@@ -71,7 +71,7 @@ impl LogTable {
     }
 
     /// Writes a row of the table to the log as the user who runs the statement.
-    pub fn write(&self, table: Rel, columns: &Columns, found: &Found, row: &NewRow) {
+    pub fn write(&self, table: Rel, columns: &Columns, found: &NearRow, row: &NewRow) {
         let Some(existing) = &found.key else {
             UserError::null_not_allowed("original row has no key to log")
                 .hint("Name a column that is never NULL, such as 'key=id'.")

@@ -7,7 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Incoming;
 use super::columns::Columns;
-use super::compared::Compared;
+use super::compared::ComparedValue;
 use super::flight::Flight;
 use super::own_row::OwnRow;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
@@ -21,12 +21,12 @@ use neardup_pg::value::{OwnedValue, Value};
 /// New row that is compared with existing rows.
 pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
-    pub compared: &'a Compared,
+    pub compared: &'a ComparedValue,
     pub own_row: OwnRow<'a>,
 }
 
 /// Nearest of the rows that are certain to stay.
-pub struct Found {
+pub struct NearRow {
     /// In bits, or mismatches.
     pub distance: u32,
     /// Key of the row. `None` if rows have no key, or if it is NULL.
@@ -38,11 +38,11 @@ pub struct Found {
     pub row: SeenRow,
 }
 
-impl Found {
+impl NearRow {
     /// Describes an existing row at a distance. The row has a fingerprint.
     pub fn new(table: Rel, columns: &Columns, slot: &Slot, distance: u32) -> Self {
         let fingerprint = slot.get(columns.fingerprint);
-        Found {
+        NearRow {
             distance,
             key: (columns.key).and_then(|key| slot.get(key).map(Value::to_owned)),
             unseen: slot.is_unseen(table),
@@ -58,7 +58,7 @@ impl Found {
 enum LookupResult {
     /// No other row. Has the near rows that are the new row itself by a unique key.
     Nothing(Vec<SeenRow>),
-    Found(Found),
+    Found(NearRow),
     /// Near row that a running transaction writes or deletes: that transaction, and the token of a
     /// speculative insertion, or 0.
     Undecided(pg_sys::TransactionId, u32),
@@ -72,7 +72,7 @@ pub fn find_existing(
     columns: &Columns,
     query: &Query,
     flight: &Flight,
-) -> Option<Found> {
+) -> Option<NearRow> {
     let is_update = matches!(query.own_row, OwnRow::Version(_));
     let row = flight.row(columns, query.row, query.compared, is_update);
     loop {
@@ -103,7 +103,7 @@ pub fn find_existing(
 }
 
 /// Publishes a row that is written without a lookup. Waits for near rows of other backends.
-pub fn publish(columns: &Columns, incoming: &Incoming, compared: &Compared, flight: &Flight) {
+pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue, flight: &Flight) {
     let is_update = incoming.old.is_some();
     let row = flight.row(columns, incoming.completed(), compared, is_update);
     while let Err(ahead) = flight.publish(&row) {
@@ -150,7 +150,7 @@ fn lookup(
     vanished: &mut HashSet<Tid>,
 ) -> LookupResult {
     let mut same = Vec::new();
-    let mut nearest: Option<Found> = None;
+    let mut nearest: Option<NearRow> = None;
     // Nearest row of a running transaction, with its distance.
     let mut undecided: Option<(u32, LookupResult)> = None;
     let each = |row: DirtyRow| {
@@ -170,7 +170,7 @@ fn lookup(
             return ControlFlow::Continue(());
         }
         if nearest.as_ref().is_none_or(|best| distance < best.distance) {
-            nearest = Some(Found::new(table, columns, row.slot, distance));
+            nearest = Some(NearRow::new(table, columns, row.slot, distance));
         }
         match columns.metric.comes_in_order() || distance == 0 {
             true => ControlFlow::Break(()),

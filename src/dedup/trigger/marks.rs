@@ -147,7 +147,7 @@ impl Marks {
     }
 
     /// Returns the marks for named columns, if the action is `mark`.
-    pub fn of(table: Rel, columns: &NamedColumns) -> Option<Self> {
+    pub fn from_columns(table: Rel, columns: &NamedColumns) -> Option<Self> {
         Some(Self::new(table, columns.key?, columns.mark?))
     }
 
@@ -201,7 +201,7 @@ impl Marks {
     /// Returns whether a key is that of an original. Reads the latest data, not by the statement's
     /// snapshot, because the statement may have waited for a transaction that renewed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
-        let _owner = AsConstraint::of(table);
+        let _owner = AsConstraint::new(table);
         let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);
         found
             .flatten()
@@ -212,7 +212,7 @@ impl Marks {
     /// returns its mark. Returns `None` if there is no such row.
     fn lock(&self, table: Rel, key: Value) -> Option<Option<OwnedValue>> {
         loop {
-            let owner = AsConstraint::of(table);
+            let owner = AsConstraint::new(table);
             let [address, mark] = spi::row(&self.lock, &[key], Sees::Latest)?;
             drop(owner);
             let address = address.expect("each row has an address").as_tid();
@@ -227,7 +227,7 @@ impl Marks {
 
     /// Returns the current version of the row with a key.
     pub fn row_with<'a>(&self, table: Rel<'a>, key: Value) -> Option<Version<'a>> {
-        let owner = AsConstraint::of(table);
+        let owner = AsConstraint::new(table);
         let address = spi::first(&self.address, &[self.keyed(key)], Sees::Latest);
         drop(owner);
         Version::fetch(table, item_pointer(address.flatten()?.as_tid()))
@@ -313,13 +313,13 @@ impl Marks {
     /// Returns whether `test` is true for a row that is marked with a key. Passes the whole row to
     /// `test`, which runs as the current user.
     pub fn any_dependent(&self, table: Rel, key: Value, test: impl Fn(Value) -> bool) -> bool {
-        let owner = AsConstraint::of(table);
+        let owner = AsConstraint::new(table);
         let mut rows = Vec::new();
         self.for_each_dependent(key, |_, row| rows.push(row));
         drop(owner);
         rows.into_iter().any(|row| {
             pgrx::check_for_interrupts!();
-            let owner = AsConstraint::of(table);
+            let owner = AsConstraint::new(table);
             let address = item_pointer(row);
             let found = spi::first(&self.whole_row, &[Value::tid(&address)], Sees::Latest);
             drop(owner);

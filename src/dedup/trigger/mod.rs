@@ -28,11 +28,11 @@ use crate::am::metric::ValueMetric;
 use action::{Outcome, PreparedAction};
 use by_hand::ByHand;
 use columns::{Columns, Types};
-use compared::Compared;
+use compared::ComparedValue;
 use compute::Fingerprints;
 use flight::Flight;
-use joined::Place;
-use lookup::{Found, Query};
+use joined::CacheKey;
+use lookup::{NearRow, Query};
 use marks::Recheck;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::new_row::NewRow;
@@ -100,7 +100,7 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
 impl State {
     fn new(call: &TriggerCall) -> Self {
         let (table, trigger) = (call.table(), call.trigger());
-        let arguments = Arguments::of(&trigger);
+        let arguments = Arguments::from_trigger(&trigger);
         let types = Types::beside(trigger.function);
         let columns = Columns::find(table, types, &arguments);
         requirements::check(table, &trigger, &arguments, &columns);
@@ -206,7 +206,7 @@ impl State {
             row,
             old,
             complete,
-            compared: compared.map(|(fingerprint, scope)| Compared { fingerprint, scope }),
+            compared: compared.map(|(fingerprint, scope)| ComparedValue { fingerprint, scope }),
             recheck,
             by_hand,
             released,
@@ -284,7 +284,7 @@ impl State {
     fn compare<'a>(
         &self,
         incoming: Incoming<'a, '_>,
-        compared: &Compared,
+        compared: &ComparedValue,
         again: bool,
     ) -> Option<NewRow<'a>> {
         let Incoming {
@@ -326,13 +326,13 @@ impl State {
 
     /// Returns the row that a new row or version repeats. With `again`, the row first tries to
     /// join a near original that an earlier copy joined or became.
-    fn find(&self, table: Rel, query: &Query, again: bool) -> Option<Found> {
+    fn find(&self, table: Rel, query: &Query, again: bool) -> Option<NearRow> {
         let columns = &self.columns;
         let Some(marks) = self.action.marks().filter(|_| again) else {
             return lookup::find_existing(table, columns, query, &self.flight);
         };
-        let place = Place::new(self.trigger, columns);
-        if let Some(found) = joined::find(place, table, marks, columns, query) {
+        let cache_key = CacheKey::new(self.trigger, columns);
+        if let Some(found) = joined::find(cache_key, table, marks, columns, query) {
             return Some(found);
         }
         let found = lookup::find_existing(table, columns, query, &self.flight);
@@ -345,7 +345,7 @@ impl State {
             if let Some(found) = &found {
                 original.fingerprint = found.fingerprint.clone();
             }
-            joined::keep(place, key, original);
+            joined::keep(cache_key, key, original);
         }
         found
     }
@@ -360,7 +360,7 @@ struct Incoming<'a, 'o> {
     /// The row with its generated columns, if the trigger needs them.
     complete: Option<NewRow<'a>>,
     /// `None` if a value is NULL.
-    compared: Option<Compared>,
+    compared: Option<ComparedValue>,
     /// The AFTER trigger has removed the row's mark and wants a new comparison.
     recheck: bool,
     /// The row meets the condition on rows with marks set by hand.

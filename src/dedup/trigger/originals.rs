@@ -27,12 +27,12 @@ struct State {
 
 impl State {
     fn new(call: &TriggerCall) -> Self {
-        let arguments = Arguments::of(&call.trigger());
+        let arguments = Arguments::from_trigger(&call.trigger());
         if !matches!(arguments.action, Action::Mark(_)) {
             misused("it is an AFTER trigger, which is for the action mark only");
         }
         let columns = NamedColumns::find(call.table(), &arguments);
-        let marks = Marks::of(call.table(), &columns)
+        let marks = Marks::from_columns(call.table(), &columns)
             .unwrap_or_else(|| misused("an AFTER trigger needs a key and a mark"));
         State { marks, columns }
     }
@@ -74,7 +74,7 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
 
 /// Removes the marks that name a key, one by one, and makes the BEFORE trigger compare these rows.
 fn compare_again(table: Rel, marks: &Marks, key: Value) {
-    let _owner = AsConstraint::of(table);
+    let _owner = AsConstraint::new(table);
     let mut missed = HashSet::new();
     loop {
         let missed_now = pass(table, marks, key);

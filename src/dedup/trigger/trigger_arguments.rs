@@ -244,7 +244,7 @@ const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
 
 impl Arguments {
     /// Reads a trigger's arguments. Raises an error if they are invalid.
-    pub fn of(trigger: &Trigger) -> Self {
+    pub fn from_trigger(trigger: &Trigger) -> Self {
         Self::read(trigger).unwrap_or_else(|why| senseless(&trigger.name.to_string_lossy(), why))
     }
 

@@ -2,7 +2,7 @@
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::NamedOption;
 use neardup_sketch::{
-    FeatureDiff, Passage, Place, PlacedFeature, TextChange, TextOptions, TopFeatures,
+    CharSpan, FeatureDiff, LocatedFeature, Passage, TextChange, TextOptions, TopFeatures,
 };
 use serde::{Serialize, Serializer};
 
@@ -118,8 +118,8 @@ struct OneFeature<'a> {
 }
 
 /// Returns the part of a text at a position.
-fn part(place: Option<Place>, text: &ServerText) -> Option<ServerPart> {
-    Some(text.part_of_code_points(place?.code_points()))
+fn part(span: Option<CharSpan>, text: &ServerText) -> Option<ServerPart> {
+    Some(text.part_of_code_points(span?.code_points()))
 }
 
 /// Returns start and length of a part as arguments of `substr`.
@@ -177,8 +177,8 @@ impl<'a> Report<'a> {
             a: side(a, &diff.only_a),
             b: side(b, &diff.only_b),
             shared: List::new(&diff.shared, |shared| SharedFeature::new(shared, texts)),
-            only_a: List::new(&diff.only_a, |placed| OneFeature::new(placed, of_a)),
-            only_b: List::new(&diff.only_b, |placed| OneFeature::new(placed, of_b)),
+            only_a: List::new(&diff.only_a, |located| OneFeature::new(located, of_a)),
+            only_b: List::new(&diff.only_b, |located| OneFeature::new(located, of_b)),
             changes: Changes {
                 count: diff.changes.count,
                 largest: grown(
@@ -201,13 +201,13 @@ impl<'a> Change<'a> {
 
 impl<'a> ShownPassage<'a> {
     fn new(passage: &'a Passage, text: &'a ServerText<'_>) -> Self {
-        let part = part(passage.place, text);
+        let part = part(passage.span, text);
         let [start, length] = substr(part.as_ref());
-        let is_whole = |place: Place| passage.text.chars().count() == place.length;
+        let is_whole = |span: CharSpan| passage.text.chars().count() == span.length;
         ShownPassage {
             text: match &part {
                 // Extended to whole characters of the server encoding.
-                Some(part) if passage.place.is_some_and(is_whole) => text.utf8_part(part),
+                Some(part) if passage.span.is_some_and(is_whole) => text.utf8_part(part),
                 _ => &passage.text,
             },
             start,
@@ -218,9 +218,9 @@ impl<'a> ShownPassage<'a> {
 }
 
 impl<'a> SharedFeature<'a> {
-    fn new((a, b): &'a (PlacedFeature, PlacedFeature), texts: &[ServerText<'_>; 2]) -> Self {
-        let [start_a, length_a] = substr(part(a.place, &texts[0]).as_ref());
-        let [start_b, length_b] = substr(part(b.place, &texts[1]).as_ref());
+    fn new((a, b): &'a (LocatedFeature, LocatedFeature), texts: &[ServerText<'_>; 2]) -> Self {
+        let [start_a, length_a] = substr(part(a.span, &texts[0]).as_ref());
+        let [start_b, length_b] = substr(part(b.span, &texts[1]).as_ref());
         SharedFeature {
             feature: &a.feature.text,
             weight_a: Number::Single(weight(a.feature.weight)),
@@ -234,11 +234,11 @@ impl<'a> SharedFeature<'a> {
 }
 
 impl<'a> OneFeature<'a> {
-    fn new(placed: &'a PlacedFeature, text: &ServerText<'_>) -> Self {
-        let [start, length] = substr(part(placed.place, text).as_ref());
+    fn new(located: &'a LocatedFeature, text: &ServerText<'_>) -> Self {
+        let [start, length] = substr(part(located.span, text).as_ref());
         OneFeature {
-            feature: &placed.feature.text,
-            weight: Number::Single(weight(placed.feature.weight)),
+            feature: &located.feature.text,
+            weight: Number::Single(weight(located.feature.weight)),
             start,
             length,
         }

@@ -24,18 +24,18 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
     let backend = process(&mut waiting)?;
     for case in CASES {
         // Rows of site 2 wait.
-        for place in FIXTURES.iter().filter(|_| !case.scoped) {
-            let context = format!("{case:?}, {}", place.name);
+        for fixture in FIXTURES.iter().filter(|_| !case.scoped) {
+            let context = format!("{case:?}, {}", fixture.name);
             holder.batch_execute(&case.schema())?;
             holder.batch_execute(SCHEMA)?;
-            holder.batch_execute(place.make)?;
+            holder.batch_execute(fixture.make)?;
             let waits = case
                 .insert(2, &case.value(1, 0))
                 .replace("(id,", "(site, id,");
             let waits = waits.replace("VALUES (", "VALUES (2, ");
             let far = case.insert(5, &case.value(1, case.far_off()));
             holder.batch_execute("BEGIN")?;
-            holder.batch_execute(place.hold)?;
+            holder.batch_execute(fixture.hold)?;
             std::thread::scope(|scope| -> Outcome {
                 let waiter = scope.spawn(|| waiting.batch_execute(&waits));
                 blocked(&mut watcher, backend, &waiter)?;
@@ -44,7 +44,7 @@ fn a_row_that_waits_holds_up_no_unrelated_row() -> Outcome {
                 assert!(result.is_ok(), "{context}: {result:?}");
                 holder.batch_execute("COMMIT")?;
                 let result = waiter.join().map_err(|_| anyhow!("a client panicked"))?;
-                match place.name {
+                match fixture.name {
                     "a unique key" => assert_eq!(code(&result), Some(SqlState::UNIQUE_VIOLATION)),
                     "a foreign key" => {
                         assert_eq!(code(&result), Some(SqlState::FOREIGN_KEY_VIOLATION));

@@ -124,12 +124,12 @@ SELECT reltuples = (SELECT count(*) FROM sets) AS counted FROM pg_class
     WHERE relname = 'sets_tags';
 
 -- Information about the index.
-SELECT radius, similarity, guaranteed_radius, guaranteed_similarity, probed_radius, blocks, tables,
-    after_reindex, rows, null_rows, bytes_per_row > 0 AS has_size,
+SELECT radius, similarity, guaranteed_radius, guaranteed_similarity, probed_radius, blocks,
+    permutations, after_reindex, rows, null_rows, bytes_per_row > 0 AS has_size,
     leaf_fill > 40 AS is_filled, candidates > 1 AS has_candidates, largest_bucket_entries
 FROM neardup_index_info('sets_tags');
 SELECT fingerprint_bits, scope_columns, leading_bits, hashes, bands, band_rows, entries,
-    largest_bucket_table, largest_bucket_mask = repeat('1', 64)::varbit AS mask,
+    largest_bucket_permutation, largest_bucket_mask = repeat('1', 64)::varbit AS mask,
     largest_bucket_bits::bit(64)::bigint AS element
 FROM neardup_expert_index_statistics('sets_tags');
 SELECT index, columns, options, is_constraint FROM neardup_indexes

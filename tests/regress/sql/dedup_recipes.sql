@@ -31,7 +31,7 @@ SELECT representative AS kept, array_agg(member ORDER BY distance, member) AS dr
 FROM neardup_clusters_by_key(NULL::int, 'docs', 6, keep => 'length(body) DESC, id')
 WHERE member <> representative GROUP BY 1 ORDER BY 1 LIMIT 3;
 
--- Stable numbers of groups.
+-- Stable numbers of clusters.
 CREATE TABLE stories AS
 SELECT member AS id, min(member) OVER (PARTITION BY representative) AS story,
     representative AS kept, size
@@ -90,7 +90,7 @@ INSERT INTO story_of SELECT g.id, n.story FROM grouped g JOIN numbered n USING (
 ON CONFLICT (id) DO UPDATE SET story = EXCLUDED.story WHERE story_of.story <> EXCLUDED.story;
 SELECT count(*) AS changed FROM story_of JOIN first_night f USING (id)
 WHERE f.story <> story_of.story;
--- Numbers distinguish groups.
+-- Numbers distinguish clusters.
 SELECT count(*) AS wrong FROM neardup_clusters('docs', 6, keep => 'length(body) DESC, id',
     filter => 'id % 7 <> 2') c
 JOIN docs m ON m.ctid = c.member JOIN docs r ON r.ctid = c.representative

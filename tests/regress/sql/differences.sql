@@ -10,8 +10,8 @@ SELECT kind, a_text, b_text FROM neardup_diff('same', 'same');
 SELECT kind, a_start, a_end, b_start, b_end, b_text FROM neardup_diff('', 'all of it');
 SELECT count(*) FROM neardup_diff(NULL, 'a');
 -- Positions are substr positions, in characters.
-SELECT bool_and(substr(a, a_start, a_end - a_start) = a_text) AS places_a,
-    bool_and(substr(b, b_start, b_end - b_start) = b_text) AS places_b,
+SELECT bool_and(substr(a, a_start, a_end - a_start) = a_text) AS offsets_a,
+    bool_and(substr(b, b_start, b_end - b_start) = b_text) AS offsets_b,
     string_agg(a_text, '' ORDER BY ordinal) = a AS all_a,
     string_agg(b_text, '' ORDER BY ordinal) = b AS all_b
 FROM (VALUES ('é ж 一 x', 'é я 一 二 y'), (E'e\u0301 \r\n z', E'\u00e9 \n z')) t (a, b),

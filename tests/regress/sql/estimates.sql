@@ -42,7 +42,7 @@ CREATE FUNCTION parts(page text, pattern text) RETURNS SETOF text LANGUAGE sql A
 SELECT neardup_report('prints_fp', 6, sample_rows => 300) AS page \gset
 SELECT parts(:'page', '<tr class="row within-[^>]*?>(.*?)</tr>') AS "distance, pairs within";
 SELECT parts(:'page', '<desc id="chart-desc">(.*?)</desc>') AS description;
-SELECT parts(neardup_report('prints_sig', sample_rows => 300, groups => 0),
+SELECT parts(neardup_report('prints_sig', sample_rows => 300, clusters => 0),
     '<tr class="row within-[^>]*?>(.*?)</tr>') AS "similarity, pairs within";
 -- The control has every radius.
 SELECT array_agg(parts) FROM parts(neardup_report('prints_fp', 13),

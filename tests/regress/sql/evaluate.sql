@@ -6,19 +6,19 @@ SELECT i % 7 + CASE WHEN i % 3 = 0 THEN 0.5 ELSE 0 END AS distance, i % 5 > i % 
     (i % 4)::float8 / 2 AS weight FROM generate_series(1, 300) i;
 UPDATE labelled SET distance = NULL WHERE weight = 1 AND distance > 6;
 UPDATE labelled SET is_duplicate = NULL WHERE weight = 1.5 AND distance = 2;
-SELECT e.distance, e.pairs, e.duplicates, round(e.precision::numeric, 4) AS precision,
+SELECT e.radius, e.pairs, e.duplicates, round(e.precision::numeric, 4) AS precision,
     round(e.recall::numeric, 4) AS recall, round(e.f1::numeric, 4) AS f1,
-    e.pairs = count(*) FILTER (WHERE l.distance <= e.distance) AND e.duplicates = count(*) FILTER
-    (WHERE l.distance <= e.distance AND is_duplicate) AS numbers,
-    abs(e.precision - sum(weight) FILTER (WHERE l.distance <= e.distance AND is_duplicate)
-    / sum(weight) FILTER (WHERE l.distance <= e.distance)) < 1e-9 AS same_precision,
-    abs(e.recall - sum(weight) FILTER (WHERE l.distance <= e.distance AND is_duplicate)
+    e.pairs = count(*) FILTER (WHERE l.distance <= e.radius) AND e.duplicates = count(*) FILTER
+    (WHERE l.distance <= e.radius AND is_duplicate) AS numbers,
+    abs(e.precision - sum(weight) FILTER (WHERE l.distance <= e.radius AND is_duplicate)
+    / sum(weight) FILTER (WHERE l.distance <= e.radius)) < 1e-9 AS same_precision,
+    abs(e.recall - sum(weight) FILTER (WHERE l.distance <= e.radius AND is_duplicate)
     / sum(weight) FILTER (WHERE is_duplicate)) < 1e-9 AS same_recall,
     abs(e.f1 - 2 * e.precision * e.recall / (e.precision + e.recall)) < 1e-9 AS same_f1
 FROM (SELECT array_agg(distance), array_agg(is_duplicate), array_agg(weight) FROM labelled)
     x (d, l, w), neardup_evaluate(d, l, w) e, labelled l
 WHERE l.is_duplicate IS NOT NULL
-GROUP BY e.distance, e.pairs, e.duplicates, e.precision, e.recall, e.f1 ORDER BY 1;
+GROUP BY e.radius, e.pairs, e.duplicates, e.precision, e.recall, e.f1 ORDER BY 1;
 -- Equal weights change nothing; distances of each kind
 SELECT count(*) AS lines, bool_and(a = b) AS same
 FROM neardup_evaluate('{3,1,2}', '{f,t,t}') WITH ORDINALITY a (d, p, t, x, y, z, n)

@@ -54,7 +54,7 @@ CREATE INDEX many_wide ON many USING neardup (wide);
 CREATE INDEX many_wide_3 ON many USING neardup (wide) WITH (radius = 3);
 CREATE INDEX many_scope ON many USING neardup ((i % 10), fp);
 CREATE INDEX many_few ON many USING neardup (fp) WHERE i < 100;
-SELECT index, radius, guaranteed_radius, tables, rows, probed_radius
+SELECT index, radius, guaranteed_radius, permutations, rows, probed_radius
 FROM unnest(ARRAY['many_fp', 'many_5', 'many_wide', 'many_wide_3', 'many_scope', 'many_few']) index,
     neardup_index_info(index::regclass);
 DROP TABLE many;
@@ -68,7 +68,7 @@ DELETE FROM docs;
 VACUUM (INDEX_CLEANUP ON) docs;
 SELECT rows, null_rows, entries, leaf_pages, empty_pages, bytes_per_row, leaf_fill, candidates
     FROM neardup_index_info('docs_fp'), neardup_expert_index_statistics('docs_fp');
-SELECT largest_bucket_entries, largest_bucket_table, largest_bucket_mask, largest_bucket_bits,
+SELECT largest_bucket_entries, largest_bucket_permutation, largest_bucket_mask, largest_bucket_bits,
     largest_bucket_row FROM neardup_index_info('docs_fp'),
     neardup_expert_index_statistics('docs_fp');
 REINDEX TABLE docs;
@@ -86,9 +86,10 @@ CREATE INDEX hashes_i_g ON hashes USING neardup ((i % 2), g);
 CREATE INDEX hashes_ball ON hashes USING neardup (ball(f, 9));
 CREATE TEMPORARY TABLE temporary AS SELECT * FROM hashes;
 CREATE INDEX temporary_b ON temporary USING neardup (b bigint_hamming_ops) WITH (radius = 0);
-SELECT index, fingerprint_bits AS bits, scope_columns AS scope, guaranteed_radius, blocks, tables,
-    leading_bits AS leading, rows, candidates, largest_bucket_entries, length(largest_bucket_mask)
-    AS mask, length(replace(largest_bucket_mask::text, '0', '')) AS looked_up
+SELECT index, fingerprint_bits AS bits, scope_columns AS scope, guaranteed_radius, blocks,
+    permutations, leading_bits AS leading, rows, candidates, largest_bucket_entries,
+    length(largest_bucket_mask) AS mask,
+    length(replace(largest_bucket_mask::text, '0', '')) AS looked_up
 FROM unnest(ARRAY['hashes_b', 'hashes_f', 'hashes_g', 'hashes_i_g', 'hashes_ball', 'temporary_b'])
     index, neardup_index_info(index::regclass), neardup_expert_index_statistics(index::regclass);
 SELECT count(*) = max(largest_bucket_entries) AS bucket_of_bigint FROM hashes,

@@ -1,4 +1,4 @@
--- Pairs and clusters by keys, and groups of keys that are paired anywhere.
+-- Pairs and clusters by keys, and clusters of keys that are paired anywhere.
 CREATE SCHEMA keys_test;
 SET search_path = keys_test, public;
 \set VERBOSITY default
@@ -152,7 +152,7 @@ SELECT * FROM neardup_components(NULL::text, 'SELECT a, b
     column_name => ''hash'', key => ''url'');');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b FROM neardup_pairs(''docs'', 0,
     column_name => ''fp'')') c JOIN docs ON ctid = member ORDER BY id LIMIT 0;
--- Each key appears once: a key paired with itself is a group.
+-- Each key appears once: a key paired with itself is a cluster.
 SELECT * FROM neardup_components('SELECT id, id FROM docs UNION ALL VALUES (1, 2) -- more');
 -- Equal keys that look different are one key. Its form does not depend on the order of the pairs.
 SELECT * FROM neardup_components(NULL::numeric, 'VALUES (1.0, 2.00), (2, 3), (1.00, 1)',

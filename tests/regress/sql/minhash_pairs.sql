@@ -145,14 +145,14 @@ SELECT * FROM neardup_clusters('prints_fp', 0.2);
 -- Inspection of an index.
 \pset expanded on
 \pset tuples_only off
-SELECT radius, similarity, guaranteed_similarity, tables, rows, null_rows,
+SELECT radius, similarity, guaranteed_similarity, permutations, rows, null_rows,
     candidates > 30 AS candidates,
     largest_bucket_entries > 50 AS bucket, largest_bucket_row IS NOT NULL AS bucket_row
 FROM neardup_index_info('docs_sig');
 SELECT fingerprint_bits, scope_columns, leading_bits, hashes, bands, band_rows, entries,
     largest_bucket_mask, largest_bucket_bits
 FROM neardup_expert_index_statistics('docs_sig');
-SELECT scope_columns, tables, hashes, bands, band_rows, similarity
+SELECT scope_columns, permutations, hashes, bands, band_rows, similarity
 FROM neardup_index_info('docs_site'), neardup_expert_index_statistics('docs_site');
 \pset expanded off
 SELECT hashes, bands, band_rows, similarity

@@ -15,9 +15,10 @@ GRANT pg_monitor TO neardup_watcher;
 GRANT USAGE ON SCHEMA monitoring_test TO neardup_watcher, neardup_stranger;
 
 SET ROLE neardup_watcher;
-SELECT rows, tables, largest_bucket_entries FROM neardup_index_info('docs_fp');
-SELECT rows, tables FROM neardup_index_info('docs_sig');
-SELECT largest_bucket_table IS NULL AS no_table, largest_bucket_mask, largest_bucket_bits
+SELECT rows, permutations, largest_bucket_entries FROM neardup_index_info('docs_fp');
+SELECT rows, permutations FROM neardup_index_info('docs_sig');
+SELECT largest_bucket_permutation IS NULL AS no_permutation, largest_bucket_mask,
+    largest_bucket_bits
 FROM neardup_expert_index_statistics('docs_fp');
 SELECT rows FROM neardup_index_check('docs_fp', heap => true, concurrently => true);
 SELECT rows FROM neardup_index_check('docs_sig', heap => true, concurrently => true);

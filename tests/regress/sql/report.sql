@@ -4,7 +4,7 @@ SET search_path = report_test, public;
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 \pset format unaligned
--- Groups of 1, 2, 3 and so on: texts of fifty words with one different word.
+-- Clusters of 1, 2, 3 and so on: texts of fifty words with one different word.
 CREATE FUNCTION words(n int, own text) RETURNS text IMMUTABLE LANGUAGE sql AS $$
     SELECT string_agg(CASE WHEN i = 25 THEN own ELSE 'w' || left(md5(n || ' ' || i), 5) END, ' '
         ORDER BY i) FROM generate_series(1, 50) i $$;
@@ -26,8 +26,8 @@ CREATE FUNCTION parts(page text, pattern text) RETURNS SETOF text LANGUAGE sql A
 SELECT neardup_report('docs', 8) AS page \gset
 SELECT parts(:'page', '<title>(.*?)</title>');
 SELECT parts(:'page', '<h[12][^>]*?>(.*?)</h[12]>') AS headings;
-SELECT parts(:'page', '(<summary><h3>.*?)</summary>') AS groups;
-SELECT parts(:'page', '<tr class="of[^>]*?>(.*?)</tr>') AS "radius, groups, rows, share, text";
+SELECT parts(:'page', '(<summary><h3>.*?)</summary>') AS clusters;
+SELECT parts(:'page', '<tr class="of[^>]*?>(.*?)</tr>') AS "radius, clusters, rows, share, text";
 SELECT parts(:'page', '<dl class="figures at at-8 chosen">(.*?)</dl>') AS figures;
 SELECT parts(:'page', '<li class="member[^>]*?>(.*?)</summary>') AS members;
 SELECT parts(:'page', '<tr class="row within-[^>]*?>(.*?)</tr>') AS "distance, pairs within";
@@ -83,25 +83,27 @@ SELECT about(neardup_report('docs'));
 -- An empty table, and one without near-duplicates.
 CREATE TABLE none (body text);
 CREATE INDEX none_body ON none USING neardup (minhash64(body));
-SELECT about(page), parts(page, '<h2 id="groups">.*?<p>(.*?)</p>') FROM neardup_report('none') page;
+SELECT about(page), parts(page, '<h2 id="clusters">.*?<p>(.*?)</p>')
+FROM neardup_report('none') page;
 INSERT INTO none VALUES ('one text'), ('and another one'), (NULL), ('...');
-SELECT about(page), parts(page, '<h2 id="groups">.*?<p>(.*?)</p>') FROM neardup_report('none') page;
+SELECT about(page), parts(page, '<h2 id="clusters">.*?<p>(.*?)</p>')
+FROM neardup_report('none') page;
 
 -- Names, order and title are the caller's; a name is cut when it is long, and may be NULL.
 SELECT parts(page, '<h1>(.*?)</h1>') AS title, parts(page, '<li class="member[^>]*?>(.*?)</bdi>')
-FROM neardup_report('docs_fp', 8, key => 'NULLIF(site, ''s1'')', keep => 'id DESC', groups => 1,
+FROM neardup_report('docs_fp', 8, key => 'NULLIF(site, ''s1'')', keep => 'id DESC', clusters => 1,
     title => 'A <b>title</b>') page;
-SELECT length(k) FROM parts(neardup_report('docs_fp', 8, key => 'repeat(''k'', 1000)', groups => 1,
-    members => 2), '<h3>.*?<bdi>(.*?)</bdi>') k;
--- Limits on groups, rows and characters; the page states what it omits.
-SELECT parts(page, '<h2 id="groups">.*?<p>(.*?)</p>') AS groups,
+SELECT length(k) FROM parts(neardup_report('docs_fp', 8, key => 'repeat(''k'', 1000)',
+    clusters => 1, members => 2), '<h3>.*?<bdi>(.*?)</bdi>') k;
+-- Limits on clusters, rows and characters; the page states what it omits.
+SELECT parts(page, '<h2 id="clusters">.*?<p>(.*?)</p>') AS clusters,
     parts(page, '<p class="note">(.*?)</p>') AS notes
-FROM neardup_report('docs_fp', 8, groups => 1, members => 2, characters => 40) page;
-SELECT neardup_report('docs_fp', 8, groups => 0) ~ '<details' AS has_groups;
+FROM neardup_report('docs_fp', 8, clusters => 1, members => 2, characters => 40) page;
+SELECT neardup_report('docs_fp', 8, clusters => 0) ~ '<details' AS has_clusters;
 SELECT parts(neardup_report('docs_fp', 8, sample_rows => 3), '<figcaption>(.*?)</figcaption>');
 -- Without a text, the page has names and distances and explains how to add texts.
 SELECT parts(neardup_report('docs_hash', 8), '<p class="note">(.*?)</p>');
-SELECT parts(neardup_report('docs_hash', 8, body => 'site || ''.'' || body', groups => 1,
+SELECT parts(neardup_report('docs_hash', 8, body => 'site || ''.'' || body', clusters => 1,
     members => 2), '<td class="new">(.*?)</td>');
 
 -- Markup in texts is always escaped.
@@ -128,10 +130,10 @@ SELECT neardup_report('docs_sig', radii => '{1}');
 SELECT neardup_report('docs_sig', similarities => '{0.1,1.5}');
 SELECT neardup_report('docs_fp', radii => '{1,NULL}');
 SELECT neardup_report('docs_fp', radii => array_fill(1, ARRAY[17]));
-SELECT neardup_report('docs_fp', groups => -1);
-SELECT neardup_report('docs_fp', groups => NULL);
+SELECT neardup_report('docs_fp', clusters => -1);
+SELECT neardup_report('docs_fp', clusters => NULL);
 SELECT neardup_report('docs_fp', members => 1);
-SELECT neardup_report('docs_fp', groups => 1000, members => 1000);
+SELECT neardup_report('docs_fp', clusters => 1000, members => 1000);
 SELECT neardup_report('docs_fp', characters => 100001);
 SELECT neardup_report('docs_fp', sample_rows => 0);
 SELECT neardup_report('docs_fp', body => 'nope');

@@ -11,7 +11,7 @@ SELECT count(*) FROM neardup_segments(E' \n\n');
 SELECT count(*) FROM neardup_segments(NULL);
 SELECT count(*) FROM neardup_segments('a', NULL);
 -- Positions are substr positions.
-SELECT unit, bool_and(substr(body, start, length(segment)) = segment) AS places, count(*)
+SELECT unit, bool_and(substr(body, start, length(segment)) = segment) AS offsets, count(*)
 FROM (VALUES (E'é ж。一 二!\n\n 三. Four\nfive')) t (body),
     (VALUES ('paragraph'), ('line'), ('sentence')) u (unit), neardup_segments(body, unit)
 GROUP BY unit ORDER BY unit;

@@ -11,7 +11,7 @@ SELECT * FROM neardup_tune_radius(64, 3);
 SELECT * FROM neardup_tune_radius(bits => 256, radius => 8, rows_expected => 10000000);
 \x off
 -- Costs of searches within 8 bits in indexes of several radii, and in one with default options.
-SELECT radius, guaranteed_radius, blocks, tables, round(bytes_per_row) AS bytes_per_row,
+SELECT radius, guaranteed_radius, blocks, permutations, round(bytes_per_row) AS bytes_per_row,
     round(search_cost) AS search_cost, round(default_cost) AS default_cost
 FROM generate_series(2, 8) radius, neardup_tune_radius(64, radius, 10000000, search_radius => 8);
 SELECT search_cost = default_cost AS is_default
@@ -26,7 +26,7 @@ SELECT neardup_tune_radius(64, 3, NULL) IS NULL AS of_null,
     neardup_tune_radius(NULL::int, 3) IS NULL AS of_nulls,
     neardup_tune_radius(64, 3, 1000, NULL) = neardup_tune_radius(64, 3, 1000) AS within_radius;
 -- Few rows get the layout of a million, and any number has one.
-SELECT rows, guaranteed_radius, blocks, tables, leading_bits
+SELECT rows, guaranteed_radius, blocks, permutations, leading_bits
 FROM unnest(ARRAY[1, 999999, 1000000, 20000000, 100000000, 9000000000000000000]) rows,
     neardup_tune_radius(64, 6, rows);
 SELECT rows, options FROM unnest(ARRAY[100000, 10000000, 100000000]) rows,

@@ -24,7 +24,7 @@ pub enum Death {
 
 impl Death {
     /// Returns the death of this round, each kind in turn.
-    pub fn of_round(number: u64, client: &mut Client, random: &mut Random) -> Result<Self> {
+    pub fn new(number: u64, client: &mut Client, random: &mut Random) -> Result<Self> {
         Ok(match number % 4 {
             1 => Death::KillAll,
             2 => Death::KillBackend,

@@ -48,7 +48,7 @@ const CROWD: [Work; 6] = [
 ];
 
 /// All tables.
-fn places() -> Vec<&'static Fixture> {
+fn fixtures() -> Vec<&'static Fixture> {
     FIXTURES.into_iter().chain([&CROWDED]).collect()
 }
 
@@ -88,7 +88,7 @@ fn torture(
 ) -> Outcome {
     let mut client = connect(&server.conninfo("postgres"))?;
     client.batch_execute("CREATE EXTENSION neardup")?;
-    fixtures::prepare(&mut client, &places(), ROWS)?;
+    fixtures::prepare(&mut client, &fixtures(), ROWS)?;
     drop(client);
     for number in 0..rounds {
         let start = Instant::now();
@@ -119,7 +119,7 @@ fn live_and_die(
     ))?;
     client.batch_execute("SELECT pg_reload_conf()")?;
     let threshold = old_snapshot_threshold(&mut client, random)?;
-    let death = Death::of_round(round.number, &mut client, random)?;
+    let death = Death::new(round.number, &mut client, random)?;
     drop(client);
     let mut jobs = jobs(random);
     if threshold == "0" {
@@ -155,10 +155,10 @@ fn old_snapshot_threshold(client: &mut Client, random: &mut Random) -> Result<St
 }
 
 fn jobs(random: &mut Random) -> Vec<Job> {
-    let mut places = FIXTURES;
-    places.rotate_left(random.below(FIXTURES.len() as u64) as usize);
+    let mut fixtures = FIXTURES;
+    fixtures.rotate_left(random.below(FIXTURES.len() as u64) as usize);
     // One fixture has one client, or nearly so: VACUUM truncates an index only then.
-    let (alone, others) = (places[0], &places[1..]);
+    let (alone, others) = (fixtures[0], &fixtures[1..]);
     let mut jobs = vec![Job(Work::Drain, alone)];
     jobs.extend(WORKS.map(|work| match random.below(40) {
         0 => Job(work, alone),
@@ -170,7 +170,7 @@ fn jobs(random: &mut Random) -> Vec<Job> {
         others
             .iter()
             .step_by(2)
-            .map(|place| Job(Work::Rebuild, place)),
+            .map(|fixture| Job(Work::Rebuild, fixture)),
     );
     jobs
 }
@@ -179,13 +179,13 @@ fn jobs(random: &mut Random) -> Vec<Job> {
 fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome {
     let client = &mut connect(&server.conninfo("postgres"))?;
     let seed = random.bits();
-    let places = places();
-    fixtures::refill(client, &places, ROWS)?;
+    let fixtures = fixtures();
+    fixtures::refill(client, &fixtures, ROWS)?;
     for (index, table) in fixtures::unfinished(client)? {
         round.unfinished += 1;
         finish(client, random, &index, &table).with_context(|| index)?;
     }
-    round.indexes = fixtures::hold(client, &places, seed)?;
+    round.indexes = fixtures::hold(client, &fixtures, seed)?;
     let rows: i64 = value(
         client,
         "SELECT count(*) FROM neardup_expert_rows_in_flight()",
@@ -194,20 +194,20 @@ fn recovered(server: &Server, random: &mut Random, round: &mut Round) -> Outcome
     for index in fixtures::spare(client)? {
         client.batch_execute(&format!("DROP INDEX {index}"))?;
     }
-    for place in &places {
-        client.batch_execute(&place.insert(100))?;
-        place.trim(client, ROWS)?;
-        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", place.table))?;
+    for fixture in &fixtures {
+        client.batch_execute(&fixture.insert(100))?;
+        fixture.trim(client, ROWS)?;
+        client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {}", fixture.table))?;
     }
-    fixtures::check(client, &places)?;
+    fixtures::check(client, &fixtures)?;
     death::no_alarm(server)
 }
 
 /// Uses a table that has a half-built index, and then drops or rebuilds the index.
 fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) -> Outcome {
-    let place = places()
+    let fixture = fixtures()
         .into_iter()
-        .find(|place| place.table == table)
+        .find(|fixture| fixture.table == table)
         .context("an index on an unknown table")?;
     let check = client.batch_execute(&format!("SELECT neardup_index_check('{index}', true)"));
     ensure!(
@@ -215,7 +215,7 @@ fn finish(client: &mut Client, random: &mut Random, index: &str, table: &str) ->
         "the check of an index that is not valid: {check:?}"
     );
     // An index receives inserts from a certain phase of its build on.
-    client.batch_execute(&place.insert(200))?;
+    client.batch_execute(&fixture.insert(200))?;
     client.batch_execute(&format!("DELETE FROM {table} WHERE id % 7 = 0"))?;
     client.batch_execute(&format!("VACUUM (INDEX_CLEANUP ON) {table}"))?;
     let end = random.pick(&["REINDEX INDEX", "REINDEX INDEX CONCURRENTLY", "DROP INDEX"]);

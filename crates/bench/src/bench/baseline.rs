@@ -39,7 +39,7 @@ impl Line {
     }
 
     /// Reads a line of the JSON of `report`, or of a baseline. `None` without a ratio.
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let unit = text("unit")?;
         let ratio = value["cpu_ratio"].as_f64().or(value["ratio"].as_f64())?;
@@ -55,7 +55,11 @@ impl Line {
 /// The lines of one number of rows.
 fn lines_of(run: &Value) -> Vec<Line> {
     let lines = run["lines"].as_array();
-    lines.into_iter().flatten().filter_map(Line::of).collect()
+    lines
+        .into_iter()
+        .flatten()
+        .filter_map(Line::from_value)
+        .collect()
 }
 
 /// Stores the ratios of some runs.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use xtask::ui;
 
-const DISTANCES: [u32; 4] = [3, 8, 10, 16];
+const RADII: [u32; 4] = [3, 8, 10, 16];
 /// Concurrent clients, transactions per client, rows per transaction.
 const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
@@ -23,7 +23,7 @@ const STREAM: u64 = 8;
 
 /// Measurements at one radius.
 struct Measured {
-    distance: u32,
+    radius: u32,
     deadlocks: usize,
     seconds: f64,
     held_up: usize,
@@ -32,14 +32,14 @@ struct Measured {
 /// Measures on a database with the extension, prints the table and returns it as JSON.
 pub fn bench(session: &mut Session, conninfo: &str) -> Result<Value> {
     let mut measured = Vec::new();
-    for distance in DISTANCES {
-        let step = format!("Transactions of {ROWS} unrelated rows, distance {distance}");
-        measured.push(ui::step(step, || at(session, conninfo, distance))?);
+    for radius in RADII {
+        let step = format!("Transactions of {ROWS} unrelated rows, radius {radius}");
+        measured.push(ui::step(step, || at(session, conninfo, radius))?);
     }
     println!("\n{}", table(&measured));
     let contenders = measured.iter().map(|measured| {
         json!({
-            "distance": measured.distance,
+            "radius": measured.radius,
             "deadlocks": measured.deadlocks,
             "transactions": CLIENTS * TRANSACTIONS,
             "seconds": measured.seconds,
@@ -50,13 +50,13 @@ pub fn bench(session: &mut Session, conninfo: &str) -> Result<Value> {
     Ok(contenders.collect())
 }
 
-fn at(session: &mut Session, conninfo: &str, distance: u32) -> Result<Measured> {
+fn at(session: &mut Session, conninfo: &str, radius: u32) -> Result<Measured> {
     session.run(&format!(
         "DROP TABLE IF EXISTS crossing; DROP TABLE IF EXISTS counter; \
          CREATE TABLE crossing (id bigint PRIMARY KEY, fp fingerprint); \
          CREATE INDEX ON crossing USING neardup (fp); \
          CREATE TRIGGER dedup BEFORE INSERT ON crossing \
-             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius={distance}'); \
+             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius={radius}'); \
          CREATE TABLE counter (rows bigint); INSERT INTO counter VALUES (0); \
          CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS \
              $$ BEGIN UPDATE counter SET rows = rows + 1; RETURN NULL; END $$; \
@@ -69,7 +69,7 @@ fn at(session: &mut Session, conninfo: &str, distance: u32) -> Result<Measured> 
     let deadlocks = deadlocks(conninfo, crossing)?;
     let seconds = begin.elapsed().as_secs_f64();
     Ok(Measured {
-        distance,
+        radius,
         deadlocks,
         seconds,
         held_up: held_up(session, conninfo, others)?,
@@ -173,12 +173,12 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
 /// Markdown table of the measurements.
 fn table(measured: &[Measured]) -> String {
     let mut table = format!(
-        "| distance | deadlocks of {} transactions | time | held up of {OTHERS} rows |\n\
+        "| radius | deadlocks of {} transactions | time | held up of {OTHERS} rows |\n\
          |---:|---:|---:|---:|\n",
         CLIENTS * TRANSACTIONS
     );
     for Measured {
-        distance,
+        radius,
         deadlocks,
         seconds,
         held_up,
@@ -187,7 +187,7 @@ fn table(measured: &[Measured]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             table,
-            "| {distance} | {deadlocks} | {seconds:.1} s | {held_up} |"
+            "| {radius} | {deadlocks} | {seconds:.1} s | {held_up} |"
         );
     }
     table

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --jobs`: pairs and groups of a whole table, with the memory and the
+//! `cargo xtask bench --jobs`: pairs and clusters of a whole table, with the memory and the
 //! temporary files that they take.
 use super::session::{Session, Time};
 use super::{corpus, minhash};
@@ -17,7 +17,7 @@ pub struct Subject {
     what: &'static str,
     table: &'static str,
     index: &'static str,
-    /// Argument of the functions: the maximum distance of near-duplicates.
+    /// Argument of the functions: the radius of near-duplicates.
     limit: &'static str,
     load: fn(&mut Session, u64) -> Result<()>,
 }

@@ -221,8 +221,8 @@ impl Run<'_> {
             .agree(&format!("rows, {name}"), &ours, &theirs)
     }
 
-    /// All pairs of the table, by one pass over each of the index's tables and, once, by a join
-    /// that searches for each row.
+    /// All pairs of the table, by one pass over each of the index's permutations and, once, by a
+    /// join that searches for each row.
     fn pairs(&mut self, with_join: bool) -> Result<()> {
         self.session.run("RESET ALL")?;
         for radius in OF_PAIRS {

@@ -3,9 +3,9 @@
 mod baseline;
 mod blocking;
 mod build;
+mod clusters;
 mod contenders;
 mod corpus;
-mod groups;
 mod growth;
 mod jobs;
 mod load;
@@ -67,15 +67,15 @@ pub struct Options {
     /// Only searches, build, size and pairs at 0.1, 0.3, 1, 3 ... million rows, up to --rows,
     /// beside what the plans' model expects; up to 100 million rows it takes some 15 minutes and
     /// 20 GB of disk
-    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "groups"])]
+    #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters"])]
     growth: bool,
-    /// Only from text to groups of near-duplicates: CREATE INDEX on simhash(body) or
+    /// Only from text to clusters of near-duplicates: CREATE INDEX on simhash(body) or
     /// minhash(body), and neardup_clusters
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
-    groups: bool,
-    /// With --groups: a Python interpreter that has rensa, text-dedup or datatrove, to compare
+    clusters: bool,
+    /// With --clusters: a Python interpreter that has rensa, text-dedup or datatrove, to compare
     /// with
-    #[arg(long, value_name = "PYTHON", requires = "groups")]
+    #[arg(long, value_name = "PYTHON", requires = "clusters")]
     peers: Option<PathBuf>,
     /// With --peers: number of documents that the libraries are given; neardup is measured on
     /// these as well [default: 50000]
@@ -86,7 +86,7 @@ pub struct Options {
     svg: Option<PathBuf>,
     /// Compare the ratios with those stored in crates/bench/baseline.json, which are of --full or
     /// of either of its numbers of rows; exit with 1 if one got worse
-    #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide", "groups"])]
+    #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide", "clusters"])]
     baseline: bool,
     /// Store the ratios of this run as the baseline
     #[arg(long, requires = "full", conflicts_with = "baseline")]
@@ -159,8 +159,8 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
         let result = bench_wide(&server, options, &settings)?;
         return write(&result, &format!("wide-{}", options.rows), json);
     }
-    if options.groups {
-        return groups::command(instance, options);
+    if options.clusters {
+        return clusters::command(instance, options);
     }
     if options.growth {
         return bench_growth(instance, options);

@@ -362,7 +362,7 @@ mod tests {
             near: HashMap::new(),
             ignored: HashSet::new(),
             listed: Vec::new(),
-            group: vec![0, 1],
+            cluster: vec![0, 1],
         };
         let mut seen = HashMap::new();
         for configuration in CONFIGURATIONS.iter().chain(EXPERIMENTS) {

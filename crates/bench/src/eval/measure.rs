@@ -68,9 +68,9 @@ pub struct Distances {
     pub kind: Kind,
     /// Similar pairs, by [`BANDS`].
     pub bands: [Histogram; BANDS.len()],
-    /// Pairs of one group that are less similar than all pairs that the set lists.
+    /// Pairs of one cluster that are less similar than all pairs that the set lists.
     pub related: Histogram,
-    /// Pairs of different groups.
+    /// Pairs of different clusters.
     pub unrelated: Histogram,
 }
 
@@ -138,10 +138,10 @@ impl Distances {
                     .distance(sketches[second].as_ref()?),
             )
         };
-        let group = set.group[first];
+        let cluster = set.cluster[first];
         for second in first + 1..sketches.len() {
-            // Most pairs are of different groups, and need no lookup among the similar pairs.
-            if set.group[second] != group {
+            // Most pairs are of different clusters, and need no lookup among the similar pairs.
+            if set.cluster[second] != cluster {
                 self.unrelated.add(distance(second));
                 continue;
             }
@@ -251,7 +251,7 @@ mod tests {
             near: HashMap::from([((0, 1), 0.96), ((1, 2), 0.5)]),
             ignored: HashSet::from_iter(ignored.iter().copied()),
             listed: Vec::new(),
-            group: vec![0, 0, 0, 3, 4],
+            cluster: vec![0, 0, 0, 3, 4],
         };
         let configuration = Configuration {
             name: "given",
@@ -360,7 +360,7 @@ mod tests {
             near: HashMap::new(),
             ignored: HashSet::new(),
             listed: Vec::new(),
-            group: Vec::new(),
+            cluster: Vec::new(),
         };
         // Enough texts that a feature shared by two of them is not common.
         for i in 0..60_u32 {
@@ -368,7 +368,7 @@ mod tests {
             for edited in 0..2 {
                 let from = 1000 * i as usize;
                 set.texts.push(text(from, from + 500 - 400 * edited));
-                set.group.push(2 * i);
+                set.cluster.push(2 * i);
             }
         }
         for configuration in CONFIGURATIONS {

@@ -24,7 +24,7 @@ pub struct Set {
     pub listed: Vec<Pair>,
     /// Connected component of each document in the graph of `near` and `listed` pairs. Documents
     /// of different components are unrelated.
-    pub group: Vec<u32>,
+    pub cluster: Vec<u32>,
 }
 
 /// Texts of a set, and their positions by identifier.
@@ -112,14 +112,14 @@ impl Set {
                 Ok(())
             })?;
         }
-        let group = groups(texts.len(), near.keys().chain(&listed));
+        let cluster = clusters(texts.len(), near.keys().chain(&listed));
         Ok(Set {
             name,
             texts,
             near,
             ignored: HashSet::new(),
             listed,
-            group,
+            cluster,
         })
     }
 
@@ -191,7 +191,7 @@ fn unescape(text: &str) -> String {
 }
 
 /// Returns a number for each document that is equal in a connected component of the pairs.
-fn groups<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
+fn clusters<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
     let mut parent: Vec<u32> = (0..count as u32).collect();
     fn root(parent: &mut [u32], mut at: u32) -> u32 {
         while parent[at as usize] != at {
@@ -243,11 +243,11 @@ mod tests {
         assert_eq!(set.texts, ["one\ntext", "two\\", "three \\x", "four\\"]);
         assert_eq!(set.near, HashMap::from([((0, 1), 0.95), ((1, 2), 0.4)]));
         assert_eq!(set.listed, [(0, 1)]);
-        assert_eq!(set.group, [0, 0, 0, 3]);
+        assert_eq!(set.cluster, [0, 0, 0, 3]);
         set.keep_listed();
         assert_eq!(set.near, HashMap::from([((0, 1), 0.95)]));
         assert_eq!(set.ignored, HashSet::from([(1, 2)]));
-        assert_eq!(set.group, [0, 0, 0, 3]);
+        assert_eq!(set.cluster, [0, 0, 0, 3]);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             near: HashMap::new(),
             ignored: HashSet::new(),
             listed: Vec::new(),
-            group: vec![0, 0, 2],
+            cluster: vec![0, 0, 2],
         };
         assert_eq!(set.mean_difference(), None);
         // One of three shingles is in both.

@@ -173,7 +173,7 @@ mod tests {
             near: HashMap::from([((0, 1), 1.0)]),
             ignored: HashSet::new(),
             listed: Vec::new(),
-            group: vec![0, 0, 2],
+            cluster: vec![0, 0, 2],
         }
     }
 

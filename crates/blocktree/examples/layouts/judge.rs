@@ -49,7 +49,7 @@ pub fn print(files: &[&str]) {
 fn chosen(words: usize, radius: u32, rows: f64) -> Layout {
     fn parts<const N: usize>(radius: u32, rows: f64) -> Layout {
         let layout = best_layout::<N>(false, radius, rows);
-        (layout.distance(), layout.blocks().len() as u32)
+        (layout.radius(), layout.blocks().len() as u32)
     }
     match words {
         1 => parts::<1>(radius, rows),

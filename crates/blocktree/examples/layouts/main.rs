@@ -13,7 +13,7 @@
 mod judge;
 mod store;
 
-use neardup_blocktree::block_layout::{BlockLayout, default_radius, max_distance};
+use neardup_blocktree::block_layout::{BlockLayout, default_radius, max_radius};
 use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::meta::Meta;
@@ -52,40 +52,40 @@ fn main() {
             }
         }
         ["judge", ref files @ ..] => judge::print(files),
-        _ => panic!("usage: layouts measure WORDS ROWS [DISTANCE/BLOCKS ...]"),
+        _ => panic!("usage: layouts measure WORDS ROWS [RADIUS/BLOCKS ...]"),
     }
 }
 
 /// The greatest radius that is measured.
-const fn max_radius(words: usize) -> u32 {
+const fn max_measured_radius(words: usize) -> u32 {
     match words {
         1 => 16,
         _ => 31,
     }
 }
 
-/// The layout by which others are judged: one table for each block, and half of the default radius
-/// guaranteed.
+/// The layout by which others are judged: one permutation for each block, and half of the default
+/// radius guaranteed.
 fn default_layout<const N: usize>() -> BlockLayout<N> {
-    let distance = default_radius(64 * N as u32) / 2;
-    BlockLayout::new(distance, distance + 1).expect("a layout")
+    let radius = default_radius(64 * N as u32) / 2;
+    BlockLayout::new(radius, radius + 1).expect("a layout")
 }
 
-/// All layouts with at most twice as many tables as the default one.
+/// All layouts with at most twice as many permutations as the default one.
 fn layouts<const N: usize>() -> Vec<BlockLayout<N>> {
-    let most = 2 * default_layout::<N>().tables().len();
-    let distances = 0..=max_distance(64 * N as u32);
-    let pairs = distances.flat_map(|distance| {
-        let blocks = if distance == 0 {
+    let most = 2 * default_layout::<N>().permutations().len();
+    let radii = 0..=max_radius(64 * N as u32);
+    let pairs = radii.flat_map(|radius| {
+        let blocks = if radius == 0 {
             1..=1
         } else {
-            distance + 1..=most as u32
+            radius + 1..=most as u32
         };
-        blocks.map(move |blocks| (distance, blocks))
+        blocks.map(move |blocks| (radius, blocks))
     });
     pairs
-        .filter_map(|(distance, blocks)| BlockLayout::new(distance, blocks).ok())
-        .filter(|layout: &BlockLayout<N>| layout.tables().len() <= most)
+        .filter_map(|(radius, blocks)| BlockLayout::new(radius, blocks).ok())
+        .filter(|layout: &BlockLayout<N>| layout.permutations().len() <= most)
         .collect()
 }
 
@@ -110,7 +110,7 @@ impl<const N: usize> Index<N> {
         let meta = build(
             &mut store,
             &layout,
-            layout.distance(),
+            layout.radius(),
             &mut with,
             &mut without,
             Fill::default(),
@@ -160,7 +160,7 @@ fn random_rows<const N: usize>(rows: usize, queries: &[Key<N>], rng: &mut StdRng
     let near = queries.iter().flat_map(|query| [*query; NEAR_ROWS]);
     let mut all: Vec<Key<N>> = near.collect();
     for key in &mut all {
-        for _ in 0..rng.random_range(0..=max_radius(N)) {
+        for _ in 0..rng.random_range(0..=max_measured_radius(N)) {
             let bit = rng.random_range(0..64 * N);
             key[bit / 64] ^= 1 << (bit % 64);
         }
@@ -178,10 +178,10 @@ fn measure<const N: usize>(rows: usize, named: &[&str]) {
     let keys = random_rows(rows, &queries, &mut rng);
     let default = Index::new(default_layout::<N>(), &keys);
     for layout in layouts::<N>() {
-        let name = format!("{}/{}", layout.distance(), layout.blocks().len());
+        let name = format!("{}/{}", layout.radius(), layout.blocks().len());
         if named.is_empty() || named.contains(&name.as_str()) {
             let index = Index::new(layout, &keys);
-            for radius in 0..=max_radius(N) {
+            for radius in 0..=max_measured_radius(N) {
                 compare(&default, &index, radius, &queries, rows);
             }
         }
@@ -215,9 +215,9 @@ fn compare<const N: usize>(
     let plan = &plans[1];
     println!(
         "{N}\t{rows}\t{radius}\t{}\t{}\t{}\t{}\t{:.1}\t{:.1}\t{:.1}\t{:.1}\t{:.0}\t{:.4}",
-        layout.distance(),
+        layout.radius(),
         layout.blocks().len(),
-        layout.tables().len(),
+        layout.permutations().len(),
         plan.is_whole(),
         plan.leaves,
         plan.descents,

@@ -143,5 +143,5 @@ impl BuildHost for Store {
         self.pages[block as usize].copy_from_slice(page);
     }
 
-    fn table_done(&mut self, _: usize, _: usize) {}
+    fn permutation_done(&mut self, _: usize, _: usize) {}
 }

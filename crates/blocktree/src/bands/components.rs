@@ -158,9 +158,9 @@ impl<'a, S: RowSource> Bucket<'a, S> {
             if self.members.try_reserve(1).is_err() {
                 files.out_of_memory();
             }
-            let place = self.members.len() as u32;
+            let index = self.members.len() as u32;
             self.members.push(member);
-            self.append(&mut own, place, place);
+            self.append(&mut own, index, index);
         } else {
             rest.push(files, entry.key, member.entry);
         }

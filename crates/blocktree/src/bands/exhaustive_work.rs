@@ -71,7 +71,7 @@ fn pairs_of(rows: f64) -> f64 {
 }
 
 /// Counts the comparisons of a search beyond the guarantee of the bands, and estimates its
-/// candidates from a sample of rows. Reads the first table once.
+/// candidates from a sample of rows. Reads the first permutation once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,

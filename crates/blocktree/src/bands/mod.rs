@@ -3,11 +3,11 @@
 //!
 //! The positions are cut into bands. Two signatures that differ in fewer positions than there are
 //! bands agree in all positions of at least one (the pigeonhole principle, as for blocks of bits),
-//! so each signature stands in one table for each band, under a hash of the band's values. A query
-//! looks up its own hash in each.
+//! so each signature stands in one permutation for each band, under a hash of the band's values. A
+//! query looks up its own hash in each.
 //!
 //! Beside the hash stands a sketch of the whole signature, some bits for each band: bits that
-//! differ are mismatches. Together with the tables in which a row was found it tells how many
+//! differ are mismatches. Together with the permutations in which a row was found it tells how many
 //! mismatches there are at least: each band in which the row was not found has one or more, and as
 //! many as its bits that differ. Rows with too many are rejected without an access to their table;
 //! that is exact.
@@ -99,7 +99,7 @@ pub struct Bands {
     /// The bits of each band in a sketch.
     masks: Vec<Sketch>,
     /// Sketch bit that each position of a signature flips, as word and bit offset.
-    places: Vec<(usize, u32)>,
+    positions: Vec<(usize, u32)>,
 }
 
 impl Bands {
@@ -115,7 +115,7 @@ impl Bands {
         let share = |whole: usize, i: usize| whole / bands + usize::from(i < whole % bands);
         let mut starts = vec![0];
         let mut masks = Vec::new();
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let mut bit = HASH_BITS as usize;
         for band in 0..bands {
             let rows = if rows == 0 { share(hashes, band) } else { rows };
@@ -126,13 +126,13 @@ impl Bands {
             }
             // Where there are more positions than bits, some share one: it differs if an odd
             // number of them does, and so at least one.
-            places.extend((0..rows).map(|row| {
+            positions.extend((0..rows).map(|row| {
                 let at = bit + row % bits.max(1);
-                let place = 63 - (at % 64) as u32;
+                let shift = 63 - (at % 64) as u32;
                 if bits == 0 {
                     (WORDS, 0)
                 } else {
-                    (at / 64, place)
+                    (at / 64, shift)
                 }
             }));
             starts.push(starts[band] + rows);
@@ -144,7 +144,7 @@ impl Bands {
             rows,
             starts,
             masks,
-            places,
+            positions,
         })
     }
 
@@ -187,10 +187,10 @@ impl Bands {
     /// The sketch of a signature. Only its positions in bands count.
     pub fn sketch(&self, signature: &[u32]) -> Sketch {
         let mut sketch = [0; WORDS + 1];
-        for (value, &(word, place)) in signature.iter().zip(&self.places) {
+        for (value, &(word, shift)) in signature.iter().zip(&self.positions) {
             // One bit of the value, to which all of them contribute.
             let bit = value.wrapping_mul(0x9e37_79b1) >> 31;
-            sketch[word] ^= u64::from(bit) << place;
+            sketch[word] ^= u64::from(bit) << shift;
         }
         [sketch[0], sketch[1]]
     }
@@ -230,7 +230,7 @@ impl Bands {
         (0..self.count()).find(|&band| self.hash(band, a, kind) == self.hash(band, b, kind))
     }
 
-    /// The key of a signature in a band's table.
+    /// The key of a signature in a band's permutation.
     pub fn key<const N: usize>(
         &self,
         band: usize,
@@ -280,7 +280,7 @@ impl Bands {
 
     /// The layout of an index with these bands.
     pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
-        BlockLayout::of_bands(scope, self.count(), LOW)
+        BlockLayout::with_bands(scope, self.count(), LOW)
     }
 }
 

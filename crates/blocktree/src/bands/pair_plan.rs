@@ -56,8 +56,8 @@ impl BandPairPlan {
         &self.bands
     }
 
-    /// Number of tables that the search reads.
-    pub fn tables(&self) -> usize {
+    /// Number of permutations that the search reads.
+    pub fn permutations(&self) -> usize {
         if self.by_bands { self.bands.count() } else { 1 }
     }
 
@@ -67,8 +67,8 @@ impl BandPairPlan {
         let bits = if self.by_bands { HASH_BITS } else { 0 };
         PairPlan {
             radius: self.mismatches,
-            probes: (0..self.tables())
-                .map(|table| Probe::new(layout, table, bits, 0))
+            probes: (0..self.permutations())
+                .map(|permutation| Probe::new(layout, permutation, bits, 0))
                 .collect(),
             cost: 0.0,
             comparisons: 0.0,

@@ -75,10 +75,10 @@ pub struct BandScan<const N: usize> {
     /// First leaves of the next bands, as they were when they were prefetched.
     ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries: the row's address, and below it a number of mismatches that it has at least, were
-    /// it in no table.
+    /// it in no permutation.
     found: Vec<u64>,
-    /// Places of entries on a leaf.
-    places: Vec<u16>,
+    /// Indexes of entries on a leaf.
+    indexes: Vec<u16>,
     kept: usize,
     /// The addresses of this pass: from the first, and below the second if there is one.
     from: u64,
@@ -96,7 +96,7 @@ impl<const N: usize> BandScan<N> {
             next: None,
             ahead: [None; PREFETCH_DEPTH],
             found: Vec::new(),
-            places: Vec::new(),
+            indexes: Vec::new(),
             // In the end there may be a row for each entry.
             kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             from: 0,
@@ -167,9 +167,9 @@ impl<const N: usize> BandScan<N> {
             tree.store.read_ahead(leaf);
             prefetch_first::<_, N>(tree.store, leaf);
         })?;
-        for (place, leaf) in self.ahead.iter().enumerate() {
+        for (index, leaf) in self.ahead.iter().enumerate() {
             if let Some(leaf) = leaf {
-                let (first, last) = self.ends(self.band + place);
+                let (first, last) = self.ends(self.band + index);
                 prefetch_between(tree.store, *leaf, &first, &last);
             }
         }
@@ -177,7 +177,7 @@ impl<const N: usize> BandScan<N> {
     }
 
     fn read_leaf<S: ReadPages + PrefetchPages>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
-        let table = self.band as u16;
+        let permutation = self.band as u16;
         let was_prefetched = self.next.is_none();
         let (entry_key, hint) = match self.next {
             None => {
@@ -207,7 +207,9 @@ impl<const N: usize> BandScan<N> {
             self.spill();
         }
         match high {
-            Some((high, right)) if high.table == table && !self.is_beyond(&high.key) => {
+            Some((high, right))
+                if high.permutation == permutation && !self.is_beyond(&high.key) =>
+            {
                 self.next = Some((right, high));
             }
             _ => {
@@ -237,16 +239,16 @@ impl<const N: usize> BandScan<N> {
     fn collect(&mut self, leaf: &Leaf<impl Deref<Target = Page>, N>, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
-        self.places.clear();
+        self.indexes.clear();
         let keys = leaf.keys();
         let (first, last) = self.ends(self.band);
-        for places in leaf.places_between(&first, &last) {
-            let (before, start) = (self.places.len(), places.start as u16);
-            let (keys, found) = (keys.part(places), &mut self.places);
+        for range in leaf.ranges_between(&first, &last) {
+            let (before, start) = (self.indexes.len(), range.start as u16);
+            let (keys, found) = (keys.part(range), &mut self.indexes);
             filter::leaf_with_prefix(&keys, word, wanted[word], HASH_BITS, found);
-            found[before..].iter_mut().for_each(|place| *place += start);
+            found[before..].iter_mut().for_each(|index| *index += start);
         }
-        for &i in &self.places {
+        for &i in &self.indexes {
             let entry_key = leaf.entry_key(usize::from(i));
             let key = entry_key.key;
             if key[..word] != wanted[..word] || entry_key < *from {

@@ -49,8 +49,8 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
 }
 
 /// The cheapest bands with which a pair of a similarity is found with a probability of at least
-/// `recall`, below 1: those with the fewest tables searched and rows compared in vain, together.
-/// `None` if there are none.
+/// `recall`, below 1: those with the fewest permutations searched and rows compared in vain,
+/// together. `None` if there are none.
 pub fn approximate(similarity: f64, recall: f64, hashes: usize, rows: f64) -> Option<Choice> {
     let cost = |choice: &Choice| choice.bands as f64 + choice.candidates(rows);
     (1..=hashes.min(super::MAX_BAND_ROWS))

@@ -87,13 +87,13 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     if keys.div_ceil(STEP) * STEP * stride + 16 > bytes.len() {
         return false;
     }
-    let halves = places::<W, SPREAD>(stride, words.cut);
+    let halves = byte_indexes::<W, SPREAD>(stride, words.cut);
     let repeated: [u64; 4] = std::array::from_fn(|i| match i % W {
         0 => query[0] & words.mask(),
         word => query[word],
     });
     // SAFETY: 32 bytes are what each loads.
-    let (places, queries) = unsafe {
+    let (indexes, queries) = unsafe {
         (
             _mm256_loadu_si256(halves.as_ptr().cast()),
             _mm256_loadu_si256(repeated.as_ptr().cast()),
@@ -115,7 +115,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
             let (low, high) = (half_of(2 * part), half_of(2 * part + 1));
             let packed = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high);
             count(_mm256_xor_si256(
-                _mm256_shuffle_epi8(packed, places),
+                _mm256_shuffle_epi8(packed, indexes),
                 queries,
             ))
         };
@@ -144,9 +144,9 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// The place of each byte of two words in the 16 packed ones that are loaded for them, for both
+/// The index of each byte of two words in the 16 packed ones that are loaded for them, for both
 /// halves of a register by turns; the highest bit makes a zero.
-fn places<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
+fn byte_indexes<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
     [0, 1].map(|half| {
         std::array::from_fn(|at| match (at / 8, at % 8) {
             // These have come whole.

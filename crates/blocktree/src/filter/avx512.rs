@@ -105,29 +105,29 @@ pub(super) fn packed_is_there() -> bool {
     is_there() && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// The place of each byte of eight compared words among the packed ones, and which of these bytes
+/// The index of each byte of eight compared words among the packed ones, and which of these bytes
 /// are there at all.
-const fn places<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
-    let (mut places, mut there) = ([0; 64], 0);
+const fn byte_indexes<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
+    let (mut indexes, mut there) = ([0; 64], 0);
     let mut at = 0;
     while at < 64 {
         let (key, word, byte) = (at / (8 * W), at / 8 % W, at % 8);
         let before = if word == 0 { 0 } else { 8 * word - cut };
-        places[at] = (key * stride + before + byte) as u8;
+        indexes[at] = (key * stride + before + byte) as u8;
         if word > 0 || byte < 8 - cut {
             there |= 1 << at;
         }
         at += 1;
     }
-    (places, there)
+    (indexes, there)
 }
 
-/// [`places`] of adjacent keys, for each number of omitted bytes.
-const fn dense_places<const W: usize>() -> [([u8; 64], u64); 8] {
+/// [`byte_indexes`] of adjacent keys, for each number of omitted bytes.
+const fn dense_byte_indexes<const W: usize>() -> [([u8; 64], u64); 8] {
     let mut all = [([0; 64], 0); 8];
     let mut cut = 0;
     while cut < 8 {
-        all[cut] = places::<W>(8 * W - cut, cut);
+        all[cut] = byte_indexes::<W>(8 * W - cut, cut);
         cut += 1;
     }
     all
@@ -152,19 +152,19 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     if count.div_ceil(STEP) * STEP * stride + reach > bytes.len() {
         return false;
     }
-    let dense = const { &dense_places::<W>() };
-    let (places, there) = match SPREAD {
+    let dense = const { &dense_byte_indexes::<W>() };
+    let (indexes, there) = match SPREAD {
         false => dense[words.cut],
-        true => places::<W>(stride, words.cut),
+        true => byte_indexes::<W>(stride, words.cut),
     };
     let repeated: [u64; 8] = std::array::from_fn(|i| match i % W {
         0 => query[0] & words.mask(),
         word => query[word],
     });
     // SAFETY: 64 bytes are what each loads.
-    let (places, queries) = unsafe {
+    let (indexes, queries) = unsafe {
         (
-            _mm512_loadu_si512(places.as_ptr().cast()),
+            _mm512_loadu_si512(indexes.as_ptr().cast()),
             _mm512_loadu_si512(repeated.as_ptr().cast()),
         )
     };
@@ -174,7 +174,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
             let at = stride * (first + STEP / W * part);
             // SAFETY: `first` is the first key of a step that there is, and the parts begin before
             // its end; as many bytes as are read are there from that end on.
-            let words = unsafe { unpack::<SPREAD>(bytes.as_ptr().add(at), places, there) };
+            let words = unsafe { unpack::<SPREAD>(bytes.as_ptr().add(at), indexes, there) };
             _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
         };
         let distances = match W {
@@ -201,21 +201,21 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// Loads eight words from their packed bytes: those of `places` that are `there`.
+/// Loads eight words from their packed bytes: those of `indexes` that are `there`.
 ///
 /// # Safety
 /// 64 bytes can be read there, or 128 if other words stand in between.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn unpack<const SPREAD: bool>(at: *const u8, places: __m512i, there: u64) -> __m512i {
+unsafe fn unpack<const SPREAD: bool>(at: *const u8, indexes: __m512i, there: u64) -> __m512i {
     // SAFETY: as the caller says; no load needs an alignment.
     unsafe {
         let low = _mm512_loadu_si512(at.cast());
         match SPREAD {
-            false => _mm512_maskz_permutexvar_epi8(there, places, low),
+            false => _mm512_maskz_permutexvar_epi8(there, indexes, low),
             true => {
                 let high = _mm512_loadu_si512(at.add(64).cast());
-                _mm512_permutex2var_epi8(low, places, high)
+                _mm512_permutex2var_epi8(low, indexes, high)
             }
         }
     }

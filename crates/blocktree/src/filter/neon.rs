@@ -81,14 +81,14 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     let mut query = *query;
     query[0] &= words.mask();
     let queries = queries_of::<W>(query);
-    let places: [u8; 16] = from_fn(|at| match (at / 8, at % 8) {
+    let indexes: [u8; 16] = from_fn(|at| match (at / 8, at % 8) {
         // There is no such byte, and a zero comes instead of it.
         (word, byte) if (word == 0 || W == 1) && byte >= 8 - cut => u8::MAX,
         (word, byte) if W == 1 => (word * stride + byte) as u8,
         (word, byte) => (word * (8 - cut) + byte) as u8,
     });
     // SAFETY: 16 bytes are what it loads.
-    let places = unsafe { vld1q_u8(places.as_ptr()) };
+    let indexes = unsafe { vld1q_u8(indexes.as_ptr()) };
     for first in (0..count).step_by(STEP) {
         let two_words = |i: usize| {
             let within = match W {
@@ -104,7 +104,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
                     (1, true) => vcombine_u8(vld1_u8(at), vld1_u8(at.add(stride))),
                     (_, true) => vld1q_u8(at),
                     (4, _) if i % 2 == 1 => vld1q_u8(at),
-                    _ => vqtbl1q_u8(vld1q_u8(at), places),
+                    _ => vqtbl1q_u8(vld1q_u8(at), indexes),
                 }
             }
         };

@@ -13,8 +13,8 @@ use super::{avx2, avx512};
 use crate::key::{Key, distance};
 use crate::leaf::LeafKeys;
 
-/// [`within`] for the keys of a leaf: appends to `found` the places of those within `radius` of the
-/// query, in ascending order.
+/// [`within`] for the keys of a leaf: appends to `found` the indexes of those within `radius` of
+/// the query, in ascending order.
 #[inline]
 pub fn within_leaf<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -39,7 +39,7 @@ pub fn within_leaf<const N: usize>(
         all(target_arch = "aarch64", target_endian = "little")
     ))]
     {
-        let (words, compared) = (PackedWords::of(keys, skipped), skipped.max(left_out / 8));
+        let (words, compared) = (PackedWords::new(keys, skipped), skipped.max(left_out / 8));
         if within_compared(words, &query[compared..], rest, found) {
             return;
         }
@@ -229,21 +229,21 @@ mod tests {
         // Some of the keys, at any offset on the page.
         for start in [keys.len() / 3, keys.len() * 6 / 7] {
             let part = start..start + (keys.len() - start) * 2 / 3;
-            let mut places: Vec<u16> = Vec::new();
+            let mut indexes: Vec<u16> = Vec::new();
             within_leaf(
                 &keys.part(part.clone()),
                 &query,
                 skipped,
                 radius,
-                &mut places,
+                &mut indexes,
             );
             let wanted = expected
                 .iter()
-                .filter(|place| part.contains(&usize::from(**place)));
+                .filter(|index| part.contains(&usize::from(**index)));
             assert!(
-                places
+                indexes
                     .iter()
-                    .map(|place| place + start as u16)
+                    .map(|index| index + start as u16)
                     .eq(wanted.copied()),
                 "part"
             );
@@ -266,13 +266,13 @@ mod tests {
         found.clear();
         #[cfg(target_arch = "x86_64")]
         if avx2::is_there() {
-            let words = PackedWords::of(&keys, skipped);
+            let words = PackedWords::new(&keys, skipped);
             assert!(with_avx2(words, compared, rest, &mut found));
             assert_eq!(found, expected, "AVX2");
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         {
-            let words = PackedWords::of(&keys, skipped);
+            let words = PackedWords::new(&keys, skipped);
             assert!(within_compared(words, compared, rest, &mut found));
             assert_eq!(found, expected, "NEON");
         }

@@ -18,7 +18,7 @@ pub(super) struct PackedWords<'a> {
 impl<'a> PackedWords<'a> {
     /// The words of a leaf's keys but for the first `skipped`, of which those that the leaf leaves
     /// out are dropped.
-    pub fn of<const N: usize>(keys: &LeafKeys<'a, N>, skipped: usize) -> Self {
+    pub fn new<const N: usize>(keys: &LeafKeys<'a, N>, skipped: usize) -> Self {
         let left_out = keys.shape.left_out();
         PackedWords {
             bytes: &keys.bytes_and_more()[(8 * skipped).saturating_sub(left_out)..],

@@ -3,7 +3,7 @@
 use crate::key::word_at;
 use crate::leaf::LeafKeys;
 
-/// Appends to `found` the places of the keys that have the first `bits` bits of a word in common
+/// Appends to `found` the indexes of the keys that have the first `bits` bits of a word in common
 /// with `wanted`, in ascending order. `keys` is as for [`super::within`].
 #[inline]
 pub fn with_prefix<const N: usize>(
@@ -140,12 +140,12 @@ fn packed_with_prefix_avx512<const N: usize>(
     assert!(count.div_ceil(STEP) * STEP * stride + 64 <= bytes.len());
     // The first words of four keys, each where a word of a register is. The mask drops what is
     // not theirs.
-    let mut places = [0u8; 64];
-    for (at, place) in places.iter_mut().enumerate() {
-        *place = (at / 16 * stride + at % 8) as u8;
+    let mut indexes = [0u8; 64];
+    for (at, index) in indexes.iter_mut().enumerate() {
+        *index = (at / 16 * stride + at % 8) as u8;
     }
     // SAFETY: 64 bytes are what it loads.
-    let places = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
+    let indexes = unsafe { _mm512_loadu_si512(indexes.as_ptr().cast()) };
     let pairs = |word: u64| {
         let word = word as i64;
         _mm512_setr_epi64(word, 0, word, 0, word, 0, word, 0)
@@ -156,7 +156,7 @@ fn packed_with_prefix_avx512<const N: usize>(
             let at = stride * (first + 4 * four);
             // SAFETY: the first key of a step is there, and 64 bytes from each key of a step on.
             let packed = unsafe { _mm512_loadu_si512(bytes.as_ptr().add(at).cast()) };
-            let words = _mm512_permutexvar_epi8(places, packed);
+            let words = _mm512_permutexvar_epi8(indexes, packed);
             let differing = _mm512_xor_si512(words, wanted_words);
             u32::from(_mm512_testn_epi64_mask(differing, masks)) << (8 * four)
         };
@@ -243,10 +243,10 @@ mod tests {
                 let part = leaf.keys().part(start..keys.len() * 5 / 6);
                 found.clear();
                 leaf_with_prefix(&part, word, wanted, bits, &mut found);
-                let places = found.iter().map(|place| place + start as u16);
+                let indexes = found.iter().map(|index| index + start as u16);
                 let there = start..start + part.len();
-                let is_there = |place: &&u16| there.contains(&usize::from(**place));
-                assert!(places.eq(expected.iter().filter(is_there).copied()));
+                let is_there = |index: &&u16| there.contains(&usize::from(**index));
+                assert!(indexes.eq(expected.iter().filter(is_there).copied()));
             }
             let [a, b, _] = start;
             check([a, b], alike.min(12), 0, other, bits, &keys);

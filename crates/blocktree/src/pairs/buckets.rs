@@ -1,8 +1,8 @@
 //! Crowded buckets: rows that are near so many others that not all of their pairs are reported.
 //!
-//! A bucket consists of the entries of a table whose scope and leading bits are equal. A search for
-//! pairs that reports crowded buckets compares whole buckets only: a chunk ends where a bucket
-//! ends. All rows of a bucket that does not fit into memory are crowded.
+//! A bucket consists of the entries of a permutation whose scope and leading bits are equal. A
+//! search for pairs that reports crowded buckets compares whole buckets only: a chunk ends where a
+//! bucket ends. All rows of a bucket that does not fit into memory are crowded.
 
 use super::Pairs;
 use crate::key::{EntryKey, Key, Tid};
@@ -46,8 +46,8 @@ impl Buckets {
         self.count
     }
 
-    /// Prepares for another table, which may have buckets with the same leading bits.
-    pub fn begin_table(&mut self) {
+    /// Prepares for another permutation, which may have buckets with the same leading bits.
+    pub fn begin_permutation(&mut self) {
         self.open = None;
     }
 }
@@ -91,7 +91,7 @@ impl<const N: usize> Pairs<N> {
         let mut key = [0; N];
         key[..scope_words].fill(scope);
         key[scope_words] = prefix.checked_shl(64 - bits).unwrap_or(0);
-        EntryKey::before_key(self.plan.probes[self.probe].table, key)
+        EntryKey::before_key(self.plan.probes[self.probe].permutation, key)
     }
 
     /// Reports the crowded rows of the chunk, whose entries have been compared with each other.
@@ -117,12 +117,13 @@ impl<const N: usize> Pairs<N> {
 
     /// Reports rows of the chunk as rows of the last bucket.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
-        let table = &self.layout.tables()[usize::from(self.plan.probes[self.probe].table)];
+        let permutation =
+            &self.layout.permutations()[usize::from(self.plan.probes[self.probe].permutation)];
         for entry in entries {
             emit(CrowdedRow {
                 bucket: self.crowded_buckets() - 1,
                 row: self.chunk.entry_tid(entry),
-                fingerprint: table.restore(&self.chunk.keys()[entry]),
+                fingerprint: permutation.restore(&self.chunk.keys()[entry]),
             });
         }
     }

@@ -1,6 +1,6 @@
-//! A part of a table in memory: its entries in the order of their keys, cut into groups.
+//! A part of a permutation in memory: its entries in the order of their keys, cut into groups.
 
-use crate::block_layout::PermutedTable;
+use crate::block_layout::Permutation;
 use crate::key::{EntryKey, Key, Tid};
 use crate::leaf::{self, Leaf};
 use crate::page::Page;
@@ -39,7 +39,7 @@ struct Group {
     start: u32,
 }
 
-/// Entries of one table, from some leaves of it.
+/// Entries of one permutation, from some leaves of it.
 #[derive(Debug)]
 pub(super) struct SortedChunk<const N: usize> {
     /// Words of a key that hold a scope.
@@ -141,10 +141,10 @@ impl<const N: usize> SortedChunk<N> {
         self.rows.drain(..entries.start);
     }
 
-    /// Replaces each key by what a table says about its row.
-    pub fn restore(&mut self, table: &PermutedTable<N>) {
+    /// Replaces each key by what a permutation says about its row.
+    pub fn restore(&mut self, permutation: &Permutation<N>) {
         for key in &mut self.keys {
-            *key = table.restore(key);
+            *key = permutation.restore(key);
         }
     }
 

@@ -61,13 +61,13 @@ impl<const N: usize> JoinInputs<'_, N> {
     /// difference. Returns `None` if this pass does not report the pair.
     #[inline]
     pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
-        let table = &self.layout.tables()[usize::from(self.probe().table)];
+        let permutation = &self.layout.permutations()[usize::from(self.probe().permutation)];
         let fingerprints = [self.left.keys()[entries[0]], self.right.keys()[entries[1]]];
         let is_reported = match self.overlap {
-            PassOverlap::FirstReports => last_finds(self.probes, &table.restore(difference)),
+            PassOverlap::FirstReports => last_finds(self.probes, &permutation.restore(difference)),
             PassOverlap::EachReports => true,
         };
-        is_reported.then(|| fingerprints.map(|key| table.restore(&key)))
+        is_reported.then(|| fingerprints.map(|key| permutation.restore(&key)))
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) struct JoinCursor {
 
 impl JoinCursor {
     /// Starts at the first group of a run.
-    pub fn of(run: usize) -> Self {
+    pub fn from_run(run: usize) -> Self {
         JoinCursor {
             run,
             group: 0,
@@ -252,7 +252,7 @@ impl<const N: usize> Compare<N> {
                 if !sides.within {
                     return None;
                 }
-                *join = JoinCursor::of(join.run + 1);
+                *join = JoinCursor::from_run(join.run + 1);
                 continue;
             }
             let right_run = match sides.within {

@@ -1,18 +1,18 @@
-//! All pairs of rows within a radius, a table at a time.
+//! All pairs of rows within a radius, a permutation at a time.
 //!
-//! A pass reads a table from left to right, once, a chunk at a time: as many leaves as memory is
-//! given for. Rows whose leading bits agree, or nearly, are compared with each other (see
+//! A pass reads a permutation from left to right, once, a chunk at a time: as many leaves as memory
+//! is given for. Rows whose leading bits agree, or nearly, are compared with each other (see
 //! [`plan`]). A pair that reaches over a chunk's end is found by reading on, from the end, those
-//! leaves to the right that hold groups near one of the chunk; at the guaranteed radius that is
-//! the rest of its last group, seldom more than one leaf.
+//! leaves to the right that hold groups near one of the chunk; at the guaranteed radius that is the
+//! rest of its last group, seldom more than one leaf.
 //!
 //! Each pair is returned once, even if entries are inserted or leaves are split meanwhile. Entries
 //! of a permutation have a fixed order, and chunks end where leaves ended when they were read.
 //! The lower entry of a pair is in one chunk, the upper entry in the same chunk or to its right. If
 //! several passes find a pair, the difference of its keys decides which pass returns it: the first.
 //!
-//! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the table itself as
-//! the set of queries.
+//! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the permutation
+//! itself as the set of queries.
 //!
 //! The search serves two kinds of index. In an index on fingerprints a distance of keys is the
 //! distance of the rows. In an index on signatures ([`crate::bands`]) it is a lower bound, and each
@@ -79,12 +79,12 @@ pub struct Pairs<const N: usize> {
     plan: PairPlan<N>,
     /// The current pass.
     probe: usize,
-    /// The range that is searched, instead of all tables.
+    /// The range that is searched, instead of all permutations.
     range: Option<PairRange<N>>,
     phase: Phase,
     /// Cursor that reads the chunk.
     cursor: LevelCursor<N>,
-    /// End of the part read so far; `None` at the table's end.
+    /// End of the part read so far; `None` at the permutation's end.
     end: Option<EntryKey<N>>,
     chunk: SortedChunk<N>,
     /// Cursor that reads the entries to the right of the chunk, which are compared with it.
@@ -116,7 +116,7 @@ impl<const N: usize> Pairs<N> {
         let scope_words = layout.scope_words();
         let leaves = 2 * leaf::most_entries::<N>();
         Pairs {
-            cursor: LevelCursor::new(plan.probes[0].table),
+            cursor: LevelCursor::new(plan.probes[0].permutation),
             beyond: LevelCursor::new(0),
             end: Some(EntryKey::start_of(0)),
             beyond_end: None,
@@ -179,7 +179,10 @@ impl<const N: usize> Pairs<N> {
 
     /// Continues with another range of the same plan. Drops the work in progress.
     pub fn begin_range(&mut self, range: PairRange<N>) {
-        assert_eq!(self.plan.probes[range.pass].table, range.from.table);
+        assert_eq!(
+            self.plan.probes[range.pass].permutation,
+            range.from.permutation
+        );
         self.probe = range.pass;
         self.cursor = LevelCursor::at(range.from);
         self.end = Some(range.from);
@@ -237,7 +240,7 @@ impl<const N: usize> Pairs<N> {
                     self.phase = match self.chunk.len() {
                         0 if more => Phase::Read,
                         0 => self.next_pass(),
-                        _ => Phase::Compare(JoinCursor::of(0), true),
+                        _ => Phase::Compare(JoinCursor::from_run(0), true),
                     };
                 }
                 Phase::Compare(join, within) => {
@@ -272,7 +275,9 @@ impl<const N: usize> Pairs<N> {
                     self.read_on(tree, wanted)?;
                     self.phase = match self.other.len() {
                         0 => Phase::Read,
-                        _ => Phase::Compare(JoinCursor::of(self.chunk.runs().len() - 1), false),
+                        _ => {
+                            Phase::Compare(JoinCursor::from_run(self.chunk.runs().len() - 1), false)
+                        }
                     };
                 }
             }
@@ -308,14 +313,14 @@ impl<const N: usize> Pairs<N> {
         let Some(probe) = self.plan.probes.get(self.probe) else {
             return Phase::Done;
         };
-        self.cursor = LevelCursor::new(probe.table);
-        self.end = Some(EntryKey::start_of(probe.table));
-        self.buckets.as_mut().map(Buckets::begin_table);
+        self.cursor = LevelCursor::new(probe.permutation);
+        self.end = Some(EntryKey::start_of(probe.permutation));
+        self.buckets.as_mut().map(Buckets::begin_permutation);
         Phase::Read
     }
 
-    /// Reads leaves into the chunk until it is full or the table ends. Returns whether the chunk
-    /// may be empty although the table goes on.
+    /// Reads leaves into the chunk until it is full or the permutation ends. Returns whether the
+    /// chunk may be empty although the permutation goes on.
     fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -342,7 +347,7 @@ impl<const N: usize> Pairs<N> {
         let probe = &self.plan.probes[self.probe];
         if self.plan.ignores_hashes {
             self.chunk
-                .restore(&self.layout.tables()[usize::from(probe.table)]);
+                .restore(&self.layout.permutations()[usize::from(probe.permutation)]);
         }
         if !self.chunk.form_groups(probe.bits, probe.threshold > 0)
             || !self.compare.mark(&mut self.chunk, 0)
@@ -377,9 +382,9 @@ impl<const N: usize> Pairs<N> {
             self.beyond_end = read_leaf(tree, cursor, other, (scope, None), wanted)?;
         }
         if self.plan.ignores_hashes {
-            let table = self.plan.probes[self.probe].table;
+            let permutation = self.plan.probes[self.probe].permutation;
             self.other
-                .restore(&self.layout.tables()[usize::from(table)]);
+                .restore(&self.layout.permutations()[usize::from(permutation)]);
         }
         if !self.other.form_groups(run.bits, false)
             || !self.compare.mark(&mut self.other, self.chunk.len())
@@ -419,7 +424,7 @@ impl<const N: usize> Pairs<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
         key[word] = next << (64 - bits);
-        Some(EntryKey::before_key(from.table, key))
+        Some(EntryKey::before_key(from.permutation, key))
     }
 
     /// Cuts the prefixes of the chunk's last run into parts that share their high bits.
@@ -442,7 +447,7 @@ impl<const N: usize> Pairs<N> {
 }
 
 /// Appends the wanted entries of a cursor's next leaf, of one scope if one is given, and before an
-/// entry key likewise. Returns the leaf's end; `None` if the table
+/// entry key likewise. Returns the leaf's end; `None` if the permutation
 /// ends there.
 fn read_leaf<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
@@ -459,14 +464,14 @@ fn read_leaf<S: ReadPages, const N: usize>(
         return Ok(None);
     };
     chunk.copy(&leaf, (from, to), scope);
-    let end = (leaf.high_key()).filter(|high| high.table == leaf.table());
+    let end = (leaf.high_key()).filter(|high| high.permutation == leaf.permutation());
     // The caller, who may read other pages, is asked when the leaf is no longer locked.
     drop(leaf);
     chunk.accept(wanted);
     Ok(end)
 }
 
-/// All entries of an index's first table in the order of their keys there: rows with equal
+/// All entries of an index's first permutation in the order of their keys there: rows with equal
 /// fingerprints follow each other.
 #[derive(Debug)]
 pub struct KeyOrderScan<const N: usize> {
@@ -500,10 +505,10 @@ impl<const N: usize> KeyOrderScan<N> {
             (None, None),
             &mut |_| true,
         )?;
-        let table = &self.layout.tables()[0];
+        let permutation = &self.layout.permutations()[0];
         for (entry, key) in self.leaf.keys().iter().enumerate() {
             if let Some(row) = self.leaf.row(entry, &mut Some) {
-                emit(table.restore(key), row);
+                emit(permutation.restore(key), row);
             }
         }
         Ok(end.is_some())

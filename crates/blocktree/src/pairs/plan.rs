@@ -1,14 +1,14 @@
-//! Plan of a search for all pairs: the tables that it reads, and the groups of rows that it
+//! Plan of a search for all pairs: the permutations that it reads, and the groups of rows that it
 //! compares in each.
 //!
 //! The principle is that of a query's plan ([`crate::plan`]), but it is paid for once for all rows:
-//! in a table, rows whose first bits agree stand together, and each such group is compared with
-//! itself and, beyond the guaranteed radius, with the groups whose first bits differ a little
+//! in a permutation, rows whose first bits agree stand together, and each such group is compared
+//! with itself and, beyond the guaranteed radius, with the groups whose first bits differ a little
 //! (Norouzi, Punjani, Fleet, CVPR 2012, turned from a query into a join). Nothing is looked up from
 //! the root, so that what counts is how many keys are compared.
 
 use crate::block_layout::BlockLayout;
-use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_tables, spread};
+use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_permutations, spread};
 
 /// Nanoseconds to read an entry into memory and to sort it.
 const READ: f64 = 35.0;
@@ -33,8 +33,8 @@ pub(crate) enum PassOverlap {
 pub struct PairPlan<const N: usize> {
     /// The radius, in bits.
     pub radius: u32,
-    /// One pass for each: the table, how many leading bits make a group, and in how many of them
-    /// two groups may differ.
+    /// One pass for each: the permutation, how many leading bits make a group, and in how many of
+    /// them two groups may differ.
     pub probes: Vec<Probe<N>>,
     /// Estimated nanoseconds for evenly distributed fingerprints. 0 without an estimate.
     pub cost: f64,
@@ -49,9 +49,15 @@ impl<const N: usize> PairPlan<N> {
     /// The cheapest plan for a radius in an index of `rows` rows. Every plan finds the same.
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
-        let exact = exact_tables(layout, radius).map(|tables| {
-            let part = |table| Part::new(table, layout.leading_bits(table).min(64), Some(0));
-            Self::of(layout, radius, rows, tables.into_iter().map(part))
+        let exact = exact_permutations(layout, radius).map(|permutations| {
+            let part = |permutation| {
+                Part::new(
+                    permutation,
+                    layout.leading_bits(permutation).min(64),
+                    Some(0),
+                )
+            };
+            Self::from_parts(layout, radius, rows, permutations.into_iter().map(part))
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
             // A pass compares all leading bits of its part, or fewer of them.
@@ -62,14 +68,14 @@ impl<const N: usize> PairPlan<N> {
                 let added = cost(&raised, rows, N) - cost(&pass, rows, N);
                 ((part, raised), added)
             });
-            Self::of(
+            Self::from_parts(
                 layout,
                 radius,
                 rows,
                 passes.into_iter().map(|(_, pass)| pass),
             )
         });
-        let whole = Self::of(layout, radius, rows, [Part::new(0, 0, Some(0))]);
+        let whole = Self::from_parts(layout, radius, rows, [Part::new(0, 0, Some(0))]);
         cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
@@ -78,7 +84,7 @@ impl<const N: usize> PairPlan<N> {
         1e9 / (COMPARE * N as f64)
     }
 
-    fn of(
+    fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
         rows: f64,
@@ -88,7 +94,7 @@ impl<const N: usize> PairPlan<N> {
         for pass in passes {
             sum += cost(&pass, rows, N);
             compared += comparisons(&pass, rows);
-            let probe = |threshold| Probe::new(layout, pass.table, pass.bits, threshold);
+            let probe = |threshold| Probe::new(layout, pass.permutation, pass.bits, threshold);
             probes.extend(pass.threshold.map(probe));
         }
         PairPlan {
@@ -132,7 +138,7 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
 
 /// The pass over the leading bits of a part, or fewer of them, that costs least.
 fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Part {
-    let pass = |bits| Part::new(part.table, bits, Some(threshold));
+    let pass = |bits| Part::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);
     cheapest(pass(most), (0..most).rev().map(pass), |pass| {
         cost(pass, rows, words)
@@ -196,14 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn the_guaranteed_radius_takes_the_tables_as_they_are() {
+    fn the_guaranteed_radius_takes_the_permutations_as_they_are() {
         let layout = BlockLayout::<1>::new(3, 4).unwrap();
         let plan = PairPlan::new(&layout, 3, 1e7);
         assert_eq!(plan.probes.len(), 4);
         assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
     }
 
-    /// Ten tables of sparse groups cost ten passes, where neighbours in two tables cost more.
+    /// Ten permutations of sparse groups cost ten passes, where neighbours in two permutations cost
+    /// more.
     #[test]
     fn the_guaranteed_radius_looks_up_no_neighbours() {
         let layout = BlockLayout::<1>::new(3, 5).unwrap();

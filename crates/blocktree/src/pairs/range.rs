@@ -1,7 +1,7 @@
-//! Ranges of tables, by which several processes share a search for pairs.
+//! Ranges of permutations, by which several processes share a search for pairs.
 //!
-//! A pair belongs to the range that holds its lower entry, in the order of the table whose pass
-//! gives it. So ranges can be searched in any order, at the same time, by processes that know
+//! A pair belongs to the range that holds its lower entry, in the order of the permutation whose
+//! pass gives it. So ranges can be searched in any order, at the same time, by processes that know
 //! nothing of each other, and each pair still comes once.
 
 use super::PairPlan;
@@ -10,14 +10,14 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Range of the entries of a table, for the pass that reads it.
+/// Range of the entries of a permutation, for the pass that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRange<const N: usize> {
     /// Position of the pass in its plan.
     pub pass: usize,
     /// Start: the lowest entry key that may be in it.
     pub from: EntryKey<N>,
-    /// End: the lowest entry key behind it; `None` for the last of a table.
+    /// End: the lowest entry key behind it; `None` for the last of a permutation.
     pub to: Option<EntryKey<N>>,
 }
 
@@ -31,7 +31,7 @@ impl<const N: usize> PairRange<N> {
             |entry_key: EntryKey<N>| std::iter::once(entry_key.tid.packed()).chain(entry_key.key);
         let head = [
             self.pass as u64,
-            u64::from(self.from.table) << 1 | u64::from(self.to.is_some()),
+            u64::from(self.from.permutation) << 1 | u64::from(self.to.is_some()),
         ];
         let to = self.to.unwrap_or(self.from);
         (head.into_iter())
@@ -58,23 +58,26 @@ impl<const N: usize> PairRange<N> {
 }
 
 impl<const N: usize> PairPlan<N> {
-    /// Divides each table that a pass reads into ranges of about as many leaves each, in the order
-    /// of the passes. A pass has up to `most` ranges, and a quarter of it where neighbouring groups
-    /// are compared: there each range reads what is to the right of it, too.
+    /// Divides each permutation that a pass reads into ranges of about as many leaves each, in the
+    /// order of the passes. A pass has up to `most` ranges, and a quarter of it where neighbouring
+    /// groups are compared: there each range reads what is to the right of it, too.
     pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
         most: usize,
     ) -> Result<Vec<PairRange<N>>> {
-        let tables = self.probes.iter().map(|probe| usize::from(probe.table) + 1);
-        let borders = borders(tree, tables.max().unwrap_or(0), most)?;
+        let permutations = self
+            .probes
+            .iter()
+            .map(|probe| usize::from(probe.permutation) + 1);
+        let borders = borders(tree, permutations.max().unwrap_or(0), most)?;
         let mut ranges = Vec::new();
         for (pass, probe) in self.probes.iter().enumerate() {
-            let borders = &borders[usize::from(probe.table)];
+            let borders = &borders[usize::from(probe.permutation)];
             let leaves = borders.len() + 1;
             let most = if probe.threshold > 0 { most / 4 } else { most };
             let count = most.clamp(1, leaves);
-            let mut from = EntryKey::start_of(probe.table);
+            let mut from = EntryKey::start_of(probe.permutation);
             for n in 1..=count {
                 let to = (n < count).then(|| borders[n * leaves / count - 1]);
                 ranges.push(PairRange { pass, from, to });
@@ -85,33 +88,37 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Entry keys between pages of some level, for each of the first tables: those of the highest level
-/// that has `enough` of each table, or of the leaves.
+/// Entry keys between pages of some level, for each of the first permutations: those of the highest
+/// level that has `enough` of each permutation, or of the leaves.
 fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
-    tables: usize,
+    permutations: usize,
     enough: usize,
 ) -> Result<Vec<Vec<EntryKey<N>>>> {
     let mut level = tree.root().level;
     loop {
-        let mut borders = vec![Vec::new(); tables];
+        let mut borders = vec![Vec::new(); permutations];
         tree.each_inner_page(level, |page| {
             // The first separator of a page counts as below all keys, regardless of its value.
             for (separator, _) in page.entries().skip(1) {
-                let of_table = borders.get_mut(usize::from(separator.table));
-                if let Some(of_table) = of_table
-                    && separator > EntryKey::start_of(separator.table)
+                let of_permutation = borders.get_mut(usize::from(separator.permutation));
+                if let Some(of_permutation) = of_permutation
+                    && separator > EntryKey::start_of(separator.permutation)
                 {
-                    of_table.push(separator);
+                    of_permutation.push(separator);
                 }
             }
             Ok(())
         })?;
-        if level <= 1 || borders.iter().all(|of_table| of_table.len() >= enough) {
-            for of_table in &mut borders {
+        if level <= 1
+            || borders
+                .iter()
+                .all(|of_permutation| of_permutation.len() >= enough)
+        {
+            for of_permutation in &mut borders {
                 // Pages that are merged meanwhile may be met twice.
-                of_table.sort_unstable();
-                of_table.dedup();
+                of_permutation.sort_unstable();
+                of_permutation.dedup();
             }
             return Ok(borders);
         }
@@ -127,10 +134,11 @@ mod tests {
     proptest! {
         #[test]
         fn words_keep_a_range(
-            pass in 0..99usize, table: u16, keys: [[u64; 3]; 2], tids: [(u32, u16); 2], last: bool,
+            pass in 0..99usize, permutation: u16, keys: [[u64; 3]; 2], tids: [(u32, u16); 2],
+            last: bool,
         ) {
             let [from, to] = [0, 1].map(|i| {
-                EntryKey::new(table, keys[i], Tid::new(tids[i].0, tids[i].1))
+                EntryKey::new(permutation, keys[i], Tid::new(tids[i].0, tids[i].1))
             });
             let range = PairRange { pass, from, to: (!last).then_some(to) };
             let words: Vec<u64> = range.to_words().collect();

@@ -1,10 +1,10 @@
 //! Sets of numbers: how they are indexed, so that all which have a number in common with a query
 //! are found.
 //!
-//! The index has two tables. In the first, each row with a set stands once, under a sum of its
-//! elements: rows are counted and read there, and equal sets are found. In the second it stands
+//! The index has two permutations. In the first, each row with a set stands once, under a sum of
+//! its elements: rows are counted and read there, and equal sets are found. In the second it stands
 //! once for each element, under the element itself. Numbers are taken as they are, so that what the
-//! second table finds needs no second look.
+//! second permutation finds needs no second look.
 
 mod rarest;
 mod scan;
@@ -18,12 +18,12 @@ use crate::key::{Key, SET_KEY_WORDS, mix};
 pub const WORDS: usize = SET_KEY_WORDS;
 /// Bits of an element.
 pub const BITS: u32 = 64;
-/// Number of tables: rows, then elements.
-pub const TABLES: usize = 2;
-/// The table with an entry for each row.
-pub const ROW_TABLE: u16 = 0;
-/// The table with an entry for each element of each row.
-pub const ELEMENT_TABLE: u16 = 1;
+/// Number of permutations: rows, then elements.
+pub const PERMUTATIONS: usize = 2;
+/// The permutation with an entry for each row.
+pub const ROW_PERMUTATION: u16 = 0;
+/// The permutation with an entry for each element of each row.
+pub const ELEMENT_PERMUTATION: u16 = 1;
 
 /// The share of an element in the sum of its set. It is never 0.
 fn share(element: u64) -> u64 {
@@ -44,11 +44,11 @@ pub fn sum(elements: impl IntoIterator<Item = u64>) -> u64 {
     (elements.into_iter()).fold(0, |sum, element| sum.wrapping_add(share(element)))
 }
 
-/// The part in the sum of a set that an entry of a table stands for: an element's share, or, in the
-/// table of the rows, all of it.
-pub fn share_of<const N: usize>(table: u16, key: &Key<N>) -> u64 {
-    match table {
-        ROW_TABLE => number(key),
+/// The part in the sum of a set that an entry of a permutation stands for: an element's share, or,
+/// in the permutation of the rows, all of it.
+pub fn share_of<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
+    match permutation {
+        ROW_PERMUTATION => number(key),
         _ => share(number(key)),
     }
 }

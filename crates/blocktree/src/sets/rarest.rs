@@ -1,6 +1,6 @@
 //! Choosing the element by which rows that have all of some elements are looked up.
 
-use super::{ELEMENT_TABLE, WORDS, key};
+use super::{ELEMENT_PERMUTATION, WORDS, key};
 use crate::filter;
 use crate::key::EntryKey;
 use crate::leaf::Leaf;
@@ -38,16 +38,17 @@ fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     scope: Option<u64>,
     slots: &mut Vec<u16>,
 ) -> Result<usize> {
-    let from = EntryKey::before_key(ELEMENT_TABLE, key(element, scope));
+    let from = EntryKey::before_key(ELEMENT_PERMUTATION, key(element, scope));
     let leaf: Leaf<_, N> = tree.find(&from, 0, None, |block| tree.store.read(block))?;
     slots.clear();
     filter::leaf_with_prefix(&leaf.keys(), N - WORDS, element, 64, slots);
     slots.retain(|&slot| {
         let entry_key = leaf.entry_key(usize::from(slot));
-        entry_key.table == ELEMENT_TABLE && scope.is_none_or(|scope| entry_key.key[0] == scope)
+        entry_key.permutation == ELEMENT_PERMUTATION
+            && scope.is_none_or(|scope| entry_key.key[0] == scope)
     });
     let continues = (leaf.right_sibling())
-        .is_some_and(|(high, _)| high.table == ELEMENT_TABLE && high.key == from.key);
+        .is_some_and(|(high, _)| high.permutation == ELEMENT_PERMUTATION && high.key == from.key);
     tree.store.unlock_keep_pin(leaf.page);
     Ok(if continues { usize::MAX } else { slots.len() })
 }

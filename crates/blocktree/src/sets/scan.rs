@@ -6,7 +6,7 @@
 
 use std::ops::Deref;
 
-use super::{ELEMENT_TABLE, ROW_TABLE, WORDS, key, number};
+use super::{ELEMENT_PERMUTATION, ROW_PERMUTATION, WORDS, key, number};
 use crate::filter;
 use crate::key::{Block, EntryKey, Tid};
 use crate::leaf::{self, Leaf};
@@ -24,10 +24,10 @@ const PREFETCH_DEPTH: usize = 8;
 /// its entries.
 const MOST_PASSES: usize = 12;
 
-/// Rows that are wanted: those under one of some numbers, in one table.
+/// Rows that are wanted: those under one of some numbers, in one permutation.
 #[derive(Clone, Debug)]
 pub struct SetQuery {
-    table: u16,
+    permutation: u16,
     /// In ascending order, each once.
     numbers: Vec<u64>,
     scope: Option<u64>,
@@ -38,19 +38,19 @@ pub struct SetQuery {
 impl SetQuery {
     /// The rows that have one of these elements.
     pub fn any_of(elements: Vec<u64>) -> Self {
-        Self::new(ELEMENT_TABLE, elements)
+        Self::new(ELEMENT_PERMUTATION, elements)
     }
 
     /// The rows whose elements have this [`sum`](super::sum).
     pub fn with_sum(sum: u64) -> Self {
-        Self::new(ROW_TABLE, vec![sum])
+        Self::new(ROW_PERMUTATION, vec![sum])
     }
 
-    fn new(table: u16, mut numbers: Vec<u64>) -> Self {
+    fn new(permutation: u16, mut numbers: Vec<u64>) -> Self {
         numbers.sort_unstable();
         numbers.dedup();
         SetQuery {
-            table,
+            permutation,
             numbers,
             scope: None,
             in_all_scopes: false,
@@ -65,7 +65,7 @@ impl SetQuery {
         }
     }
 
-    /// The same in all scopes, where keys have one: the whole table is read.
+    /// The same in all scopes, where keys have one: the whole permutation is read.
     pub fn in_all_scopes(self) -> Self {
         SetQuery {
             in_all_scopes: true,
@@ -76,8 +76,8 @@ impl SetQuery {
     /// Lowest entry key with the number at an index.
     fn start<const N: usize>(&self, at: usize) -> EntryKey<N> {
         match self.in_all_scopes {
-            true => EntryKey::start_of(self.table),
-            false => EntryKey::before_key(self.table, key(self.numbers[at], self.scope)),
+            true => EntryKey::start_of(self.permutation),
+            false => EntryKey::before_key(self.permutation, key(self.numbers[at], self.scope)),
         }
     }
 }
@@ -94,8 +94,8 @@ pub struct SetScan<const N: usize> {
     ahead: (usize, [Option<Block>; PREFETCH_DEPTH]),
     /// Packed addresses of rows.
     found: Vec<u64>,
-    /// Places of entries on a leaf.
-    places: Vec<u16>,
+    /// Indexes of entries on a leaf.
+    indexes: Vec<u16>,
     kept: usize,
     /// Rows may come more than once.
     repeats: bool,
@@ -114,7 +114,7 @@ impl<const N: usize> SetScan<N> {
             next: None,
             ahead: (0, [None; PREFETCH_DEPTH]),
             found: Vec::new(),
-            places: Vec::new(),
+            indexes: Vec::new(),
             // In the end each is given as a row, too.
             kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             repeats: false,
@@ -212,7 +212,7 @@ impl<const N: usize> SetScan<N> {
         // The right link is read under the same lock as the entries. Entries that a later split
         // moves to the right have been read already, and are below the high key read here.
         let sibling = leaf.right_sibling();
-        let sibling = sibling.filter(|(high, _)| high.table == from.table);
+        let sibling = sibling.filter(|(high, _)| high.permutation == from.permutation);
         let end = sibling.map_or(self.query.numbers.len(), |(high, _)| self.end_before(&high));
         self.collect(&leaf, &from, self.at..end);
         tree.store.unlock_keep_pin(leaf.page);
@@ -248,7 +248,7 @@ impl<const N: usize> SetScan<N> {
     }
 
     /// Takes in the entries of a leaf, from an entry key on, that have one of the numbers at these
-    /// places. Entries before it have been seen, on a leaf that has been merged into this one
+    /// positions. Entries before it have been seen, on a leaf that has been merged into this one
     /// since.
     fn collect(
         &mut self,
@@ -259,18 +259,18 @@ impl<const N: usize> SetScan<N> {
         let query = &self.query;
         let numbers = &query.numbers[numbers];
         let keys = leaf.keys();
-        self.places.clear();
+        self.indexes.clear();
         if numbers.len() > MOST_PASSES {
             let is_wanted = |i: &usize| numbers.binary_search(&number(&keys.get(*i))).is_ok();
-            let places = (0..keys.len()).filter(is_wanted);
-            self.places.extend(places.map(|i| i as u16));
+            let indexes = (0..keys.len()).filter(is_wanted);
+            self.indexes.extend(indexes.map(|i| i as u16));
         } else {
             for &wanted in numbers {
                 let word = N - WORDS;
-                filter::leaf_with_prefix(&keys, word, wanted, 64, &mut self.places);
+                filter::leaf_with_prefix(&keys, word, wanted, 64, &mut self.indexes);
             }
         }
-        for &i in &self.places {
+        for &i in &self.indexes {
             let entry_key = leaf.entry_key(usize::from(i));
             let is_in_scope = query.scope.is_none_or(|scope| entry_key.key[0] == scope);
             let packed = entry_key.tid.packed();

@@ -75,9 +75,9 @@ impl BandIndex {
 
     fn insert(&self, tree: &Tree<'_, MemStore, 2>, tid: Tid, signature: Option<&[u32]>) {
         let Some(signature) = signature else {
-            let table = self.bands.count() as u16;
+            let permutation = self.bands.count() as u16;
             let position = EntryKey {
-                table,
+                permutation,
                 key: [0; 2],
                 tid,
             };
@@ -86,8 +86,13 @@ impl BandIndex {
         let sketch = self.bands.sketch(signature);
         for band in 0..self.bands.count() {
             let key = self.bands.key(band, signature, KIND, None, &sketch);
-            let table = band as u16;
-            tree.insert(&EntryKey { table, key, tid }).unwrap();
+            let permutation = band as u16;
+            tree.insert(&EntryKey {
+                permutation,
+                key,
+                tid,
+            })
+            .unwrap();
         }
     }
 
@@ -122,7 +127,7 @@ impl BandIndex {
                 assert!(passes.insert(pair.pass), "{:?} came twice", pair.rows);
             }
         }
-        assert_eq!(search.passes_done(), plan.tables());
+        assert_eq!(search.passes_done(), plan.permutations());
         let shared = |passes: &BTreeSet<usize>| match plan.is_by_bands() {
             true => passes.len(),
             false => 0,
@@ -180,10 +185,10 @@ impl BandIndex {
                         differing > mismatches || found.contains_key(&[*a, *b]),
                         "{a:?} and {b:?} are missing"
                     );
-                    let tables = found.get(&[*a, *b]).filter(|_| mismatches <= guaranteed);
-                    if let Some(tables) = tables {
+                    let permutations = found.get(&[*a, *b]).filter(|_| mismatches <= guaranteed);
+                    if let Some(permutations) = permutations {
                         let first = self.bands.first_shared(one, other, KIND);
-                        assert_eq!(tables.first().copied(), first);
+                        assert_eq!(permutations.first().copied(), first);
                     }
                 }
             }
@@ -193,7 +198,7 @@ impl BandIndex {
     fn assert_finds(&self, model: &BandModel, rng: &mut StdRng) {
         let layout = self.bands.layout::<2>(false);
         let stats = self.tree().check(&layout, |_, _, _| ()).unwrap();
-        assert!(stats.tables_agree);
+        assert!(stats.permutations_agree);
         assert_eq!(stats.rows, model.values().flatten().count() as u64);
         let known: Vec<&Vec<u32>> = model.values().flatten().collect();
         for _ in 0..5 {
@@ -297,9 +302,9 @@ proptest! {
                 }
                 stays
             });
-            let null_table = index.bands.count() as u16;
+            let null_permutation = index.bands.count() as u16;
             let is_dead = |tid| dead.binary_search(&tid).is_ok();
-            tree.vacuum(null_table, Fill::default(), is_dead).unwrap();
+            tree.vacuum(null_permutation, Fill::default(), is_dead).unwrap();
             index.assert_finds(&model, &mut rng);
         }
     }

@@ -20,7 +20,7 @@ fn tid(block: u32) -> Tid {
 
 /// Pages of the index if it were rebuilt.
 fn fresh_pages<const N: usize>(index: &Index<N>, rows: &Model<N>) -> u32 {
-    let layout = BlockLayout::new(index.layout.distance(), index.layout.blocks().len() as u32);
+    let layout = BlockLayout::new(index.layout.radius(), index.layout.blocks().len() as u32);
     Index::build(layout.unwrap(), rows, 1 << 24).store.blocks()
 }
 
@@ -115,12 +115,12 @@ fn a_scan_that_pauses_while_pages_move_sees_each_row_once() {
                 continue;
             }
             // Between two steps most rows go, so that leaves are merged, that of the next step
-            // into the last one's perhaps; and as many come in one place, which takes the pages.
+            // into the last one's perhaps; and as many come near one key, which takes the pages.
             freed += index.vacuum(|tid| !stays(&tid)).freed_pages;
-            let (place, free) = (rng.random(), index.tree().free_pages());
+            let (value, free) = (rng.random(), index.tree().free_pages());
             for _ in 0..rng.random_range(1..1_200) {
                 let mut key: Key<16> = std::array::from_fn(|_| rng.random());
-                (key[0], key[8]) = (place, place);
+                (key[0], key[8]) = (value, value);
                 index.insert(&index.tree(), tid(next), Some(key));
                 next += 1;
             }
@@ -153,8 +153,8 @@ fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
         let mut rng = StdRng::seed_from_u64(seed);
         let layout = BlockLayout::<16>::new(3, 4).unwrap();
         let center: Key<16> = std::array::from_fn(|_| rng.random());
-        // Rows on both sides of the query in each table, most of them to go, so that the leaf of
-        // the query becomes one with those before it.
+        // Rows on both sides of the query in each permutation, most of them to go, so that the leaf
+        // of the query becomes one with those before it.
         let around = |rng: &mut StdRng, bits: u32| {
             let mut key = center;
             for _ in 0..bits {
@@ -176,7 +176,7 @@ fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
         let mut scan = Scan::new(index.layout.clone(), plan, center);
         let (mut found, mut next) = (Vec::new(), 1_000_000);
         while scan.step(&tree, &mut found).unwrap() {
-            let (free, place) = (index.tree().free_pages(), rng.random());
+            let (free, value) = (index.tree().free_pages(), rng.random());
             freed += index
                 .vacuum(|tid| !(1_000..2_000).contains(&tid.block))
                 .freed_pages;
@@ -184,7 +184,7 @@ fn leaves_looked_up_beforehand_may_be_merged_and_used_elsewhere() {
             assert!(others >= free);
             for _ in 0..600 {
                 let mut key: Key<16> = std::array::from_fn(|_| rng.random());
-                (0..4).for_each(|block| key[4 * block] = place);
+                (0..4).for_each(|block| key[4 * block] = value);
                 index.insert(&index.tree(), tid(next), Some(key));
                 next += 1;
             }

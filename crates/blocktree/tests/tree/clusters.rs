@@ -248,7 +248,7 @@ fn a_ball_brings_no_quadratic_pairs() {
         .collect();
     let index = Index::build(BlockLayout::<1>::new(3, 4).unwrap(), &model, 1 << 20);
     let pairs = |thinning| {
-        // One pass over the table as a whole.
+        // One pass over the permutation as a whole.
         let plan = PairPlan::new(&index.layout, 4, 1.0);
         assert_eq!(plan.probes.len(), 1);
         let mut pairs = Pairs::thinned(index.layout.clone(), plan, 1 << 20, thinning);

@@ -46,7 +46,7 @@ fn keys_out_of_order_are_found() {
         if leaf.count() == 0 || leaf.key(0) == leaf.key(last) {
             continue;
         }
-        let bytes = |place: usize| HEADER + size * place..HEADER + size * (place + 1);
+        let bytes = |index: usize| HEADER + size * index..HEADER + size * (index + 1);
         let swap = |a: usize, b: usize| {
             (index.store).damage(block, bytes(a).start, &page[bytes(b)]);
         };
@@ -80,7 +80,7 @@ fn keys_out_of_order_are_found() {
 fn read_all<const N: usize>(page: &Page) -> bool {
     let _ = (MetaRef::new(page).read(), MetaRef::new(page).root());
     let view = PageRef::<N>::new(page);
-    let start = EntryKey::start_of(view.table());
+    let start = EntryKey::start_of(view.permutation());
     let _ = (view.low_key(), view.right_sibling());
     let _ = view.is_left_of(&start);
     let (leaf, inner) = (LeafRef::<N>::open(page, 1), InnerRef::<N>::open(page, 1));
@@ -92,7 +92,10 @@ fn read_all<const N: usize>(page: &Page) -> bool {
         let mut expected = Vec::new();
         filter::within_leaf_portable(&leaf.keys(), &[7; N], 0, 30 * N as u32, &mut expected);
         assert_eq!(found, expected);
-        assert!(leaf.entries().all(|entry| entry.table == start.table));
+        assert!(
+            leaf.entries()
+                .all(|entry| entry.permutation == start.permutation)
+        );
         assert_eq!(leaf.entries().count(), leaf.count());
     }
     if let Ok(inner) = inner {
@@ -163,13 +166,17 @@ fn use_index(index: &Index<1>, query: u64) -> Result<()> {
 /// The operations that write, until one fails.
 fn change_index(index: &Index<1>, query: u64) -> Result<()> {
     let tree = index.tree();
-    let (table, key) = (0, [query]);
+    let (permutation, key) = (0, [query]);
     for offset in 1..600 {
         let tid = Tid { block: 77, offset };
-        tree.insert(&EntryKey { table, key, tid })?;
+        tree.insert(&EntryKey {
+            permutation,
+            key,
+            tid,
+        })?;
     }
-    let null_table = index.layout.null_table();
-    tree.vacuum(null_table, Fill::default(), |tid| tid.block % 2 == 0)?;
+    let null_permutation = index.layout.null_permutation();
+    tree.vacuum(null_permutation, Fill::default(), |tid| tid.block % 2 == 0)?;
     Ok(())
 }
 

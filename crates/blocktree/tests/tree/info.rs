@@ -19,15 +19,15 @@ impl<const N: usize> Index<N> {
     }
 }
 
-/// Counts rows by what their fingerprints have under each table's mask, without the tree.
+/// Counts rows by what their fingerprints have under each permutation's mask, without the tree.
 fn expected<const N: usize>(
     layout: &BlockLayout<N>,
     rows: &Model<N>,
 ) -> (f64, Option<(u16, u64, Key<N>, Tid)>) {
     let mut candidates = 0.0;
     let mut largest_bucket: Option<(u16, u64, Key<N>, Tid)> = None;
-    for (number, table) in layout.tables().iter().enumerate() {
-        let mut mask = table.leading_mask(layout.leading_bits(number).min(64));
+    for (number, permutation) in layout.permutations().iter().enumerate() {
+        let mut mask = permutation.leading_mask(layout.leading_bits(number).min(64));
         mask[..layout.scope_words()].fill(u64::MAX);
         // Bits in the permutation's order, lowest first.
         let mut groups: BTreeMap<Key<N>, (u64, Tid, Key<N>)> = BTreeMap::new();
@@ -36,7 +36,9 @@ fn expected<const N: usize>(
                 continue;
             };
             let bits: Key<N> = std::array::from_fn(|word| fingerprint[word] & mask[word]);
-            let group = groups.entry(table.permute(&bits)).or_insert((0, tid, bits));
+            let group = groups
+                .entry(permutation.permute(&bits))
+                .or_insert((0, tid, bits));
             group.0 += 1;
             group.1 = group.1.min(tid);
         }
@@ -63,19 +65,19 @@ fn assert_measured<const N: usize>(index: &Index<N>, rows: &Model<N>) {
     assert_eq!(info.null_rows, rows.len() as u64 - with);
     assert_eq!(
         info.entries,
-        with * index.layout.tables().len() as u64 + info.null_rows
+        with * index.layout.permutations().len() as u64 + info.null_rows
     );
     let (candidates, largest_bucket) = expected(&index.layout, rows);
     assert!((info.candidates - candidates).abs() < 1e-6 * candidates.max(1.0));
     assert_eq!(
         info.largest_bucket.map(
             |LargestBucket {
-                 table,
+                 permutation,
                  entries,
                  bits,
                  tid,
                  ..
-             }| (table, entries, bits, tid)
+             }| (permutation, entries, bits, tid)
         ),
         largest_bucket
     );
@@ -144,11 +146,14 @@ fn grown_and_shrunk<const N: usize>(layout: BlockLayout<N>, seed: u64) {
     assert_measured(&index, &rows);
     rows.retain(|tid, _| tid.block % 3 != 0);
     let kept = rows.clone();
-    let null_table = index.layout.null_table();
-    tree.vacuum(null_table, Fill::default(), |tid| !kept.contains_key(&tid))
-        .unwrap();
+    let null_permutation = index.layout.null_permutation();
+    tree.vacuum(null_permutation, Fill::default(), |tid| {
+        !kept.contains_key(&tid)
+    })
+    .unwrap();
     assert_measured(&index, &rows);
-    tree.vacuum(null_table, Fill::default(), |_| true).unwrap();
+    tree.vacuum(null_permutation, Fill::default(), |_| true)
+        .unwrap();
     assert_measured(&index, &Model::new());
 }
 
@@ -197,7 +202,11 @@ fn even_keys_have_the_candidates_of_the_formula() {
 fn rows_are_counted_once_while_leaves_split() {
     let layout = BlockLayout::<16>::new(1, 3).unwrap();
     let index = Index::build(layout.clone(), &Model::new(), 0);
-    let (store, root, tables) = (&index.store, index.meta.root, layout.tables().len() as u64);
+    let (store, root, permutations) = (
+        &index.store,
+        index.meta.root,
+        layout.permutations().len() as u64,
+    );
     let (inserted, measured) = (AtomicU64::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {
         let measurer = scope.spawn(|| {
@@ -211,7 +220,7 @@ fn rows_are_counted_once_while_leaves_split() {
                 // One more row may be in some of the permutations.
                 let after = inserted.load(Ordering::SeqCst) + 1;
                 assert!((before..=after).contains(&info.rows), "{info:?}");
-                assert!((before * tables..=after * tables).contains(&info.entries));
+                assert!((before * permutations..=after * permutations).contains(&info.entries));
             }
         });
         let tree = Tree::<_, 16>::new(store, root);

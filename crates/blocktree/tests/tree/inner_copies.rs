@@ -17,7 +17,7 @@ fn tid(block: u32) -> Tid {
     Tid { block, offset: 1 }
 }
 
-/// The rows near a value, by both tables and by a tree with its own caches.
+/// The rows near a value, by both permutations and by a tree with its own caches.
 fn near_rows(index: &Index<WORDS>, leaves: &LeafCache, value: &Key<WORDS>) -> Vec<Tid> {
     let plan = Rc::new(Plan::new(&index.layout, 1, 1e6));
     let mut scan = Scan::new(index.layout.clone(), plan, *value);

@@ -84,7 +84,7 @@ fn tid(block: u32) -> Tid {
 #[test]
 fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
     let at = |i: u64| i << 32;
-    // One table, of several leaves, whose keys are the values themselves.
+    // One permutation, of several leaves, whose keys are the values themselves.
     let model: Model<1> = (0..4_000u64)
         .map(|i| (tid(i as u32), Some([at(i * 1_000)])))
         .collect();
@@ -92,7 +92,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
     let root = index.meta.root;
     let (sought, row) = (at(2_400_000) + 7, tid(9_000_000));
     let entry_key = EntryKey {
-        table: 0,
+        permutation: 0,
         key: [sought],
         tid: row,
     };
@@ -151,7 +151,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
     assert!(step >= 2, "went right once");
 }
 
-/// A backend remembers a root whose place is a free leaf by now. While it asks the meta page where
+/// A backend remembers a root whose block is a free leaf by now. While it asks the meta page where
 /// the root is, it must not hold that leaf: who takes a free page holds the meta page meanwhile.
 #[test]
 fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
@@ -177,12 +177,12 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     }
     // A vacuum empties it.
     let tree = Tree::<_, 1>::new(&index.store, new);
-    tree.vacuum(index.layout.null_table(), Default::default(), |tid| {
+    tree.vacuum(index.layout.null_permutation(), Default::default(), |tid| {
         tid.block > 10
     })
     .unwrap();
     let kind = PageRef::<1>::new(&index.store.read(old.block)).kind();
-    assert_eq!(kind, Some(Kind::Free), "the old root's place is free");
+    assert_eq!(kind, Some(Kind::Free), "the old root's block is free");
     assert_eq!(PageRef::<1>::new(&index.store.read(old.block)).level(), 0);
 
     let met = Met {
@@ -201,7 +201,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
     })));
     let tree = Tree::<_, 1>::new(&met, old);
     let entry_key = EntryKey {
-        table: 0,
+        permutation: 0,
         key: [5 << 40],
         tid: tid(5),
     };
@@ -239,7 +239,7 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
             Tree::<_, 1>::new(&index.store, new),
         );
         let entry_key = |i: u64| EntryKey {
-            table: 1,
+            permutation: 1,
             key: [i << 47],
             tid: tid(1_000_000 + i as u32),
         };
@@ -264,7 +264,7 @@ fn leaves_may_be_split_and_merged_before_they_are_read() {
     let query = value(7);
     let model: Model<1> = (0..60_000u32)
         .map(|i| match near(i) {
-            // Within 8 bits, spread over all tables and prefixes.
+            // Within 8 bits, spread over all permutations and prefixes.
             true => {
                 let flips = (0..8).map(|bit| 1 << (value(u64::from(8 * i + bit))[0] >> 58));
                 (
@@ -276,7 +276,7 @@ fn leaves_may_be_split_and_merged_before_they_are_read() {
         })
         .collect();
     let (mut splits, mut merges) = (0, 0);
-    // Leaves are found ahead by neighbouring prefixes, or the table is read whole.
+    // Leaves are found ahead by neighbouring prefixes, or the permutation is read whole.
     for (seed, is_whole) in (0..16).map(|seed| (seed / 2, seed % 2 == 1)) {
         let index = Index::<1>::build(BlockLayout::new(3, 4).unwrap(), &model, 1 << 20);
         let (mut turn, mut added) = (seed, other);
@@ -285,10 +285,15 @@ fn leaves_may_be_split_and_merged_before_they_are_read() {
             between: RefCell::new(None),
         };
         met.between.replace(Some(Box::new(|block| {
-            let (kind, table, low, right) = {
+            let (kind, permutation, low, right) = {
                 let page = index.store.read(block);
                 let page = PageRef::<1>::new(&page);
-                (page.kind(), page.table(), page.low_key(), page.right_link())
+                (
+                    page.kind(),
+                    page.permutation(),
+                    page.low_key(),
+                    page.right_link(),
+                )
             };
             if kind != Some(Kind::Leaf) {
                 return;
@@ -300,7 +305,8 @@ fn leaves_may_be_split_and_merged_before_they_are_read() {
                     let tree = index.tree();
                     for i in 0..700u64 {
                         let key = [low.key[0] + (i << 40)];
-                        let key = index.layout.tables()[usize::from(table)].restore(&key);
+                        let key =
+                            index.layout.permutations()[usize::from(permutation)].restore(&key);
                         index.insert(&tree, tid(added), Some(key));
                         added += 1;
                     }

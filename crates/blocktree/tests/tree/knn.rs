@@ -76,7 +76,7 @@ impl<const N: usize> Query<N> {
         let mut nearest = match self.near {
             Some(near) => KnnScan::around(order[0], scan(near, limit), then_by, limit, memory),
             None => {
-                let first = index.layout.distance().min(limit);
+                let first = index.layout.radius().min(limit);
                 KnnScan::new(scan(order[0], first), then_by, limit, memory)
             }
         };
@@ -195,10 +195,10 @@ fn changes_between_passes_hide_and_repeat_no_row_that_stays() {
     }
 }
 
-/// Where nothing is near, a table is read whole: once, however far all rows are, and once more if
-/// the distances on its first leaf lead to expect nearer rows than there are.
+/// Where nothing is near, a permutation is read whole: once, however far all rows are, and once
+/// more if the distances on its first leaf lead to expect nearer rows than there are.
 #[test]
-fn a_table_is_read_whole_once_or_twice_for_what_is_far() {
+fn a_permutation_is_read_whole_once_or_twice_for_what_is_far() {
     type Draw = fn(&mut StdRng) -> u64;
     let (mut rng, rows) = (StdRng::seed_from_u64(5), 60_000);
     let query = [0];
@@ -247,10 +247,10 @@ fn a_table_is_read_whole_once_or_twice_for_what_is_far() {
             .collect();
         assert_eq!(found, expected[..20]);
         // The rings before cost something too. Leaves can be fuller than a plan expects.
-        let tables = f64::from(reads.get()) / plan_of(64).table_leaves;
+        let permutations = f64::from(reads.get()) / plan_of(64).permutation_leaves;
         assert!(
-            (0.75 * times..times + 1.0).contains(&tables),
-            "{tables} tables read"
+            (0.75 * times..times + 1.0).contains(&permutations),
+            "{permutations} permutations read"
         );
     }
 }

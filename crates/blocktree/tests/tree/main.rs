@@ -14,6 +14,7 @@ mod pairs;
 mod scopes;
 mod sets;
 mod shapes;
+mod spilled_lists;
 mod validation;
 
 use mem_store::Crash;
@@ -39,8 +40,8 @@ fn cases(usual: u32) -> ProptestConfig {
 }
 
 fn any_design<const N: usize>() -> impl Strategy<Value = BlockLayout<N>> {
-    (0..=4u32, 1..=3u32).prop_filter_map("no layout", |(distance, more)| {
-        BlockLayout::new(distance, distance + more).ok()
+    (0..=4u32, 1..=3u32).prop_filter_map("no layout", |(radius, more)| {
+        BlockLayout::new(radius, radius + more).ok()
     })
 }
 
@@ -121,10 +122,10 @@ proptest! {
     #[test]
     fn keys_that_begin_alike_equal_the_model(
         narrow in any_design::<1>(), wide in any_design::<4>(), seed: u64, start in 0..4000u32,
-        bits in 4..40u32, place in 0..60u32,
+        bits in 4..40u32, shift in 0..60u32,
     ) {
         // Few bits that differ, so that leaves leave out all that they may, or parts of it.
-        let bits = ((1u64 << bits) - 1).rotate_left(place);
+        let bits = ((1u64 << bits) - 1).rotate_left(shift);
         random_operations_of(narrow, [bits], seed, start, 8);
         let mut mask = [0; 4];
         mask[seed as usize % 4] = bits;
@@ -250,7 +251,8 @@ fn threads_insert_search_and_vacuum_together() {
     let mut rng = StdRng::seed_from_u64(4);
     let model = random_rows::<16>(&mut rng, 2_000);
     let index = Index::build(layout, &model, 1 << 20);
-    let (store, meta, null_table) = (&index.store, index.meta, index.layout.null_table());
+    let (store, meta, null_permutation) =
+        (&index.store, index.meta, index.layout.null_permutation());
     // These rows stay: a search must find each of them, once, at any time.
     let fixed: Vec<(Tid, Key<16>)> = model
         .iter()
@@ -270,9 +272,12 @@ fn threads_insert_search_and_vacuum_together() {
                             offset: 1,
                         };
                         let key = some_key::<16>(&mut rng, &[]);
-                        let entries = (0..).zip(layout.tables()).map(|(table, permutation)| {
-                            EntryKey::new(table, permutation.permute(&key), tid)
-                        });
+                        let entries =
+                            (0..)
+                                .zip(layout.permutations())
+                                .map(|(number, permutation)| {
+                                    EntryKey::new(number, permutation.permute(&key), tid)
+                                });
                         tree.insert_row(entries).unwrap();
                         added.insert(tid, Some(key));
                     }
@@ -284,7 +289,7 @@ fn threads_insert_search_and_vacuum_together() {
             let tree = Tree::<_, 16>::new(store, meta.root);
             for _ in 0..20 {
                 // Rows of the third writer with an odd number.
-                tree.vacuum(null_table, Fill::default(), |tid| {
+                tree.vacuum(null_permutation, Fill::default(), |tid| {
                     tid.block > 3_000_000 && tid.block % 2 == 1
                 })
                 .unwrap();
@@ -303,8 +308,8 @@ fn threads_insert_search_and_vacuum_together() {
                     }
                 };
                 tree.check_shared(&layout, count).unwrap();
-                let tables = layout.tables().len();
-                assert!(seen.iter().all(|&times| times == tables));
+                let permutations = layout.permutations().len();
+                assert!(seen.iter().all(|&times| times == permutations));
             }
         });
         scope.spawn(|| {
@@ -417,7 +422,8 @@ fn a_crash_at_any_change_loses_no_row_that_was_there() {
         }
         index.store.crash_after(-1);
         if let Some(broken) = broken {
-            // The row of the transaction that died may be in some tables; vacuum takes it away.
+            // The row of the transaction that died may be in some permutations; vacuum takes it
+            // away.
             index.vacuum(|tid| tid == broken);
         }
         index.assert_equals(&model, &mut rng, 2);

@@ -312,8 +312,8 @@ impl TempFiles for &MemStore {
     fn rewind(&mut self, file: &mut File) {
         file.at = 0;
     }
-    fn seek(&mut self, file: &mut File, place: u64) {
-        file.at = place as usize;
+    fn seek(&mut self, file: &mut File, offset: u64) {
+        file.at = offset as usize;
     }
     fn read(&mut self, file: &mut File, bytes: &mut [u8]) {
         bytes.copy_from_slice(&file.bytes[file.at..file.at + bytes.len()]);
@@ -336,5 +336,5 @@ impl BuildHost for &MemStore {
         assert_eq!(block as usize, pages.len(), "blocks come in order");
         pages.push(Arc::new(RwLock::new(*page)));
     }
-    fn table_done(&mut self, _: usize, _: usize) {}
+    fn permutation_done(&mut self, _: usize, _: usize) {}
 }

@@ -44,7 +44,7 @@ impl<const N: usize> Index<N> {
         let meta = build(
             &mut host,
             &layout,
-            layout.distance(),
+            layout.radius(),
             &mut with,
             &mut without,
             Fill::default(),
@@ -69,15 +69,15 @@ impl<const N: usize> Index<N> {
 
     pub fn insert(&self, tree: &Tree<'_, MemStore, N>, tid: Tid, fingerprint: Option<Key<N>>) {
         let entry_keys = match fingerprint {
-            Some(fingerprint) => (self.layout.tables().iter().enumerate())
-                .map(|(i, table)| EntryKey {
-                    table: i as u16,
-                    key: table.permute(&fingerprint),
+            Some(fingerprint) => (self.layout.permutations().iter().enumerate())
+                .map(|(i, permutation)| EntryKey {
+                    permutation: i as u16,
+                    key: permutation.permute(&fingerprint),
                     tid,
                 })
                 .collect(),
             None => vec![EntryKey {
-                table: self.layout.null_table(),
+                permutation: self.layout.null_permutation(),
                 key: [0; N],
                 tid,
             }],
@@ -122,7 +122,7 @@ impl<const N: usize> Index<N> {
     /// The `limit` nearest rows, by (distance, tid).
     pub fn nearest(&self, query: &Key<N>, rows: f64, limit: usize) -> Vec<(u32, Tid)> {
         let plan_of = |radius| Rc::new(Plan::new(&self.layout, radius, rows));
-        let first = plan_of(self.layout.distance());
+        let first = plan_of(self.layout.radius());
         let scan = Scan::new(self.layout.clone(), first, *query);
         let mut nearest = KnnScan::new(scan, vec![], u32::MAX, 1 << 20);
         let tree = self.tree();
@@ -150,10 +150,10 @@ impl<const N: usize> Index<N> {
         let tree = self.tree();
         let stats = tree.check(&self.layout, |_, _, _| ()).unwrap();
         let shared = tree.check_shared(&self.layout, |_, _, _| ()).unwrap();
-        let tables_agree = stats.tables_agree;
+        let permutations_agree = stats.permutations_agree;
         assert_eq!(
             CheckStats {
-                tables_agree,
+                permutations_agree,
                 ..shared
             },
             stats
@@ -170,8 +170,9 @@ impl<const N: usize> Index<N> {
 
     /// Takes rows away.
     pub fn vacuum(&self, is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
-        let (tree, null_table) = (self.tree(), self.layout.null_table());
-        tree.vacuum(null_table, Fill::default(), is_dead).unwrap()
+        let (tree, null_permutation) = (self.tree(), self.layout.null_permutation());
+        tree.vacuum(null_permutation, Fill::default(), is_dead)
+            .unwrap()
     }
 
     /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
@@ -186,9 +187,9 @@ impl<const N: usize> Index<N> {
         assert_eq!(self.all_rows(), all);
         for (tid, key) in model.iter().take(3) {
             if let Some(key) = key {
-                let key = self.layout.tables()[0].permute(key);
+                let key = self.layout.permutations()[0].permute(key);
                 let entry_key = |offset| EntryKey {
-                    table: 0,
+                    permutation: 0,
                     key,
                     tid: Tid { offset, ..*tid },
                 };
@@ -200,8 +201,8 @@ impl<const N: usize> Index<N> {
         for _ in 0..searches {
             let query = some_key(rng, &fingerprints);
             let radius = match rng.random_range(0..4) {
-                0 => self.layout.distance(),
-                1 => rng.random_range(0..=self.layout.distance()),
+                0 => self.layout.radius(),
+                1 => rng.random_range(0..=self.layout.radius()),
                 _ => rng.random_range(0..=20 * N as u32),
             };
             // The estimate of the number of rows chooses the plan, and no plan may be wrong.

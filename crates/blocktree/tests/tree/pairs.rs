@@ -103,8 +103,8 @@ fn assert_pairs<const N: usize>(layout: BlockLayout<N>, seed: u64, count: u32, s
     let index = Index::build(layout, &model, 1 << 20);
     for _ in 0..4 {
         let radius = match rng.random_range(0..4) {
-            0 => index.layout.distance(),
-            1 => rng.random_range(0..=index.layout.distance()),
+            0 => index.layout.radius(),
+            1 => rng.random_range(0..=index.layout.radius()),
             2 => rng.random_range(0..20),
             _ => rng.random_range(0..80 * N as u32),
         };
@@ -152,10 +152,10 @@ proptest! {
 
     #[test]
     fn within_scopes(
-        (distance, more) in (0..=3u32, 1..=2u32), seed: u64, count in 0..1000u32,
+        (guaranteed, more) in (0..=3u32, 1..=2u32), seed: u64, count in 0..1000u32,
         scopes in prop::sample::select(vec![1, 2, 40, 3000]),
     ) {
-        let layout = BlockLayout::<2>::in_scope(true, distance, distance + more).unwrap();
+        let layout = BlockLayout::<2>::in_scope(true, guaranteed, guaranteed + more).unwrap();
         assert_pairs(layout, seed, count, scopes);
     }
 }
@@ -180,8 +180,12 @@ fn crowded(rng: &mut StdRng, count: u32) -> Model<1> {
 fn groups_that_span_chunks() {
     let mut rng = StdRng::seed_from_u64(21);
     let model = crowded(&mut rng, 12_000);
-    for (distance, blocks) in [(3, 4), (2, 4), (1, 2)] {
-        let index = Index::build(BlockLayout::new(distance, blocks).unwrap(), &model, 1 << 20);
+    for (guaranteed, blocks) in [(3, 4), (2, 4), (1, 2)] {
+        let index = Index::build(
+            BlockLayout::new(guaranteed, blocks).unwrap(),
+            &model,
+            1 << 20,
+        );
         for radius in [3, 5, 9] {
             let expected = expected(&model, radius, 0);
             assert!(expected.len() > 100);
@@ -189,13 +193,13 @@ fn groups_that_span_chunks() {
                 let pairs = search(&index, radius, 12e3, memory, Some);
                 assert!(
                     found(&pairs) == expected,
-                    "{distance} {blocks} {radius} {memory}"
+                    "{guaranteed} {blocks} {radius} {memory}"
                 );
                 let plan = PairPlan::new(&index.layout, radius, 12e3);
                 let pairs = search_by_ranges(&index, &plan, memory, 40, &mut rng);
                 assert!(
                     found(&pairs) == expected,
-                    "{distance} {blocks} {radius} {memory}, ranges"
+                    "{guaranteed} {blocks} {radius} {memory}, ranges"
                 );
             }
         }
@@ -327,21 +331,22 @@ fn each_pair_once_while_others_insert_and_vacuum() {
                             offset: 1,
                         };
                         let key = some_key(&mut rng, &known);
-                        for (table, permutation) in layout.tables().iter().enumerate() {
+                        for (number, permutation) in layout.permutations().iter().enumerate() {
                             let key = permutation.permute(&key);
-                            let table = table as u16;
-                            tree.insert(&EntryKey { table, key, tid }).unwrap();
+                            tree.insert(&EntryKey::new(number as u16, key, tid))
+                                .unwrap();
                         }
                     }
                 });
             }
             scope.spawn(move || {
                 let tree = Tree::<_, 16>::new(store, meta.root);
-                let null_table = BlockLayout::<16>::new(1, 3).unwrap().null_table();
+                let null_permutation = BlockLayout::<16>::new(1, 3).unwrap().null_permutation();
                 for _ in 0..20 {
                     // Merges pages that the inserters have split, and are splitting.
                     let dead = |tid: Tid| tid.block > 1_000_000;
-                    tree.vacuum(null_table, Fill::default(), dead).unwrap();
+                    tree.vacuum(null_permutation, Fill::default(), dead)
+                        .unwrap();
                 }
             });
             for round in 0..6 {
@@ -402,7 +407,7 @@ fn a_trusting_search_asks_for_rows_in_many_pairs() {
         match trusted {
             0 => assert_eq!(unwanted, 0),
             u32::MAX => assert_eq!((unwanted + given.len(), asked), (all, 0)),
-            // Of each part of a table, by each of its entries.
+            // Of each part of a permutation, by each of its entries.
             _ => assert!(
                 unwanted <= 6 * trusted as usize * versions as usize,
                 "{unwanted}"
@@ -511,8 +516,8 @@ fn rows_with_equal_fingerprints_follow_each_other() {
         .step(&tree, &mut |key, tid| emitted.push((key, tid)))
         .unwrap()
     {}
-    let table = &index.layout.tables()[0];
-    assert!(emitted.is_sorted_by_key(|(key, tid)| (table.permute(key), *tid)));
+    let permutation = &index.layout.permutations()[0];
+    assert!(emitted.is_sorted_by_key(|(key, tid)| (permutation.permute(key), *tid)));
     emitted.sort_unstable_by_key(|(_, tid)| *tid);
     let expected: Vec<_> = rows.iter().map(|(tid, key)| (key.unwrap(), *tid)).collect();
     assert!(emitted == expected);

@@ -65,10 +65,10 @@ fn the_leaves_between_two_positions_are_counted() {
     }
     // Keeping the root of the build: its page has been split since.
     let old = index.tree();
-    // Where each leaf of a table begins.
+    // Where each leaf of a permutation begins.
     let mut starts = vec![Vec::new(); 2];
-    for (table, starts) in starts.iter_mut().enumerate() {
-        let mut cursor = LevelCursor::<16>::new(table as u16);
+    for (permutation, starts) in starts.iter_mut().enumerate() {
+        let mut cursor = LevelCursor::<16>::new(permutation as u16);
         while let Some((_, from)) = cursor.step(&tree, |block| index.store.read(block)).unwrap() {
             starts.push(from);
         }
@@ -76,8 +76,8 @@ fn the_leaves_between_two_positions_are_counted() {
     }
     let (mut exact, mut many) = (0, 0);
     for _ in 0..3_000 {
-        let table = rng.random_range(0..2);
-        let starts = &starts[usize::from(table)];
+        let permutation = rng.random_range(0..2);
+        let starts = &starts[usize::from(permutation)];
         let mut ends: [Key<16>; 2] = [some_key(&mut rng, &[]), some_key(&mut rng, &[])];
         if rng.random_bool(0.5) {
             // Near each other.
@@ -86,8 +86,8 @@ fn the_leaves_between_two_positions_are_counted() {
         }
         ends.sort_unstable();
         let (from, to) = (
-            EntryKey::before_key(table, ends[0]),
-            EntryKey::after_key(table, ends[1]),
+            EntryKey::before_key(permutation, ends[0]),
+            EntryKey::after_key(permutation, ends[1]),
         );
         let at = |entry_key: &EntryKey<16>| starts.partition_point(|start| start <= entry_key);
         let expected = (at(&to) - at(&from) + 1) as f64;

@@ -6,7 +6,7 @@ use neardup_blocktree::build::{Fill, build_sets};
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::Meta;
-use neardup_blocktree::sets::{self, ELEMENT_TABLE, ROW_TABLE, SetQuery, SetScan};
+use neardup_blocktree::sets::{self, ELEMENT_PERMUTATION, ROW_PERMUTATION, SetQuery, SetScan};
 use neardup_blocktree::sort::ExternalSort;
 use neardup_blocktree::tree::Tree;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ use std::rc::Rc;
 type Row = (u64, Option<BTreeSet<u64>>);
 type SetModel = BTreeMap<Tid, Row>;
 
-const NULL_TABLE: u16 = 2;
+const NULL_PERMUTATION: u16 = 2;
 
 /// An index with keys of `N` words, the first of two being the scope.
 struct SetIndex<const N: usize> {
@@ -31,11 +31,12 @@ struct SetIndex<const N: usize> {
 fn entries<const N: usize>(tid: Tid, (scope, set): &Row) -> Vec<EntryKey<N>> {
     let scope = (N > 1).then_some(*scope);
     let Some(set) = set else {
-        return vec![EntryKey::new(NULL_TABLE, sets::key(0, scope), tid)];
+        return vec![EntryKey::new(NULL_PERMUTATION, sets::key(0, scope), tid)];
     };
     let sum = sets::sum(set.iter().copied());
-    let row = EntryKey::new(ROW_TABLE, sets::key(sum, scope), tid);
-    let elements = (set.iter()).map(|&it| EntryKey::new(ELEMENT_TABLE, sets::key(it, scope), tid));
+    let row = EntryKey::new(ROW_PERMUTATION, sets::key(sum, scope), tid);
+    let elements =
+        (set.iter()).map(|&it| EntryKey::new(ELEMENT_PERMUTATION, sets::key(it, scope), tid));
     [row].into_iter().chain(elements).collect()
 }
 
@@ -46,8 +47,13 @@ impl<const N: usize> SetIndex<N> {
         let mut sorts: [ExternalSort<&MemStore, N>; 3] =
             std::array::from_fn(|_| ExternalSort::new(memory));
         for (&tid, row) in model {
-            for EntryKey { table, key, tid } in entries(tid, row) {
-                sorts[usize::from(table)].push(&mut host, key, tid);
+            for EntryKey {
+                permutation,
+                key,
+                tid,
+            } in entries(tid, row)
+            {
+                sorts[usize::from(permutation)].push(&mut host, key, tid);
             }
         }
         let [rows @ .., nulls] = &mut sorts;
@@ -84,13 +90,13 @@ impl<const N: usize> SetIndex<N> {
     }
 
     fn assert_finds(&self, model: &SetModel, rng: &mut StdRng) {
-        let layout = Rc::new(BlockLayout::<N>::of_sets(N > 1));
+        let layout = Rc::new(BlockLayout::<N>::with_sets(N > 1));
         let mut seen = BTreeSet::new();
-        let each = |table, tid, key: &[u64; N]| {
-            assert!(seen.insert(EntryKey::new(table, *key, tid)));
+        let each = |permutation, tid, key: &[u64; N]| {
+            assert!(seen.insert(EntryKey::new(permutation, *key, tid)));
         };
         let stats = self.tree().check(&layout, each).unwrap();
-        assert!(stats.tables_agree);
+        assert!(stats.permutations_agree);
         let expected = model.iter().flat_map(|(&tid, row)| entries::<N>(tid, row));
         assert_eq!(seen, expected.collect());
         let with_set = model.values().filter(|(_, set)| set.is_some()).count();
@@ -184,7 +190,9 @@ fn random_operations<const N: usize>(seed: u64, start: u32) {
             stays
         });
         let is_dead = |tid| dead.binary_search(&tid).is_ok();
-        let stats = tree.vacuum(NULL_TABLE, Fill::default(), is_dead).unwrap();
+        let stats = tree
+            .vacuum(NULL_PERMUTATION, Fill::default(), is_dead)
+            .unwrap();
         assert_eq!(stats.rows, model.len() as u64);
         assert_eq!(stats.removed_rows, dead.len() as u64);
         index.assert_finds(&model, &mut rng);
@@ -205,19 +213,19 @@ proptest! {
 fn a_row_that_lacks_an_element_or_has_one_more_is_noticed() {
     let row: Row = (0, Some(BTreeSet::from([0, 7, 1 << 63])));
     let model: SetModel = (0..1000).map(|n| (tid(n), row.clone())).collect();
-    let layout = BlockLayout::<1>::of_sets(false);
+    let layout = BlockLayout::<1>::with_sets(false);
     let agree = |index: &SetIndex<1>| index.tree().check(&layout, |_, _, _| ()).unwrap();
     let index = SetIndex::build(&model, 0);
-    assert!(agree(&index).tables_agree);
+    assert!(agree(&index).permutations_agree);
     for entry in entries(tid(1000), &row) {
         index.tree().insert(&entry).unwrap();
-        assert_eq!(agree(&index).tables_agree, entry.key == [1 << 63]);
+        assert_eq!(agree(&index).permutations_agree, entry.key == [1 << 63]);
     }
     index
         .tree()
-        .insert(&EntryKey::new(ELEMENT_TABLE, [0], tid(5000)))
+        .insert(&EntryKey::new(ELEMENT_PERMUTATION, [0], tid(5000)))
         .unwrap();
-    assert!(!agree(&index).tables_agree);
+    assert!(!agree(&index).permutations_agree);
 }
 
 #[test]
@@ -227,11 +235,14 @@ fn the_largest_bucket_is_that_of_an_element() {
         .map(|n| (tid(n), row(u64::from(n) + 1000)))
         .collect();
     let index = SetIndex::<1>::build(&model, 0);
-    let info = index.tree().measure(&BlockLayout::of_sets(false)).unwrap();
+    let info = index
+        .tree()
+        .measure(&BlockLayout::with_sets(false))
+        .unwrap();
     let largest = info.largest_bucket.unwrap();
     assert_eq!(
-        (largest.table, largest.entries, largest.bits),
-        (ELEMENT_TABLE, 900, [77])
+        (largest.permutation, largest.entries, largest.bits),
+        (ELEMENT_PERMUTATION, 900, [77])
     );
     assert_eq!((info.rows, info.entries), (900, 2700));
     // Of the entries in half of the searches one is met, and 900 in the others.

@@ -22,7 +22,7 @@ fn leaves(index: &Index<1>) -> Vec<(Shape<1>, usize)> {
     leaves
 }
 
-/// An index of one table whose keys are the fingerprints.
+/// An index of one permutation whose keys are the fingerprints.
 fn index_of(rows: &Model<1>) -> Index<1> {
     Index::build(BlockLayout::new(0, 1).unwrap(), rows, 1 << 20)
 }
@@ -81,11 +81,11 @@ fn a_row_that_is_too_far_makes_its_leaf_and_no_other_longer() {
     }
     assert_eq!(index.all_rows(), model.into_iter().collect::<Vec<_>>());
     // What is left of two neighbours takes long addresses if one of them did.
-    let null_table = index.layout.null_table();
+    let null_permutation = index.layout.null_permutation();
     let is_dead = |tid: Tid| !tid.block.is_multiple_of(10) && tid.block < 1 << 23;
     index
         .tree()
-        .vacuum(null_table, Fill::default(), is_dead)
+        .vacuum(null_permutation, Fill::default(), is_dead)
         .unwrap();
     let (wide, leaves) = wide();
     assert!(wide == 1 && leaves < before, "{wide} of {leaves}");

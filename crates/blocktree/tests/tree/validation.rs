@@ -52,10 +52,16 @@ impl Backend {
 
     fn add<const N: usize>(&self, index: &Index<N>, (tid, value): (Tid, Key<N>)) {
         let tree = Tree::new(&index.store, index.meta.root).with_leaf_cache(&self.leaves);
-        let entry_keys = (0..).zip(index.layout.tables()).map(|(table, permuted)| {
-            let key = permuted.permute(&value);
-            EntryKey { table, key, tid }
-        });
+        let entry_keys = (0..)
+            .zip(index.layout.permutations())
+            .map(|(permutation, permuted)| {
+                let key = permuted.permute(&value);
+                EntryKey {
+                    permutation,
+                    key,
+                    tid,
+                }
+            });
         tree.insert_row(entry_keys).unwrap();
     }
 
@@ -70,11 +76,11 @@ impl Backend {
     }
 }
 
-fn index(rng: &mut StdRng, rows: u32, distance: u32, blocks: u32) -> Index<1> {
+fn index(rng: &mut StdRng, rows: u32, radius: u32, blocks: u32) -> Index<1> {
     let model: Model<1> = (0..rows)
         .map(|i| (tid(i), Some([values(rng, None)])))
         .collect();
-    Index::build(BlockLayout::new(distance, blocks).unwrap(), &model, 1 << 20)
+    Index::build(BlockLayout::new(radius, blocks).unwrap(), &model, 1 << 20)
 }
 
 /// A step of a backend: its first search, the insertion, the second search.
@@ -198,12 +204,12 @@ fn a_search_stands_for_nothing_but_the_next_row() {
     assert!(backend.leaves.take_lone_row().is_none());
 }
 
-/// Entries of more tables than one log record holds are not added in one moment.
+/// Entries of more permutations than one log record holds are not added in one moment.
 #[test]
-fn rows_of_many_tables_are_searched_twice() {
+fn rows_of_many_permutations_are_searched_twice() {
     let mut rng = StdRng::seed_from_u64(19);
     let index = index(&mut rng, 30_000, 3, 5);
-    assert!(index.layout.tables().len() > 4);
+    assert!(index.layout.permutations().len() > 4);
     let mut backend = Backend::new();
     for i in 0..100 {
         let row = (tid(1_000_000 + i), [values(&mut rng, None)]);

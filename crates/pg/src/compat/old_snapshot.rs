@@ -26,7 +26,7 @@ impl OldSnapshotCheck {
 
     /// For a reader that must find all rows which a snapshot sees. Snapshots other than MVCC
     /// snapshots see no row that could have been removed.
-    pub fn of(snapshot: &pg_sys::SnapshotData) -> Self {
+    pub fn new(snapshot: &pg_sys::SnapshotData) -> Self {
         // Without the setting the server records no position.
         match snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.lsn != 0 {
             true => OldSnapshotCheck {
@@ -68,7 +68,7 @@ impl OldSnapshotCheck {
     pub const NONE: Self = OldSnapshotCheck {};
 
     /// For a reader that must find all rows which a snapshot sees: nothing removes any of them.
-    pub fn of(_snapshot: &pg_sys::SnapshotData) -> Self {
+    pub fn new(_snapshot: &pg_sys::SnapshotData) -> Self {
         Self::NONE
     }
 
@@ -88,7 +88,7 @@ impl OldSnapshotCheck {
 
 impl OldSnapshotCheck {
     /// For a function that must find all rows which the active snapshot sees.
-    pub fn of_active() -> Self {
+    pub fn from_active() -> Self {
         // SAFETY: null, or a snapshot that lives during this call.
         let snapshot = unsafe {
             match pg_sys::ActiveSnapshotSet() {
@@ -96,6 +96,6 @@ impl OldSnapshotCheck {
                 false => None,
             }
         };
-        snapshot.map_or(Self::NONE, Self::of)
+        snapshot.map_or(Self::NONE, Self::new)
     }
 }

@@ -233,8 +233,8 @@ fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Opt
     SPARE.with_borrow_mut(|spares| {
         let fits =
             |spare: &Spare| spare.statement == statement && spare.subtransaction == subtransaction;
-        let place = spares.iter().rposition(fits)?;
-        Some(spares.swap_remove(place).token)
+        let index = spares.iter().rposition(fits)?;
+        Some(spares.swap_remove(index).token)
     })
 }
 

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 /// Number of slots, one per remembered page: enough for an index of 8 GB. A slot takes eight
 /// bytes, and the system allocates them only when a page that maps to them is read.
-const PLACES: usize = 1 << 20;
+const SLOTS: usize = 1 << 20;
 
 /// One in N accesses bypasses the hint to keep the buffer's usage count up to date: the server
 /// raises the count only in its own lookup.
@@ -20,19 +20,19 @@ const BYPASS_ONE_IN: u32 = 64;
 /// The hints of a backend.
 struct Hints {
     /// Each slot has a tag of file and block in the upper half, and the buffer in the lower half.
-    places: OnceCell<&'static [Cell<u64>]>,
+    slots: OnceCell<&'static [Cell<u64>]>,
     /// The state of a random choice.
     turn: Cell<u32>,
 }
 
 thread_local! {
-    static HINTS: Hints = const { Hints { places: OnceCell::new(), turn: Cell::new(0) } };
+    static HINTS: Hints = const { Hints { slots: OnceCell::new(), turn: Cell::new(0) } };
 }
 
 /// The slot of a page. Neighbouring blocks of a file have different slots.
 #[inline]
-fn place(file: u32, block: Block) -> usize {
-    (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % PLACES
+fn slot(file: u32, block: Block) -> usize {
+    (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % SLOTS
 }
 
 /// A tag that nearly always distinguishes the pages of one slot.
@@ -44,23 +44,23 @@ fn tag(file: u32, block: Block) -> u32 {
 impl Hints {
     /// Returns the slot of a page; `None` if there is no memory for the slots.
     #[inline]
-    fn place(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
-        let places = self.places.get_or_init(|| {
+    fn slot(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
+        let slots = self.slots.get_or_init(|| {
             // The system allocates zeroed memory only for the parts that are used. Hints are
             // optional, so they do not use the reserve of the library's allocator.
-            let Ok(layout) = Layout::array::<u64>(PLACES) else {
+            let Ok(layout) = Layout::array::<u64>(SLOTS) else {
                 return &[];
             };
             // SAFETY: the layout has a size. Zeroes are numbers, and nothing frees the memory.
             unsafe {
-                let places = System.alloc_zeroed(layout).cast::<Cell<u64>>();
-                match places.is_null() {
+                let slots = System.alloc_zeroed(layout).cast::<Cell<u64>>();
+                match slots.is_null() {
                     true => &[],
-                    false => core::slice::from_raw_parts(places, PLACES),
+                    false => core::slice::from_raw_parts(slots, SLOTS),
                 }
             }
         });
-        places.get(place(file, block))
+        slots.get(slot(file, block))
     }
 }
 
@@ -68,7 +68,7 @@ impl Hints {
 #[inline]
 pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     HINTS.with(|hints| {
-        let last = hints.place(file, block)?.get();
+        let last = hints.slot(file, block)?.get();
         let known = last as u32 != 0 && (last >> 32) as u32 == tag(file, block);
         known.then_some(last as u32 as pg_sys::Buffer)
     })
@@ -91,8 +91,8 @@ pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {
             let value = u64::from(tag(file, block)) << 32 | u64::from(buffer as u32);
-            if let Some(place) = hints.place(file, block) {
-                place.set(value);
+            if let Some(slot) = hints.slot(file, block) {
+                slot.set(value);
             }
         });
     }

@@ -50,13 +50,14 @@ pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     /// Number of pages that wait in the batch. `first` is the block of the first one.
     waiting: usize,
     first: Block,
-    table_done: F,
+    permutation_done: F,
 }
 
 impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
-    /// Starts to write an index that no other backend can see yet. `table_done` is told how many
-    /// tables of how many are written. Raises an internal error unless the fork is empty.
-    pub fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, table_done: F) -> Self {
+    /// Starts to write an index that no other backend can see yet. `permutation_done` is told how
+    /// many permutations of how many are written. Raises an internal error unless the fork is
+    /// empty.
+    pub fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, permutation_done: F) -> Self {
         assert!(relation.is_neardup_index());
         // SAFETY: the index is open.
         let blocks = unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation.raw(), fork) };
@@ -77,7 +78,7 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
             pages,
             waiting: 1,
             first: 0,
-            table_done,
+            permutation_done,
         }
     }
 
@@ -144,8 +145,8 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<'_, F> {
         }
     }
 
-    fn table_done(&mut self, done: usize, tables: usize) {
-        (self.table_done)(done, tables);
+    fn permutation_done(&mut self, done: usize, permutations: usize) {
+        (self.permutation_done)(done, permutations);
     }
 }
 
@@ -164,8 +165,8 @@ impl<F: FnMut(usize, usize)> TempFiles for BulkWriter<'_, F> {
         self.temp.rewind(file);
     }
 
-    fn seek(&mut self, file: &mut TempFile, place: u64) {
-        self.temp.seek(file, place);
+    fn seek(&mut self, file: &mut TempFile, offset: u64) {
+        self.temp.seek(file, offset);
     }
 
     fn read(&mut self, file: &mut TempFile, bytes: &mut [u8]) {

@@ -35,7 +35,7 @@ impl<'a> HeapFetch<'a> {
             let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
             (
                 snapshot,
-                OldSnapshotCheck::of(&*snapshot),
+                OldSnapshotCheck::new(&*snapshot),
                 pg_sys::table_index_fetch_begin(table.raw()),
             )
         };

@@ -79,9 +79,9 @@ impl TempFiles for TempSpace {
         unsafe { compat::buf_file_read_exact(file.raw(), bytes) };
     }
 
-    fn seek(&mut self, file: &mut TempFile, place: u64) {
+    fn seek(&mut self, file: &mut TempFile, offset: u64) {
         // SAFETY: the file is open. The server finds the segment that an offset lies in.
-        let failed = unsafe { pg_sys::BufFileSeek(file.raw(), 0, place as _, 0) } != 0;
+        let failed = unsafe { pg_sys::BufFileSeek(file.raw(), 0, offset as _, 0) } != 0;
         if failed {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_IO_ERROR,

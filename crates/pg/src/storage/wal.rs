@@ -30,7 +30,7 @@ struct Fragments {
 }
 
 impl Fragments {
-    fn of(change: &PageChange<'_, WritePage<'_>>) -> Self {
+    fn from_change(change: &PageChange<'_, WritePage<'_>>) -> Self {
         let (mut bytes, mut length) = ([0; LONGEST], 0);
         for patch in &change.patches {
             bytes[length..length + 2].copy_from_slice(&(patch.offset as u16).to_ne_bytes());
@@ -46,13 +46,13 @@ impl Fragments {
 /// Copies a few bytes to a slice of the same length. The match makes the lengths that appends use
 /// known to the compiler, which avoids calls that would take longer than the copy.
 #[inline(always)]
-fn put(place: &mut [u8], bytes: &[u8]) {
+fn put(target: &mut [u8], bytes: &[u8]) {
     match bytes.len() {
-        4 => place[..4].copy_from_slice(&bytes[..4]),
-        6 => place[..6].copy_from_slice(&bytes[..6]),
-        8 => place[..8].copy_from_slice(&bytes[..8]),
-        16 => place[..16].copy_from_slice(&bytes[..16]),
-        _ => place.copy_from_slice(bytes),
+        4 => target[..4].copy_from_slice(&bytes[..4]),
+        6 => target[..6].copy_from_slice(&bytes[..6]),
+        8 => target[..8].copy_from_slice(&bytes[..8]),
+        16 => target[..16].copy_from_slice(&bytes[..16]),
+        _ => target.copy_from_slice(bytes),
     }
 }
 
@@ -82,7 +82,7 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
         }
         if logged {
             for (fragments, change) in fragments.iter_mut().zip(&*changes) {
-                *fragments = Some(Fragments::of(change));
+                *fragments = Some(Fragments::from_change(change));
             }
         }
         pg_sys::CritSectionCount += 1;

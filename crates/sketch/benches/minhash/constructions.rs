@@ -136,10 +136,10 @@ impl Construction for SuperMinHash {
                 let random = mix(state);
                 let r = (random >> 32) as f64 / 4_294_967_296.0;
                 let k = j + (((random & 0xffff_ffff) * (m - j) as u64) >> 32) as usize;
-                for place in [j, k] {
-                    if self.stamp[place] != stamp {
-                        self.stamp[place] = stamp;
-                        self.order[place] = place as u32;
+                for index in [j, k] {
+                    if self.stamp[index] != stamp {
+                        self.stamp[index] = stamp;
+                        self.order[index] = index as u32;
                     }
                 }
                 self.order.swap(j, k);
@@ -199,8 +199,8 @@ impl Construction for CMinHash {
         out.clear();
         out.resize(self.hashes, u32::MAX);
         for x in features {
-            let place = (x >> 48) as usize;
-            for (least, value) in out.iter_mut().zip(&self.turned[place..place + self.hashes]) {
+            let index = (x >> 48) as usize;
+            for (least, value) in out.iter_mut().zip(&self.turned[index..index + self.hashes]) {
                 *least = (*least).min(*value);
             }
         }

@@ -7,10 +7,10 @@ use super::{FeatureSet, RareFeatures};
 use crate::check::SharedCheck;
 use crate::feature_list::sort;
 use crate::feature_sink::FeatureSink;
+use crate::feature_spans::find_spans;
 use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
-use crate::places::find_places;
 use crate::tokens::FeatureExtractor;
 
 /// Character between two parts of a text.
@@ -145,16 +145,16 @@ fn parts(
 ) -> Vec<Range<usize>> {
     let mut features = Vec::new();
     features.grow_all(ranges.iter().map(|&(start, end)| start..end));
-    let mut places = find_places(text, options, tokens, &features, check);
+    let mut spans = find_spans(text, options, tokens, &features, check);
     sort(
-        &mut places,
-        |a, b| a.map(|place| place.start).cmp(&b.map(|place| place.start)),
+        &mut spans,
+        |a, b| a.map(|span| span.start).cmp(&b.map(|span| span.start)),
         check,
     );
     let mut parts = Vec::new();
     // Number of characters before the current position, and of bytes.
     let (mut chars, mut bytes) = (0, 0);
-    for place in places.into_iter().flatten() {
+    for span in spans.into_iter().flatten() {
         check();
         let mut skip = |count: usize| {
             let mut rest = text[bytes..].char_indices();
@@ -162,8 +162,8 @@ fn parts(
             bytes
         };
         // The previous part may already contain a part of this feature.
-        let start = place.start.max(chars);
-        let end = (place.start + place.length).max(start);
+        let start = span.start.max(chars);
+        let end = (span.start + span.length).max(start);
         let part = skip(start - chars)..skip(end - start);
         chars = end;
         if !part.is_empty() {

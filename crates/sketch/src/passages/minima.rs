@@ -77,8 +77,8 @@ impl WindowMinima {
     fn add_to_block(&mut self, hashes: &[[u64; 1]], from: usize) -> usize {
         let end = self.filled + hashes.len();
         let block = &mut self.block[self.filled..end];
-        for (place, &[hash]) in block.iter_mut().zip(hashes) {
-            *place = hash;
+        for (slot, &[hash]) in block.iter_mut().zip(hashes) {
+            *slot = hash;
         }
         let suffixes = &self.suffixes[self.filled + 1..=end];
         self.filled = end;

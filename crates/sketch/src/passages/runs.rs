@@ -53,10 +53,10 @@ pub(super) fn shared_runs(
         let left = free.trim(run.clone());
         if left == run {
             free.take(run.clone());
-            let place = automaton.first_place(&a[run.clone()]);
+            let position = automaton.first_position(&a[run.clone()]);
             runs.grow_push(SharedRun {
                 a: run.start,
-                b: place.expect("a run that both have"),
+                b: position.expect("a run that both have"),
                 length: run.len(),
             });
         } else if left.len() >= least {
@@ -149,7 +149,7 @@ mod tests {
 
     /// The definition, by trying everything.
     fn defined(a: &[u32], b: &[u32], least: usize) -> Vec<SharedRun> {
-        let place = |part: &[u32]| (0..b.len()).find(|&at| b[at..].starts_with(part));
+        let position = |part: &[u32]| (0..b.len()).find(|&at| b[at..].starts_with(part));
         let mut free = vec![true; a.len()];
         let mut runs = Vec::new();
         'next: loop {
@@ -157,7 +157,7 @@ mod tests {
                 for start in 0..=a.len() - length {
                     let run = start..start + length;
                     if free[run.clone()].iter().all(|free| *free)
-                        && let Some(b) = place(&a[run.clone()])
+                        && let Some(b) = position(&a[run.clone()])
                     {
                         free[run].fill(false);
                         runs.push(SharedRun {

@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::PassageLength;
 use super::runs::{SharedRun, shared_runs};
 use super::token_list::{TokenList, TokenNumbers};
+use crate::feature_spans::{CharSpan, find_spans};
 use crate::html::html_text;
 use crate::memory::{GrowVec, copied};
 use crate::options::TextOptions;
-use crate::places::{Place, find_places};
 use crate::text_changes::beginnings;
 
 /// Passage that both texts contain.
@@ -17,9 +17,9 @@ use crate::text_changes::beginnings;
 pub struct SharedPassage {
     /// Position in the first text, or in the visible text of an HTML page. `None` if its tokens
     /// cannot be followed in the text, which happens after a megabyte without any boundary.
-    pub a: Option<Place>,
+    pub a: Option<CharSpan>,
     /// Position of the first occurrence in the second text, likewise.
-    pub b: Option<Place>,
+    pub b: Option<CharSpan>,
     /// Number of tokens.
     pub tokens: usize,
     /// The passage in the first text, or in the normal form if its position is not known.
@@ -83,21 +83,18 @@ impl SharedPassages {
         if runs.is_empty() {
             return found;
         }
-        let mut places = |text: &str, list: &TokenList, start: fn(&SharedRun) -> usize| {
+        let mut spans = |text: &str, list: &TokenList, start: fn(&SharedRun) -> usize| {
             let ranges = ranges(list, &runs, start);
-            find_places(text, options, &list.bytes, &ranges, check)
+            find_spans(text, options, &list.bytes, &ranges, check)
         };
-        let a_places = places(a, &a_list, |run| run.a);
-        let b_places = places(b, &b_list, |run| run.b);
+        let a_spans = spans(a, &a_list, |run| run.a);
+        let b_spans = spans(b, &b_list, |run| run.b);
         let visible = match options.html {
             true => Cow::Owned(html_text(a, check)),
             false => Cow::Borrowed(a),
         };
-        let texts = beginnings(&visible, &a_places, usize::MAX, check);
-        let each = runs
-            .iter()
-            .zip(a_places.into_iter().zip(b_places))
-            .zip(texts);
+        let texts = beginnings(&visible, &a_spans, usize::MAX, check);
+        let each = runs.iter().zip(a_spans.into_iter().zip(b_spans)).zip(texts);
         found
             .passages
             .grow_all(each.map(|((run, (a, b)), text)| SharedPassage {
@@ -149,10 +146,10 @@ mod tests {
         SharedPassages::new(a, b, length, options, &mut || ())
     }
 
-    /// Returns the passages with the texts at their places.
+    /// Returns the passages with the texts at their spans.
     fn shown(a: &str, b: &str, length: usize, options: &TextOptions) -> Vec<[String; 2]> {
-        let at = |text: &str, place: Option<Place>| -> String {
-            let Place { start, length } = place.expect("a place");
+        let at = |text: &str, span: Option<CharSpan>| -> String {
+            let CharSpan { start, length } = span.expect("a span");
             text.chars().skip(start).take(length).collect()
         };
         let visible = |text: &str| match options.html {

@@ -220,7 +220,7 @@ impl SuffixAutomaton {
     }
 
     /// Returns the position of the first occurrence of a part, or `None` if there is none.
-    pub fn first_place(&self, part: &[u32]) -> Option<usize> {
+    pub fn first_position(&self, part: &[u32]) -> Option<usize> {
         let mut state = ROOT;
         for &symbol in part {
             state = self.edges[self.find(state, symbol)? as usize].to;
@@ -253,7 +253,7 @@ mod tests {
             for start in 0..other.len() {
                 for end in start..=other.len() {
                     let part = &other[start..end];
-                    prop_assert_eq!(automaton.first_place(part), position(&sequence, part));
+                    prop_assert_eq!(automaton.first_position(part), position(&sequence, part));
                 }
             }
             let mut lengths = Vec::new();

@@ -63,7 +63,7 @@ impl TokenNumbers {
 
 /// Tokens of a text in order.
 pub(super) struct TokenList {
-    /// Tokens with separators between them, as [`crate::places`] expects.
+    /// Tokens with separators between them, as [`crate::feature_spans`] expects.
     pub bytes: Vec<u8>,
     /// Start of each token in `bytes`, and the end of `bytes`.
     starts: Vec<usize>,

@@ -18,7 +18,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::by_hand;
 use super::columns::{Columns, Types};
-use super::compared::Compared;
+use super::compared::ComparedValue;
 use super::marks::Marks;
 use super::trigger_arguments::Arguments;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
@@ -100,7 +100,7 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
 /// number of rows written.
 fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
     let trigger = rule::find(table, types, name);
-    let arguments = Arguments::of(&trigger);
+    let arguments = Arguments::from_trigger(&trigger);
     let columns = Columns::find(table, types, &arguments);
     let of_trigger = by_hand::condition(&arguments);
     let manual = manual.or(of_trigger.as_ref());
@@ -108,7 +108,7 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
         manual.check(table);
     }
     let job = Job::new(table, &columns, manual);
-    let _owner = AsConstraint::of(table);
+    let _owner = AsConstraint::new(table);
     let mut changed = 0;
     loop {
         let pass = job.pass();
@@ -232,7 +232,7 @@ impl<'a> Job<'a> {
             let mark = mark.as_ref().map(OwnedValue::get);
             let scope: Option<Vec<OwnedValue>> = scope.iter().cloned().collect();
             let compared = fingerprint.clone().zip(scope);
-            let value = compared.map(|(fingerprint, scope)| Compared { fingerprint, scope });
+            let value = compared.map(|(fingerprint, scope)| ComparedValue { fingerprint, scope });
             let flags = [is_true(kept), is_true(named)];
             let original = key.as_ref().and_then(|key| {
                 // Frees the memory of each comparison.
@@ -259,7 +259,7 @@ impl<'a> Job<'a> {
         own: Value,
         mark: Option<Value>,
         flags: [bool; 2],
-        value: Option<Compared>,
+        value: Option<ComparedValue>,
     ) -> Option<OwnedValue> {
         match self.manual.decide(flags, &self.marks, own, mark) {
             Kept::Mark(mark) => Some(mark),
@@ -273,7 +273,12 @@ impl<'a> Job<'a> {
 
     /// Returns the key of the nearest original before a row, or `None` if the row becomes an
     /// original. Prefers the first of equally near originals.
-    fn original(&self, recent: &mut Recent, own: Value, value: Compared) -> Option<OwnedValue> {
+    fn original(
+        &self,
+        recent: &mut Recent,
+        own: Value,
+        value: ComparedValue,
+    ) -> Option<OwnedValue> {
         if let Some(original) = recent.get(&value, self.columns) {
             return Some(original.key);
         }
@@ -286,7 +291,7 @@ impl<'a> Job<'a> {
     }
 
     /// Finds the nearest original in the index.
-    fn look_up(&self, own: Value, value: &Compared) -> Option<Original> {
+    fn look_up(&self, own: Value, value: &ComparedValue) -> Option<Original> {
         let (columns, metric) = (self.columns, &self.columns.metric);
         let scope = value.scope_values();
         let mut best: Option<Original> = None;
@@ -316,7 +321,7 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the distance and the key of a row without a mark, if it is near a value.
-    fn candidate<'s>(&self, row: &'s Slot, value: &Compared) -> Option<(u32, Value<'s>)> {
+    fn candidate<'s>(&self, row: &'s Slot, value: &ComparedValue) -> Option<(u32, Value<'s>)> {
         let key = row.get(self.key)?;
         if row.get(self.mark).is_some() {
             return None;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::dedup::trigger::columns::Columns;
-use crate::dedup::trigger::compared::Compared;
+use crate::dedup::trigger::compared::ComparedValue;
 use neardup_pg::value::{OwnedValue, Value};
 
 /// Maximum number of stored values.
@@ -18,12 +18,12 @@ pub struct Original {
 
 /// Recent values and their nearest originals, the most recent first.
 #[derive(Default)]
-pub struct Recent(VecDeque<(Compared, Original)>);
+pub struct Recent(VecDeque<(ComparedValue, Original)>);
 
 impl Recent {
     /// Returns the nearest original of a value, if an equal value is stored.
-    pub fn get(&mut self, value: &Compared, columns: &Columns) -> Option<Original> {
-        let equal = |known: &Compared| known.distance(value, columns) == Some(0);
+    pub fn get(&mut self, value: &ComparedValue, columns: &Columns) -> Option<Original> {
+        let equal = |known: &ComparedValue| known.distance(value, columns) == Some(0);
         let at = self.0.iter().position(|(known, _)| equal(known))?;
         let found = self.0.remove(at)?;
         let original = found.1.clone();
@@ -32,13 +32,13 @@ impl Recent {
     }
 
     /// Stores the original that was found for a value.
-    pub fn put(&mut self, value: Compared, original: Original) {
+    pub fn put(&mut self, value: ComparedValue, original: Original) {
         self.0.truncate(LONGEST - 1);
         self.0.push_front((value, original));
     }
 
     /// Stores a new original, whose key follows all earlier keys.
-    pub fn add(&mut self, value: Compared, key: Value, columns: &Columns) {
+    pub fn add(&mut self, value: ComparedValue, key: Value, columns: &Columns) {
         for (known, original) in &mut self.0 {
             let distance = known.distance(&value, columns);
             if let Some(distance) = distance.filter(|&distance| distance < original.distance) {

@@ -263,8 +263,8 @@ fn limit_nearest(lines: &mut [Value]) {
 fn agree(what: &str, ours: &[(i64, i64)], theirs: &[i64]) -> Result<()> {
     let mut sums = vec![0; theirs.len()];
     for &(probe, sum) in ours {
-        if let Some(place) = usize::try_from(probe).ok().and_then(|i| sums.get_mut(i)) {
-            *place = sum;
+        if let Some(slot) = usize::try_from(probe).ok().and_then(|i| sums.get_mut(i)) {
+            *slot = sum;
         }
     }
     let other = sums.iter().zip(theirs).position(|(a, b)| a != b);

@@ -1,48 +1,48 @@
-//! The largest groups, with differences marked.
+//! The largest clusters, with differences marked.
 use std::fmt::Write;
 
 use neardup_textdiff::{Diff, Host, Kind, Span};
 
-use crate::data::{Group, Measure, Member, Report, Text};
+use crate::data::{Cluster, Measure, Member, Report, Text};
 use crate::escape::{push_text, text};
 use crate::hunks::{self, Part, Row};
 use crate::numbers::{count, counted, distance_with_unit, size};
 
-/// Number of groups whose rows are unfolded at first.
-const OPEN_GROUPS: usize = 1;
+/// Number of clusters whose rows are unfolded at first.
+const OPEN_CLUSTERS: usize = 1;
 /// Maximum characters shown of the text of a kept row.
 const MOST_OF_KEPT: usize = 1200;
 
-/// Appends the groups.
+/// Appends the clusters.
 pub fn push(html: &mut String, report: &Report, host: &mut dyn Host) {
-    for (place, group) in report.groups.iter().enumerate() {
-        push_group(html, report, place, group, host);
+    for (index, cluster) in report.clusters.iter().enumerate() {
+        push_cluster(html, report, index, cluster, host);
     }
 }
 
-fn push_group(
+fn push_cluster(
     html: &mut String,
     report: &Report,
-    place: usize,
-    group: &Group,
+    index: usize,
+    cluster: &Cluster,
     host: &mut dyn Host,
 ) {
-    let Some((kept, others)) = group.members.split_first() else {
+    let Some((kept, others)) = cluster.members.split_first() else {
         return;
     };
-    let number = place + 1;
-    let open = if place < OPEN_GROUPS { " open" } else { "" };
+    let number = index + 1;
+    let open = if index < OPEN_CLUSTERS { " open" } else { "" };
     let _ = write!(
         html,
-        "<details class=\"group\" id=\"group-{number}\"{open}>\n<summary>\
-         <h3><span class=\"number\">Group {number}</span> <span class=\"name\">"
+        "<details class=\"cluster\" id=\"cluster-{number}\"{open}>\n<summary>\
+         <h3><span class=\"number\">Cluster {number}</span> <span class=\"name\">"
     );
     push_name(html, kept);
     let _ = writeln!(
         html,
         "</span></h3> <span class=\"facts\">{}, {}</span></summary>",
-        counted(group.size, "row", "rows"),
-        match group.widest {
+        counted(cluster.size, "row", "rows"),
+        match cluster.widest {
             widest if widest > 0.0 => widest_distance(report.measure, widest),
             _ => match report.measure {
                 Measure::Bits(_) | Measure::Estimated(_) => "equal fingerprints".to_owned(),
@@ -52,16 +52,16 @@ fn push_group(
     );
     html.push_str("<ol class=\"members\">\n");
     push_kept(html, report, kept);
-    let mut is_first_difference = place < OPEN_GROUPS;
+    let mut is_first_difference = index < OPEN_CLUSTERS;
     for member in others {
         push_member(html, report, kept, member, &mut is_first_difference, host);
     }
     html.push_str("</ol>\n");
-    let unlisted = group.size.saturating_sub(group.members.len() as u64);
+    let unlisted = cluster.size.saturating_sub(cluster.members.len() as u64);
     if unlisted > 0 {
         let _ = writeln!(
             html,
-            "<p class=\"note\">{} of this group {} not listed. Those that are listed are the \
+            "<p class=\"note\">{} of this cluster {} not listed. Those that are listed are the \
              farthest from the kept one.</p>",
             counted(unlisted, "more row", "more rows"),
             if unlisted == 1 { "is" } else { "are" }
@@ -70,7 +70,7 @@ fn push_group(
     html.push_str("</details>\n");
 }
 
-/// Returns the largest distance in a group.
+/// Returns the largest distance in a cluster.
 fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {

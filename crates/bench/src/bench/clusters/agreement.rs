@@ -15,11 +15,11 @@ pub struct Agreement {
 /// document number and its cluster; it may omit documents without a near-duplicate.
 pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     let there = pairs(truth.iter());
-    let claimed = pairs(found.iter().map(|(_, group)| group));
+    let claimed = pairs(found.iter().map(|(_, cluster)| cluster));
     // A document number outside `truth` gets a cluster of its own, so it forms no true pair.
-    let common = pairs(found.iter().map(|(document, group)| {
+    let common = pairs(found.iter().map(|(document, cluster)| {
         let real = truth.get(*document as usize);
-        (group, real.ok_or(document))
+        (cluster, real.ok_or(document))
     }));
     let share = |of: u64| match of {
         0 => 1.0,

@@ -1,4 +1,4 @@
-"""Groups the documents of a file by text-dedup's MinHash, in one process.
+"""Clusters the documents of a file by text-dedup's MinHash, in one process.
 
 The file is read into the library's own form first, which is not measured, nor is writing the
 documents that stay.
@@ -52,6 +52,6 @@ wall, cpu = time.perf_counter(), processor()
 documents, _, _ = minhash.load_and_preprocess(config)
 found = minhash.cluster(config, minhash.fingerprint(config, documents))
 wall, cpu = time.perf_counter() - wall, processor() - cpu
-with open(f"{folder}/groups", "w") as file:
-    file.writelines(f"{row} {group}\n" for row, group in found.items())
+with open(f"{folder}/clusters", "w") as file:
+    file.writelines(f"{row} {cluster}\n" for row, cluster in found.items())
 print(json.dumps({"version": version("text-dedup"), "wall": wall, "cpu": cpu}))

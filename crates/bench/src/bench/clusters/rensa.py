@@ -1,6 +1,6 @@
-"""Groups the documents of a file by rensa: signatures, bands, pairs compared, chains linked.
+"""Clusters the documents of a file by rensa: signatures, bands, pairs compared, chains linked.
 
-The shingles are made here, as rensa leaves them to its caller, and so are the groups.
+The shingles are made here, as rensa leaves them to its caller, and so are the clusters.
 """
 import json
 import re
@@ -21,7 +21,7 @@ def shingles(text):
     return [" ".join(words[i : i + SHINGLE]) for i in range(len(words) - SHINGLE + 1)]
 
 
-def groups(texts):
+def clusters(texts):
     lsh = RMinHashLSH(SIMILARITY, HASHES, BANDS)
     signatures, parent = [], list(range(len(texts)))
 
@@ -51,8 +51,8 @@ path, folder = sys.argv[1:]
 with open(path, encoding="utf-8") as file:
     documents = [json.loads(line)["text"] for line in file]
 wall, cpu = time.perf_counter(), processor()
-found = groups(documents)
+found = clusters(documents)
 wall, cpu = time.perf_counter() - wall, processor() - cpu
-with open(f"{folder}/groups", "w") as file:
-    file.writelines(f"{row} {group}\n" for row, group in enumerate(found))
+with open(f"{folder}/clusters", "w") as file:
+    file.writelines(f"{row} {cluster}\n" for row, cluster in enumerate(found))
 print(json.dumps({"version": version("rensa"), "wall": wall, "cpu": cpu}))

@@ -43,18 +43,18 @@ impl Corpus {
             let most = length(original) / REPLACED;
             for change in 0..=random(CHANGES, number << 4) % most {
                 let draw = random(CHANGES, (number << 4) + 1 + change);
-                let place = draw as usize % words.len();
-                words[place] = self.drawn(draw >> 16);
+                let index = draw as usize % words.len();
+                words[index] = self.drawn(draw >> 16);
             }
         }
         words.join(" ")
     }
 
     /// Returns the word at a position of an original.
-    fn word(&self, original: u64, place: u64) -> &str {
+    fn word(&self, original: u64, index: u64) -> &str {
         match relative(original) {
-            Some(relative) if place < length(original) / 2 => self.word(relative, place),
-            _ => self.drawn(random(WORDS, (original << 8) + place)),
+            Some(relative) if index < length(original) / 2 => self.word(relative, index),
+            _ => self.drawn(random(WORDS, (original << 8) + index)),
         }
     }
 

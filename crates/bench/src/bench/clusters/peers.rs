@@ -1,4 +1,4 @@
-//! Libraries for Python that group documents, each in a process of its own.
+//! Libraries for Python that cluster documents, each in a process of its own.
 use super::Measured;
 use crate::bench::session::Time;
 use anyhow::{Context, Result, ensure};
@@ -15,8 +15,8 @@ pub struct Peer {
     pub packages: &'static str,
     /// Statement that fails where it is not installed.
     import: &'static str,
-    /// Program that groups the documents of its first argument, a file of JSON lines, and writes
-    /// numbers of documents with their groups into the folder of its second.
+    /// Program that clusters the documents of its first argument, a file of JSON lines, and writes
+    /// numbers of documents with their clusters into the folder of its second.
     program: &'static str,
 }
 
@@ -57,7 +57,7 @@ impl Peer {
         Ok(status.success())
     }
 
-    /// Groups the documents of a file.
+    /// Clusters the documents of a file.
     pub fn run(&self, python: &Path, documents: &Path) -> Result<Measured> {
         let folder = tempfile::tempdir()?;
         let output = Command::new(python)
@@ -78,7 +78,7 @@ impl Peer {
                 cpu: answer["cpu"].as_f64(),
             },
             index: None,
-            groups: read(&folder.path().join("groups"))?,
+            clusters: read(&folder.path().join("clusters"))?,
         })
     }
 }
@@ -88,8 +88,8 @@ fn read(path: &Path) -> Result<Vec<(u64, u64)>> {
     let text = fs::read_to_string(path)?;
     (text.lines())
         .map(|line| {
-            let (document, group) = line.split_once(' ').context("no group")?;
-            Ok((document.parse()?, group.parse()?))
+            let (document, cluster) = line.split_once(' ').context("no cluster")?;
+            Ok((document.parse()?, cluster.parse()?))
         })
         .collect()
 }

@@ -17,14 +17,14 @@ const CHECK_EVERY: usize = 1 << 14;
 
 /// First occurrence of a feature, in the text or in the visible text of an HTML page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CharSpan {
     /// Number of characters before the feature.
     pub start: usize,
     /// Number of characters from the start of its first token to the end of its last token.
     pub length: usize,
 }
 
-impl Place {
+impl CharSpan {
     /// Returns the range of code points.
     #[must_use]
     pub fn code_points(self) -> Range<usize> {
@@ -32,31 +32,31 @@ impl Place {
     }
 }
 
-/// Finds the places of features in a list, which was made from `text` with `options`.
-pub(crate) fn places(
+/// Finds the spans of features in a list, which was made from `text` with `options`.
+pub(crate) fn feature_spans(
     list: &FeatureList,
     text: &str,
     options: &TextOptions,
     entries: &[&FeatureEntry],
     check: &mut dyn FnMut(),
-) -> Vec<Option<Place>> {
+) -> Vec<Option<CharSpan>> {
     if entries.is_empty() {
         return Vec::new();
     }
     let mut ranges = Vec::new();
     ranges.grow_all(entries.iter().map(|entry| entry.range()));
-    find_places(text, options, list.tokens(), &ranges, check)
+    find_spans(text, options, list.tokens(), &ranges, check)
 }
 
-/// Finds the places of features. `tokens` holds the tokens of the text in order, with separators.
+/// Finds the spans of features. `tokens` holds the tokens of the text in order, with separators.
 /// `features` are ranges of `tokens`.
-pub(crate) fn find_places(
+pub(crate) fn find_spans(
     text: &str,
     options: &TextOptions,
     tokens: &[u8],
     features: &[Range<usize>],
     check: &mut dyn FnMut(),
-) -> Vec<Option<Place>> {
+) -> Vec<Option<CharSpan>> {
     let visible = if options.html {
         Cow::Owned(html_text(text, check))
     } else {
@@ -80,20 +80,20 @@ pub(crate) fn find_places(
         }
         Placement::Keywords => parts.search(tokens, features, normal, check),
     }
-    let mut places = Vec::new();
-    places.grow_all(parts.found.iter().map(|tokens| {
+    let mut spans = Vec::new();
+    spans.grow_all(parts.found.iter().map(|tokens| {
         let [Some(first), Some(last)] = tokens else {
             return None;
         };
         // A shorter word may precede the longer word that contains it.
         let part = first.start.min(last.start)..first.end.max(last.end);
         let original = traced.original(part);
-        Some(Place {
+        Some(CharSpan {
             start: original.start,
             length: original.len(),
         })
     }));
-    places
+    spans
 }
 
 /// Start and end of each feature in the tokens, and in the normal form as far as found.
@@ -159,7 +159,7 @@ impl Parts {
     /// Finds each word of the tokens after the previous word.
     ///
     /// A text without a boundary in a megabyte was tokenized in pieces, so a word may not be
-    /// found. Then the places of all later features are unknown.
+    /// found. Then the spans of all later features are unknown.
     fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let mut from = 0;
         for (n, (token, word)) in words(tokens).enumerate() {
@@ -288,20 +288,20 @@ mod tests {
     use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
 
-    /// Returns the features of a text with the text at their places.
+    /// Returns the features of a text with the text at their spans.
     fn placed(text: &str, options: &TextOptions) -> Vec<(String, String)> {
         let list = FeatureList::by_hash(text, options, &mut || ());
         let entries: Vec<_> = list.entries().iter().collect();
-        let places = places(&list, text, options, &entries, &mut || ());
+        let spans = feature_spans(&list, text, options, &entries, &mut || ());
         let visible = if options.html {
             html_text(text, &mut || ())
         } else {
             text.to_owned()
         };
         let chars: Vec<char> = visible.chars().collect();
-        let mut all: Vec<_> = (entries.iter().zip(places))
-            .map(|(entry, place)| {
-                let Place { start, length } = place.expect("each feature has a place");
+        let mut all: Vec<_> = (entries.iter().zip(spans))
+            .map(|(entry, span)| {
+                let CharSpan { start, length } = span.expect("each feature has a span");
                 let there = chars[start..start + length].iter().collect();
                 (start, list.feature(entry).text, there)
             })
@@ -315,9 +315,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// The text at the place of a feature contains the characters of the feature.
+        /// The text at the span of a feature contains the characters of the feature.
         #[test]
-        fn features_stand_at_their_places(
+        fn features_stand_at_their_spans(
             text in any_text(),
             tokens in any_tokens(),
             shingle in 1_usize..4,

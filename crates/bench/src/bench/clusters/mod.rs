@@ -1,4 +1,4 @@
-//! `cargo xtask bench --groups`: measures the way from texts to clusters of near-duplicates, and
+//! `cargo xtask bench --clusters`: measures the way from texts to clusters of near-duplicates, and
 //! compares it with Python libraries on the same documents.
 mod agreement;
 mod corpus;
@@ -56,7 +56,7 @@ struct Measured {
     /// Time of `CREATE INDEX`, which is part of `time`.
     index: Option<Time>,
     /// Document numbers, each with an identifier of the document's cluster.
-    groups: Vec<(u64, u64)>,
+    clusters: Vec<(u64, u64)>,
 }
 
 /// All runs of one job or peer, which are one line of the table.
@@ -119,7 +119,7 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
         "rounds": options.rounds, "bytes": bytes, "sides": sides,
         "machine": machine.json(), "load": load,
     });
-    let name = format!("groups-{}", options.rows);
+    let name = format!("clusters-{}", options.rows);
     write(&result, &name, options.json.as_deref())
 }
 
@@ -201,27 +201,27 @@ enum Work {
 }
 
 impl Job {
-    /// Makes the index and a table of the groups, and drops both again.
+    /// Makes the index and a table of the clusters, and drops both again.
     fn run(&self, session: &mut Session) -> Result<Measured> {
         let index = format!("CREATE INDEX ON documents USING neardup {}", self.index);
-        let groups = format!(
-            "CREATE TABLE groups AS SELECT member, representative FROM neardup_clusters_by_key( \
+        let clusters = format!(
+            "CREATE TABLE clusters AS SELECT member, representative FROM neardup_clusters_by_key( \
                 NULL::bigint, 'documents', {}, key => 'id', method => 'connected')",
             self.limit
         );
         session.run("BEGIN")?;
         let index = session.timed(&index)?;
-        let time = session.timed(&groups)?.plus(index);
-        let pairs = session.pairs("SELECT member, representative FROM groups")?;
+        let time = session.timed(&clusters)?.plus(index);
+        let pairs = session.pairs("SELECT member, representative FROM clusters")?;
         session.run("ROLLBACK; CHECKPOINT")?;
-        let groups = pairs
+        let clusters = pairs
             .iter()
             .map(|(a, b)| (a.cast_unsigned(), b.cast_unsigned()));
         Ok(Measured {
             version: None,
             time,
             index: Some(index),
-            groups: groups.collect(),
+            clusters: clusters.collect(),
         })
     }
 }
@@ -243,7 +243,7 @@ impl Side {
         self.times.push(measured.time);
         self.index.extend(measured.index);
         self.version = measured.version;
-        self.agreement = Some(agreement(truth, &measured.groups));
+        self.agreement = Some(agreement(truth, &measured.clusters));
     }
 
     /// Least seconds on a processor, or by the clock where the system does not tell them.

@@ -1,4 +1,4 @@
-"""Groups the documents of a file by datatrove's MinHash: three of its steps, in one process.
+"""Clusters the documents of a file by datatrove's MinHash: three of its steps, in one process.
 
 Reading the file is a part of the first step.
 """
@@ -41,6 +41,6 @@ cluster.run(None, 0, 1)
 wall, cpu = time.perf_counter() - wall, processor() - cpu
 with open(f"{folder}/clusters/000000.clusters", "rb") as file:
     found = list(struct.iter_unpack("<II", file.read()))
-with open(f"{folder}/groups", "w") as file:
-    file.writelines(f"{row} {group}\n" for row, group in found)
+with open(f"{folder}/clusters", "w") as file:
+    file.writelines(f"{row} {cluster}\n" for row, cluster in found)
 print(json.dumps({"version": version("datatrove"), "wall": wall, "cpu": cpu}))

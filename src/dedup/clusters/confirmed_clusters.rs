@@ -1,0 +1,291 @@
+//! Clusters whose texts are compared.
+//!
+//! The nodes of another metric, and the pairs among them, are candidates. Here a node is the rows
+//! of such a node whose texts have the same features, so that equal texts are compared once. Pairs
+//! of nodes remain if the similarity of their texts reaches the bound.
+use neardup_blocktree::clusters::{join, split};
+use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::ExternalSort;
+use neardup_sketch::hash::feature_hash128;
+
+use super::clustering::{Accept, ClusterMetric};
+use super::graph::{Graph, number};
+use super::methods::{Links, Method};
+use crate::dedup::bound::Compared;
+use crate::dedup::confirm::{Confirmation, FeatureSets};
+use crate::dedup::limits::{share, too_many};
+use crate::dedup::progress::Progress;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Clusters of candidates `I` whose texts are compared. `N` and `M` are those of the candidates.
+pub struct ConfirmedClusters<'a, I, const N: usize, const M: usize> {
+    candidates: I,
+    relations: &'a LockedIndex,
+    confirmation: &'a Confirmation,
+    sets: FeatureSets,
+}
+
+impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
+    pub fn new(candidates: I, relations: &'a LockedIndex, confirmation: &'a Confirmation) -> Self {
+        ConfirmedClusters {
+            candidates,
+            relations,
+            confirmation,
+            sets: FeatureSets::new(),
+        }
+    }
+}
+
+/// The last word of a node's identity is its number, by which its features are found.
+impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
+    ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
+where
+    I: ClusterMetric<N, M, D>,
+{
+    fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<Q, D> {
+        const { assert!(P == N + 1 && Q == M + 1) };
+        let mut found = self.candidates.graph(files, method);
+        let texts = self.read_texts(files, &mut found.members);
+        let (mut rows, starts) = self.split_nodes(files, &mut found.members, texts, found.nodes);
+        let mut graph = Graph::new(share());
+        graph.nodes = starts.count;
+        let mut numbers = rows.sorted(files, None);
+        found.members.in_order(files, None, |files, member| {
+            // Each row has one number, in the same order.
+            let text = numbers.next(files).map_or(0, |row| row.tid);
+            let mut key = [0; Q];
+            key[..M].copy_from_slice(&member.key);
+            key[M] = text;
+            graph.members.push(files, key, Tid::from_packed(text));
+        });
+        drop((numbers, rows));
+        self.confirm(files, found, starts, &mut graph);
+        graph
+    }
+
+    fn star(
+        &mut self,
+        files: &mut TempSpace,
+        links: Links<D>,
+        ranks: &mut Paged<TempSpace>,
+        _: Accept,
+    ) {
+        let (sets, similarity) = (&mut self.sets, self.confirmation.similarity);
+        let mut own_files = *files;
+        let mut accept = |a, b| {
+            sets.similarity(&mut own_files, [a, b], similarity)
+                .is_some()
+        };
+        self.candidates.star(files, links, ranks, &mut accept);
+    }
+
+    fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>) {
+        self.candidates.connected(files, links, ranks);
+    }
+
+    fn compare(&mut self, member: &Key<P>, representative: &Key<P>) -> Compared {
+        let candidate = |key: &Key<P>| {
+            let mut identity = [0; N];
+            identity.copy_from_slice(&key[..N]);
+            identity
+        };
+        let differing = (self.candidates)
+            .compare(&candidate(member), &candidate(representative))
+            .differing;
+        let [a, b] = [representative, member].map(|key| key[N] as u32);
+        let similarity = match a == b {
+            true => Some(1.0),
+            false => self.sets.similarity(&mut TempSpace, [a, b], 0.0),
+        };
+        Compared {
+            differing,
+            similarity,
+        }
+    }
+}
+
+/// Rows with the hash of their features: the address, two words of the hash and the offset of the
+/// features.
+type Texts = ExternalSort<TempSpace, 4>;
+
+/// First new node of each candidate node.
+struct Starts {
+    first: Paged<TempSpace>,
+    /// Number of new nodes.
+    count: u32,
+}
+
+impl Starts {
+    /// Returns the new nodes of a candidate node.
+    fn of(&mut self, files: &mut TempSpace, node: u32) -> core::ops::Range<u32> {
+        self.first.get(files, node)..self.first.get(files, node + 1)
+    }
+}
+
+impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
+    /// Reads the texts of all rows and stores their features.
+    fn read_texts(
+        &mut self,
+        files: &mut TempSpace,
+        members: &mut ExternalSort<TempSpace, M>,
+    ) -> Texts {
+        let mut texts = Texts::new(share() / 2);
+        let count = members.len();
+        let mut rows = members.sorted(files, None);
+        let mut row_files = *files;
+        let mut next = || {
+            let member = rows.next(&mut row_files)?;
+            Some(Tid::from_packed(member.key[0]))
+        };
+        let (sets, mut bytes) = (&mut self.sets, Vec::new());
+        let (relations, confirmation) = (self.relations, self.confirmation);
+        confirmation.for_each_text(relations, count, &mut next, |row, features| {
+            bytes.clear();
+            features
+                .iter()
+                .for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
+            let hash = feature_hash128(&bytes);
+            let (high, low) = match features {
+                // Texts without features are not near-duplicates.
+                [] => (row.packed(), u64::MAX),
+                _ => ((hash >> 64) as u64, hash as u64),
+            };
+            let offset = sets.push(files, features);
+            texts.push(files, [row.packed(), high, low, offset], Tid::MIN);
+        });
+        texts
+    }
+
+    /// Divides the candidate nodes by the features of their rows. Returns the number of the new
+    /// node of each row, and the new nodes of each of the `nodes` candidate nodes.
+    fn split_nodes(
+        &mut self,
+        files: &mut TempSpace,
+        members: &mut ExternalSort<TempSpace, M>,
+        mut texts: Texts,
+        nodes: u32,
+    ) -> (ExternalSort<TempSpace, 1>, Starts) {
+        // Candidate node, hash and address, with the offset of the features.
+        let mut by_node = ExternalSort::<TempSpace, 4>::new(share() / 2);
+        let mut found = texts.sorted(files, None);
+        let mut text = found.next(files);
+        let none = self.sets.push(files, &[]);
+        members.in_order(files, None, |files, member| {
+            let row = member.key[0];
+            while text.is_some_and(|text| text.key[0] < row) {
+                text = found.next(files);
+            }
+            let known = text.filter(|text| text.key[0] == row).map(|text| text.key);
+            let [_, high, low, offset] = known.unwrap_or([row, row, u64::MAX, none]);
+            by_node.push(
+                files,
+                [member.tid, high, low, row],
+                Tid::from_packed(offset),
+            );
+        });
+        drop((found, texts));
+        let mut rows = ExternalSort::<TempSpace, 1>::new(share() / 2);
+        let first = Paged::new(files, nodes as usize + 1, share() / 8, |_| 0);
+        let mut starts = Starts { first, count: 0 };
+        let mut last: Option<[u64; 3]> = None;
+        let mut next_node = 0;
+        let sets = &mut self.sets;
+        by_node.in_order(files, None, |files, entry| {
+            let [node, high, low, row] = entry.key;
+            if last.replace([node, high, low]) != Some([node, high, low]) {
+                while next_node <= node {
+                    starts.first.set(files, next_node as u32, starts.count);
+                    next_node += 1;
+                }
+                if starts.count == u32::MAX - 1 {
+                    too_many();
+                }
+                sets.set_number(files, starts.count, entry.tid);
+                starts.count += 1;
+            }
+            rows.push(files, [row], number(starts.count - 1));
+        });
+        while next_node <= u64::from(nodes) {
+            starts.first.set(files, next_node as u32, starts.count);
+            next_node += 1;
+        }
+        (rows, starts)
+    }
+
+    /// Adds the pairs whose texts are similar, and the crowded nodes, to a graph.
+    fn confirm<const Q: usize, const D: usize>(
+        &mut self,
+        files: &mut TempSpace,
+        mut found: Graph<M, D>,
+        mut starts: Starts,
+        graph: &mut Graph<Q, D>,
+    ) {
+        let mut is_crowded = Paged::new(files, found.nodes as usize, share() / 8, |_| 0);
+        found.crowded.as_added(files, |files, entry| {
+            let node = entry.key[0] as u32;
+            is_crowded.set(files, node, 1);
+            for new in starts.of(files, node) {
+                let mut key = entry.key;
+                key[0] = u64::from(new);
+                graph.crowded.push(files, key, Tid::from_packed(entry.tid));
+            }
+        });
+        let mut pairs = ExternalSort::<TempSpace, 1>::new(share() / 2);
+        // Rows of one candidate node with different texts.
+        for node in 0..found.nodes {
+            let new = starts.of(files, node);
+            if new.len() > 1 && is_crowded.get(files, node) == 0 {
+                for (a, b) in new
+                    .clone()
+                    .flat_map(|a| (a + 1..new.end).map(move |b| (a, b)))
+                {
+                    pairs.push(files, [join(a, b)], Tid::MIN);
+                }
+            }
+        }
+        pairs_of_ends(files, &mut found, &mut starts, &mut pairs);
+        drop(found);
+        let mut progress = Progress::new("comparing texts", "pairs", pairs.len() as f64);
+        let (sets, similarity) = (&mut self.sets, self.confirmation.similarity);
+        let (mut last, mut count) = (None, 0);
+        pairs.in_order(files, None, |files, pair| {
+            progress.advance(1);
+            if last.replace(pair.key) == Some(pair.key) {
+                return;
+            }
+            let (a, b) = split(pair.key[0]);
+            if sets.similarity(files, [a, b], similarity).is_some() {
+                for node in [a, b] {
+                    graph.ends.push(files, [count, join(0, node)], Tid::MIN);
+                }
+                count += 1;
+            }
+        });
+        progress.finish();
+    }
+}
+
+/// Adds a pair of new nodes for every two new nodes of a pair of candidate nodes.
+fn pairs_of_ends<const M: usize, const D: usize>(
+    files: &mut TempSpace,
+    found: &mut Graph<M, D>,
+    starts: &mut Starts,
+    pairs: &mut ExternalSort<TempSpace, 1>,
+) {
+    let mut open: Option<([u64; 2], u32)> = None;
+    found.ends.in_order(files, None, |files, end| {
+        let [pair, rest] = end.key;
+        let (scope, node) = split(rest);
+        let pair = [pair, u64::from(scope)];
+        let Some((_, other)) = open.take().filter(|(open, _)| *open == pair) else {
+            open = Some((pair, node));
+            return;
+        };
+        let [ours, others] = [node, other].map(|node| starts.of(files, node));
+        for (a, b) in ours.flat_map(|a| others.clone().map(move |b| (a, b))) {
+            pairs.push(files, [join(a.min(b), a.max(b))], Tid::MIN);
+        }
+    });
+}

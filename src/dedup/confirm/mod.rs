@@ -1,0 +1,197 @@
+//! Confirmation of candidates by the exact Jaccard similarity of their texts.
+//!
+//! A fingerprint or signature only estimates the similarity. So the search uses a wider bound than
+//! the caller's ([`candidate_bound`](neardup_sketch::candidates)), and the features of the found
+//! texts decide. They are computed once for each text.
+mod feature_sets;
+
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
+use neardup_sketch::memory::Grow;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::bound::Bound;
+use super::progress::Progress;
+use crate::am::makers::{TextCall, text_calls_of_index};
+pub use feature_sets::FeatureSets;
+use neardup_pg::arrays::{bigints, element_count};
+use neardup_pg::caller_sql::{Expression, values_of_rows};
+use neardup_pg::catalog;
+use neardup_pg::errors::UserError;
+use neardup_pg::fmgr::Call;
+use neardup_pg::locked_index::LockedIndex;
+
+/// The caller's parameter.
+const PARAMETER: &str = "confirm";
+
+/// Condition on the texts of candidates.
+pub struct Confirmation {
+    /// Expression for the hashes of a row's features.
+    features: Vec<u8>,
+    /// Minimum Jaccard similarity.
+    pub similarity: f64,
+}
+
+/// Arguments of a caller, before the index is known.
+pub struct ConfirmArgument {
+    text: Expression,
+    similarity: f64,
+}
+
+impl ConfirmArgument {
+    /// Reads the argument `confirm` at position `n`, and the bounds `radius` and `similarity`. With
+    /// `confirm` the similarity is that of the texts, 0.8 by default, and the radius that of the
+    /// candidates. Returns the bound for the search, whose similarity is not widened yet.
+    pub fn read(
+        call: &Call,
+        n: usize,
+        [radius, similarity]: [usize; 2],
+    ) -> (Option<Self>, Option<Bound>) {
+        let Some(text) = call.text(n) else {
+            return (None, Bound::read(call, [radius, similarity]));
+        };
+        let given = match call.is_null(similarity) {
+            true => NEAR_DUPLICATE_SIMILARITY,
+            false => call.float8(similarity),
+        };
+        let bound = match call.is_null(radius) {
+            true => Bound::from_similarity(given),
+            false => {
+                Bound::from_similarity(given);
+                Bound::from_radius(call.int4(radius))
+            }
+        };
+        let argument = ConfirmArgument {
+            text: Expression::parse(PARAMETER, &text),
+            similarity: given,
+        };
+        (Some(argument), Some(bound))
+    }
+
+    /// Raises errors in the expression, and finds the options of its features: those of the
+    /// function that made the values in the index.
+    pub fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
+        let (table, index) = (relations.table(), relations.index());
+        let text_type = self.text.check(PARAMETER, table);
+        let is_array = catalog::base_type(text_type) == pg_sys::INT8ARRAYOID;
+        let features = match is_array {
+            true => self.text.sql(),
+            false => {
+                let calls = text_calls_of_index(function, table, index);
+                let text = self.text.as_text(text_type);
+                let schema = catalog::schema_of_function(function);
+                feature_call(&text, &catalog::schema_name(schema), &calls, &index.shown())
+            }
+        };
+        Confirmation {
+            features: [b"(", features.as_slice(), b")"].concat(),
+            similarity: self.similarity,
+        }
+    }
+}
+
+/// Returns the call of the function that makes feature hashes from a text, with the options of the
+/// function that made the values of an index.
+fn feature_call(text: &[u8], schema: &core::ffi::CStr, calls: &[TextCall], index: &str) -> Vec<u8> {
+    let options = match calls {
+        [] => &[][..],
+        [options] => options,
+        _ => refuse_options(index, "It calls several functions of a text."),
+    };
+    // The weight of a feature, and the hash functions of a signature, do not change the set.
+    let of_set = |name: &[u8]| {
+        [
+            &b"without"[..],
+            b"tokens",
+            b"shingle",
+            b"html",
+            b"accents",
+            b"digits",
+        ]
+        .contains(&name)
+    };
+    let options: Vec<_> = (options.iter())
+        .filter(|(name, _)| of_set(name.to_bytes()))
+        .collect();
+    let has_set = options
+        .iter()
+        .any(|(name, _)| name.as_c_str() == c"without");
+    let function = match has_set {
+        true => c"_neardup_feature_hashes_without",
+        false => c"_neardup_feature_hashes",
+    };
+    let mut sql = catalog::qualified(schema, function);
+    sql.push(b'(');
+    sql.extend_from_slice(text);
+    for (name, constant) in options {
+        let Some(constant) = constant else {
+            refuse_options(index, "Its options depend on the row.")
+        };
+        sql.extend_from_slice(b", ");
+        sql.extend(catalog::quoted(name));
+        sql.extend_from_slice(b" => ");
+        match constant {
+            None => sql.extend_from_slice(b"NULL"),
+            Some((value, value_type)) => {
+                sql.extend(catalog::literal(value));
+                sql.extend_from_slice(b"::");
+                sql.extend(catalog::qualified_type(*value_type, -1));
+            }
+        }
+    }
+    sql.push(b')');
+    sql
+}
+
+impl Confirmation {
+    /// Calls `each` with each row of a table whose address `next` returns, in no particular order,
+    /// and the sorted hashes of its features. A row without a text has no features. `count` is the
+    /// number of rows.
+    pub fn for_each_text(
+        &self,
+        relations: &LockedIndex,
+        count: u64,
+        next: &mut dyn FnMut() -> Option<Tid>,
+        mut each: impl FnMut(Tid, &[u64]),
+    ) {
+        let mut progress = Progress::new("reading texts", "rows", count as f64);
+        let table = relations.table();
+        values_of_rows(PARAMETER, &self.features, table, next, |row, value| {
+            progress.advance(1);
+            let mut hashes: Vec<u64> = Vec::new();
+            if let Some(value) = value {
+                value.with_body(|body| {
+                    let elements = element_count(body);
+                    hashes.ensure_room(elements);
+                    hashes.extend(bigints(body).map(|hash| hash as u64));
+                    if hashes.len() < elements {
+                        refuse_null();
+                    }
+                });
+            }
+            hashes.sort_unstable();
+            hashes.dedup();
+            each(row, &hashes);
+        });
+        progress.finish();
+    }
+}
+
+fn refuse_options(index: &str, why: &str) -> ! {
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("cannot tell which features index \"{index}\" compares"),
+    )
+    .detail(why)
+    .hint(
+        "Pass the hashes of the features instead of a text: confirm => 'ARRAY(SELECT \
+         hash::bigint FROM neardup_features(body, shingle => 3))'.",
+    )
+    .raise()
+}
+
+fn refuse_null() -> ! {
+    UserError::null_not_allowed("an array of feature hashes contains NULL")
+        .detail("It comes from the parameter \"confirm\".")
+        .raise()
+}

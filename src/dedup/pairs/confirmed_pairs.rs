@@ -1,0 +1,127 @@
+//! Pairs of rows whose texts are compared.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::sort::{ExternalSort, Sorted};
+
+use super::PairSearch;
+use crate::dedup::bound::Compared;
+use crate::dedup::confirm::{Confirmation, FeatureSets};
+use crate::dedup::limits::share;
+use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::storage::temp::TempSpace;
+
+/// Candidates in the order of their first text.
+pub struct ConfirmedPairs {
+    sets: FeatureSets,
+    /// Offsets of the features of both rows, and the rows, with the number of differing bits or
+    /// positions.
+    candidates: Sorted<TempSpace, 4>,
+    similarity: f64,
+}
+
+impl ConfirmedPairs {
+    /// Runs a search to its end and reads the texts of the rows that it finds.
+    pub fn new(
+        search: &mut dyn PairSearch,
+        relations: &LockedIndex,
+        confirmation: &Confirmation,
+    ) -> Self {
+        let files = &mut TempSpace;
+        let mut pairs = ExternalSort::<TempSpace, 2>::new(share());
+        let mut rows = ExternalSort::<TempSpace, 1>::new(share());
+        search.give_all(&mut |[a, b], differing| {
+            let differing = Tid::from_packed(u64::from(differing));
+            pairs.push(&mut TempSpace, [a.packed(), b.packed()], differing);
+            for row in [a, b] {
+                rows.push(&mut TempSpace, [row.packed()], Tid::MIN);
+            }
+        });
+        let mut sets = FeatureSets::new();
+        let mut texts = read_texts(files, rows, relations, confirmation, &mut sets);
+        let first = with_offsets(files, pairs, &mut texts, |[a, b], offset| [b, offset, a]);
+        let mut candidates = with_offsets(files, first, &mut texts, |[b, first, a], second| {
+            [first, second, a, b]
+        });
+        ConfirmedPairs {
+            sets,
+            candidates: candidates.sorted(files, None),
+            similarity: confirmation.similarity,
+        }
+    }
+
+    /// Returns the next pair, the lower address first.
+    pub fn next_pair(&mut self) -> Option<([Tid; 2], Compared)> {
+        loop {
+            pgrx::check_for_interrupts!();
+            let pair = self.candidates.next(&mut TempSpace)?;
+            let [first, second, a, b] = pair.key;
+            let similarity =
+                (self.sets).similarity_at(&mut TempSpace, [first, second], self.similarity);
+            if similarity.is_some() {
+                let differing = pair.tid as u32;
+                let compared = Compared {
+                    differing,
+                    similarity,
+                };
+                return Some(([a, b].map(Tid::from_packed), compared));
+            }
+        }
+    }
+}
+
+/// Address of a row, with the offset of its features.
+type Texts = ExternalSort<TempSpace, 1>;
+
+/// Reads the text of each row once and stores its features.
+fn read_texts(
+    files: &mut TempSpace,
+    mut rows: ExternalSort<TempSpace, 1>,
+    relations: &LockedIndex,
+    confirmation: &Confirmation,
+    sets: &mut FeatureSets,
+) -> Texts {
+    let mut count = 0;
+    let mut last = None;
+    rows.in_order(files, None, |_, row| {
+        count += u64::from(last.replace(row.key) != Some(row.key));
+    });
+    let mut sorted = rows.sorted(files, None);
+    let mut row_files = *files;
+    let mut last = None;
+    let mut next = || {
+        loop {
+            let row = sorted.next(&mut row_files)?;
+            if last.replace(row.key) != Some(row.key) {
+                return Some(Tid::from_packed(row.key[0]));
+            }
+        }
+    };
+    let mut texts = Texts::new(share());
+    confirmation.for_each_text(relations, count, &mut next, |row, features| {
+        let offset = sets.push(files, features);
+        texts.push(files, [row.packed()], Tid::from_packed(offset));
+    });
+    texts
+}
+
+/// Joins entries, whose first word is a row, with the offsets of the features of their rows.
+fn with_offsets<const N: usize, const M: usize>(
+    files: &mut TempSpace,
+    mut entries: ExternalSort<TempSpace, N>,
+    texts: &mut Texts,
+    joined: impl Fn([u64; N], u64) -> [u64; M],
+) -> ExternalSort<TempSpace, M> {
+    let mut result = ExternalSort::new(share());
+    let mut texts = texts.sorted(files, None);
+    let mut text = texts.next(files);
+    entries.in_order(files, None, |files, entry| {
+        while text.is_some_and(|text| text.key[0] < entry.key[0]) {
+            text = texts.next(files);
+        }
+        // The query for the texts sees the same rows as the search.
+        if let Some(text) = text.filter(|text| text.key[0] == entry.key[0]) {
+            let key = joined(entry.key, text.tid);
+            result.push(files, key, Tid::from_packed(entry.tid));
+        }
+    });
+    result
+}
