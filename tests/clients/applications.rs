@@ -1,4 +1,4 @@
-//! docs/applications.md, run with its ORMs.
+//! docs/applications.md and docs/live-table.md, run with their ORMs.
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, ensure};
@@ -6,18 +6,23 @@ use neardup_tests::Database;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a section of the document with options of the program in `drivers/`. Skips the test without
-/// Python.
+/// Runs a section of docs/applications.md with options of its driver.
 fn section(heading: &str, options: &[&str]) -> Outcome {
+    run("applications", "applications", heading, options)
+}
+
+/// Runs a section of a document with options of a program in `drivers/`. Skips the test without
+/// Python.
+pub fn run(driver: &str, document: &str, heading: &str, options: &[&str]) -> Outcome {
     let Ok(python) = std::env::var("NEARDUP_TEST_PYTHON") else {
         return skip_without("Python with the packages");
     };
     let database = Database::create()?;
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&python)
-        .arg(tests.join("drivers/applications.py"))
+        .arg(tests.join(format!("drivers/{driver}.py")))
         .arg(heading)
-        .arg(tests.join("../docs/applications.md"))
+        .arg(tests.join(format!("../docs/{document}.md")))
         .arg(database.conninfo())
         .args(options)
         .output()
@@ -50,4 +55,14 @@ fn django_with_a_pool() -> Outcome {
 #[test]
 fn retries() -> Outcome {
     section("Retries", &[])
+}
+
+#[test]
+fn django_migration_of_a_live_table() -> Outcome {
+    run("live_table", "live-table", "Django", &[])
+}
+
+#[test]
+fn alembic_migration_of_a_live_table() -> Outcome {
+    run("live_table", "live-table", "Alembic", &[])
 }

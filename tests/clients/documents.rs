@@ -17,7 +17,7 @@ const DOCS: &str = "CREATE TABLE docs (id int, body text, \
 /// Documents whose SQL is one session from top to bottom, the heading at which it begins, and the
 /// setup that it requires.
 const DOCUMENTS: &[(&str, &str, &[&str])] = &[
-    ("README.md", "## A worked example", &[]),
+    ("README.md", "# neardup", &["DROP EXTENSION neardup"]),
     ("docs/minhash.md", "# MinHash", &[]),
     (
         "docs/tutorial-news.md",
@@ -29,10 +29,31 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         "# Tutorial: image hashes in a bigint column",
         &[],
     ),
+    ("docs/live-table.md", "# Add it to a live table", &[]),
+    (
+        "docs/change-function.md",
+        "# Change the function later",
+        &[],
+    ),
     ("docs/similar.md", "# Similar articles", &[]),
     ("docs/passages.md", "# Passages", &[]),
     ("docs/quality.md", "## Text that many documents share", &[]),
-    ("docs/sql-reference.md", "# SQL reference", &[]),
+    ("docs/reference/types.md", "# Types", &[]),
+    ("docs/reference/distance.md", "# Distance and searches", &[]),
+    ("docs/reference/fingerprints.md", "# Fingerprints", &[]),
+    ("docs/reference/text.md", "# Texts", &[]),
+    (
+        "docs/reference/common-features.md",
+        "# Common features",
+        &[],
+    ),
+    ("docs/reference/passages.md", "# Passages", &[]),
+    ("docs/reference/compare.md", "# Comparing two texts", &[]),
+    ("docs/reference/minhash.md", "# MinHash signatures", &[]),
+    ("docs/reference/index.md", "# Index and constraint", &[]),
+    ("docs/reference/trigger.md", "# Setup and trigger", &[]),
+    ("docs/reference/clusters.md", "# Whole tables", &[]),
+    ("docs/reference/distributed.md", "# Beyond one machine", &[]),
     ("docs/text.md", "# From a text to its features", &[]),
     ("docs/chinese.md", "# Chinese texts", &[]),
     ("docs/html.md", "# HTML", &[]),
@@ -238,46 +259,6 @@ fn examples_print_what_the_documents_show() -> Outcome {
         wrong += &differences(name, database.conninfo(), &examples, &[])?;
     }
     assert!(wrong.is_empty(), "{wrong}");
-    Ok(())
-}
-
-/// The block that readers see first, on a table with copies.
-#[test]
-fn the_first_block_of_the_readme_runs_in_order() -> Outcome {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = std::fs::read_to_string(path)?;
-    let block = text.split("```sql\n").nth(1).context("a block")?;
-    let block = block.split("```").next().context("its end")?;
-    let at = block.find("CREATE INDEX").context("an index")?;
-    let server = Database::create()?;
-    let database = Database::create_on(server.conninfo(), "")?;
-    let mut client = database.connect()?;
-    client.batch_execute(&block[..at])?;
-    // 20 texts of 100 words, each four times: equal, with another word, and with other white space.
-    client.batch_execute(
-        "INSERT INTO docs SELECT 20 * copy + number, string_agg('w' || number || '_' || word \
-                 || CASE WHEN word = 50 AND copy = 1 THEN 'x' ELSE '' END, \
-                 CASE copy WHEN 2 THEN '  ' ELSE ' ' END ORDER BY word) \
-         FROM generate_series(0, 19) number, generate_series(0, 3) copy, \
-             generate_series(1, 100) word GROUP BY number, copy; \
-         INSERT INTO docs VALUES (-1, NULL), (-2, '...')",
-    )?;
-    for statement in block[at..].split_inclusive(";\n") {
-        client
-            .batch_execute(statement)
-            .context(statement.to_owned())?;
-    }
-    let left = "SELECT array_agg(DISTINCT id % 20 ORDER BY id % 20)::text || count(*) FROM docs \
-        WHERE fp IS NOT NULL";
-    let expected = "SELECT array_agg(n)::text || 20 FROM generate_series(0, 19) n";
-    let [left, expected] = [left, expected].map(|query| client.query_one(query, &[]));
-    assert_eq!(left?.get::<_, String>(0), expected?.get::<_, String>(0));
-    let copy = client.execute(
-        "INSERT INTO docs SELECT 99, body FROM docs WHERE id % 20 = 7",
-        &[],
-    );
-    let code = copy.err().and_then(|error| error.code().cloned());
-    assert_eq!(code, Some(postgres::error::SqlState::EXCLUSION_VIOLATION));
     Ok(())
 }
 

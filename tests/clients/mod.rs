@@ -3,6 +3,7 @@ mod applications;
 pub mod documents;
 mod drivers;
 pub mod examples;
+mod images;
 mod reference;
 mod report;
 mod rust;

@@ -23,7 +23,7 @@ const HOSTILE: [&str; 12] = [
     "Z\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}\u{308}\u{309}\u{30a}\u{30b}",
 ];
 
-/// Groups of near-duplicates, some of them hostile, and single documents.
+/// Clusters of near-duplicates, some of them hostile, and single documents.
 fn fill(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE docs (name text PRIMARY KEY, body text, \

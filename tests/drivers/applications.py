@@ -13,9 +13,12 @@ from pathlib import Path
 
 
 def code(document, heading):
-    """The files of a section, and its script, on the lines that it has in the document."""
+    """The files of a section, and its script, on the lines that it has in the document.
+
+    The document's title as the heading selects all sections.
+    """
     files, script = {}, []
-    inside = fence = False
+    whole = inside = fence = False
     for line in document.read_text().splitlines():
         kept = ""
         if fence:
@@ -24,22 +27,29 @@ def code(document, heading):
                 files[name].append(line)
             elif fence:
                 kept = line
+        elif line.startswith("# "):
+            whole = line == f"# {heading}"
         elif line.startswith("## "):
-            inside = line == f"## {heading}"
+            inside = whole or line == f"## {heading}"
         elif inside and line.startswith("```python"):
             fence, name = True, line.removeprefix("```python").strip()
             if name:
                 files.setdefault(name, [])
         script.append(kept)
-    assert any(script), f"no code under {heading}"
+    assert files or any(script), f"no code under {heading}"
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}, "\n".join(script)
+
+
+def url_of(settings):
+    """The address of the database for SQLAlchemy."""
+    return "postgresql+psycopg://{user}@/{dbname}?host={host}&port={port}".format(**settings)
 
 
 def with_sqlalchemy(settings):
     from alembic import command
     from alembic.config import Config
 
-    url = "postgresql+psycopg://{user}@/{dbname}?host={host}&port={port}".format(**settings)
+    url = url_of(settings)
     os.environ["DATABASE_URL"] = url
     config = Config("alembic.ini")
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
@@ -72,15 +82,15 @@ def check_models(url):
     assert not tables, tables
 
 
-def with_django(settings, pool=None):
+def with_django(settings, pool=None, app="news"):
     import django
     from django.conf import settings as django_settings
     from django.core.management import call_command
 
-    Path("news/__init__.py").touch()
-    Path("news/migrations/__init__.py").touch()
+    Path(app, "__init__.py").touch()
+    Path(app, "migrations/__init__.py").touch()
     django_settings.configure(
-        INSTALLED_APPS=["django.contrib.postgres", "news"],
+        INSTALLED_APPS=["django.contrib.postgres", app],
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         DATABASES={"default": {
             "ENGINE": "django.db.backends.postgresql", "NAME": settings["dbname"],
@@ -88,8 +98,10 @@ def with_django(settings, pool=None):
             # The pool has one connection, so that each checkout gets the same one.
             "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}} if pool else {}}})
     django.setup()
+    if app != "news":  # The document has all migrations of this app.
+        call_command("makemigrations", app, verbosity=0)
     call_command("migrate", verbosity=0)
-    call_command("migrate", "news", "zero", verbosity=0)
+    call_command("migrate", app, "zero", verbosity=0)
     call_command("migrate", verbosity=0)
     # The model and the migration agree.
     call_command("makemigrations", "--check", "--dry-run", verbosity=1)
@@ -120,4 +132,5 @@ def main():
     print(f"{section}: done")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -62,9 +62,9 @@ def with_psycopg(conninfo, binary):
     with psycopg.connect(conninfo, autocommit=True) as connection:
         # Prepare each query at its first execution.
         connection.prepare_threshold = 0
-        place = "%b" if binary else "%t"
+        placeholder = "%b" if binary else "%t"
         for query, arguments, expected in QUERIES:
-            text = query.replace("%", "%%").format(*[place] * len(arguments))
+            text = query.replace("%", "%%").format(*[placeholder] * len(arguments))
             check(query, expected, connection.execute(text, arguments, binary=binary).fetchall())
 
 

@@ -24,11 +24,11 @@ def shown(result):
 def with_psycopg(conninfo, binary):
     import psycopg
 
-    place = "%b" if binary else "%t"
+    placeholder = "%b" if binary else "%t"
     with psycopg.connect(conninfo, autocommit=True) as connection:
         for number, query, kinds, sent in connection.execute(CASES).fetchall():
             # The parameters of a query are in the order of their numbers.
-            text = re.sub(r"\$[0-9]", place, query.replace("%", "%%"))
+            text = re.sub(r"\$[0-9]", placeholder, query.replace("%", "%%"))
             try:
                 result = shown(connection.execute(text, values_of(kinds, sent)).fetchone()[0])
             except psycopg.Error:

@@ -39,16 +39,16 @@ def with_psycopg(conninfo):
         connection.row_factory = dict_row
         neardup.psycopg.register(connection)
         connection.row_factory = psycopg.rows.tuple_row
-        for binary, place in ((False, "%t"), (True, "%b"), (True, "%s")):
-            insert = f"INSERT INTO docs VALUES ({', '.join([place] * 6)})"
+        for binary, placeholder in ((False, "%t"), (True, "%b"), (True, "%s")):
+            insert = f"INSERT INTO docs VALUES ({', '.join([placeholder] * 6)})"
             for row in ROWS:
                 connection.execute(insert, row)
             found = connection.execute("SELECT * FROM docs ORDER BY id", binary=binary).fetchall()
             assert found == ROWS, found
             # An argument has a type of its own: no cast is needed.
-            query = f"SELECT id FROM docs WHERE fp OPERATOR(ext.<~>) {place} <= 3"
+            query = f"SELECT id FROM docs WHERE fp OPERATOR(ext.<~>) {placeholder} <= 3"
             assert connection.execute(query, [Fingerprint(int(FP) ^ 7)]).fetchall() == [(1,)]
-            query = f"SELECT id FROM docs WHERE fp OPERATOR(ext.=) ANY ({place})"
+            query = f"SELECT id FROM docs WHERE fp OPERATOR(ext.=) ANY ({placeholder})"
             assert connection.execute(query, [[FP, Fingerprint(3)]]).fetchall() == [(1,)]
             connection.execute("DELETE FROM docs")
         types = ["int4", "fingerprint", "fingerprint128", "fingerprint256", "minhash_signature",

@@ -1,7 +1,9 @@
 //! Triggers in logical replication workers.
+use crate::clients::documents::examples_marked;
 use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::wait_until;
+use anyhow::Context;
 use neardup_tests::{connect, own_server};
 
 /// The subscriber marks near-duplicates in the first table, and skips them in the second. The
@@ -144,5 +146,38 @@ fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
     )?;
     assert_eq!(value::<String>(&mut reader, digest)?, expected);
     reader.batch_execute("DROP SUBSCRIPTION changes")?;
+    Ok(())
+}
+
+/// The statements of docs/platforms.md for a server that cannot load the extension: another server
+/// receives its texts and searches them.
+#[test]
+fn a_server_without_the_extension_feeds_one_with_it() -> Outcome {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/platforms.md");
+    let document = std::fs::read_to_string(path).context(path)?;
+    let blocks = examples_marked(&document, "# Your platform", "sql not-run");
+    let [publish, subscribe] = [0, 1].map(|n| blocks.get(n).map(|block| block.sql.as_str()));
+    let (publish, subscribe) = publish.zip(subscribe).context("two blocks")?;
+    let managed = own_server("managed", &[("wal_level", "logical")])?;
+    let own = own_server("beside", &[])?;
+    let mut source = connect(&managed.conninfo("postgres"))?;
+    let mut target = connect(&own.conninfo("postgres"))?;
+    source.batch_execute(
+        "CREATE TABLE articles (id bigint PRIMARY KEY, title text, body text); \
+         INSERT INTO articles VALUES (1, 'Library', 'The library reopens on Monday.')",
+    )?;
+    source.batch_execute(publish)?;
+    target.batch_execute("CREATE EXTENSION neardup")?;
+    let address = managed.conninfo("postgres").replace('\'', "''");
+    let documented = "host=managed.example dbname=app user=replicator";
+    for statement in subscribe.split_inclusive(';').filter(|it| it.contains(';')) {
+        target.batch_execute(&statement.replace(documented, &address))?;
+    }
+    source.batch_execute("INSERT INTO articles VALUES (2, '', 'Rain is expected.')")?;
+    wait_until(&mut target, "SELECT count(*) = 2 FROM articles")?;
+    let near = "SELECT count(*) FROM articles \
+        WHERE fingerprint_similarity(fp, minhash64('the LIBRARY reopens on Monday')) >= 0.8";
+    assert_eq!(value::<i64>(&mut target, near)?, 1);
+    target.batch_execute("DROP SUBSCRIPTION texts")?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Build of the extension, and its files.
 use crate::cargo::{cargo, target_dir, workspace};
-use crate::{sql, ui};
+use crate::{generate, ui};
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{Artifacts, PgConfig};
 use std::ffi::{OsStr, OsString};
@@ -48,7 +48,7 @@ pub fn build_for(
         );
         Ok(())
     })?;
-    sql::ensure_current(workspace())?;
+    generate::ensure_script(workspace())?;
     artifacts(&target.join(machine.unwrap_or_default()), workspace())
 }
 

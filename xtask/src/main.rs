@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::{
-    book, check, cross, demo, install, measure, messages, package, psql, setup, signals, sql, test,
+    book, check, cross, demo, generate, install, measure, package, psql, setup, signals, test,
     torture,
 };
 
@@ -69,10 +69,8 @@ enum Command {
     Book,
     /// Write python/COPYRIGHT: the licences of the crates in the package for Python
     Licences,
-    /// Generate the extension's SQL script from the files in sql/sections
-    Sql,
-    /// Write docs/dev/messages.md: the errors, warnings and notices of the extension
-    Messages,
+    /// Write the generated files: the SQL script, the list of messages, and parts of the reference
+    Generate,
     /// Kill a server while it works, let it recover and check it, repeatedly
     ///
     /// Keeps the server's data of a round that fails, and names its folder at the end. The next
@@ -130,8 +128,7 @@ fn main() -> ExitCode {
             Command::Check => check::command(),
             Command::Book => book::command(),
             Command::Licences => package::write_licences(),
-            Command::Sql => sql::command(),
-            Command::Messages => messages::command(),
+            Command::Generate => generate::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),
             Command::Package(options) => package::command(choice, &options),

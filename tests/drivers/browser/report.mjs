@@ -37,9 +37,9 @@ async function checkAccess(page) {
     const { violations, passes } = await page.evaluate(() => axe.run(document, {
         runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
     }));
-    const places = violations.map(({ id, nodes }) =>
+    const findings = violations.map(({ id, nodes }) =>
         `${id}: ${nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`)}`);
-    assert.deepEqual(places, []);
+    assert.deepEqual(findings, []);
     const held = passes.map((rule) => rule.id);
     for (const rule of ['color-contrast', 'heading-order', 'page-has-heading-one', 'skip-link',
         'label', 'svg-img-alt', 'document-title', 'html-has-lang']) {
@@ -49,7 +49,7 @@ async function checkAccess(page) {
 
 const visible = (page, selector) => page.locator(selector).filter({ visible: true });
 
-/** The numbers follow the radius, by keyboard alone. A row has bits, groups and removed rows. */
+/** The numbers follow the radius, by keyboard alone. A row has bits, clusters and removed rows. */
 async function checkRadius(page) {
     const stops = page.locator('.radius input');
     const rows = page.locator('tr.of');
@@ -62,9 +62,9 @@ async function checkRadius(page) {
         assert.equal(await stops.nth(number).isChecked(), true);
         const figures = visible(page, '.figures');
         assert.equal(await figures.count(), 1);
-        const [, groups, goes] = await rows.nth(number).locator('td').allInnerTexts();
+        const [, clusters, goes] = await rows.nth(number).locator('td').allInnerTexts();
         const shown = await figures.locator('strong').allInnerTexts();
-        assert.deepEqual(shown.slice(1, 3), [groups, goes]);
+        assert.deepEqual(shown.slice(1, 3), [clusters, goes]);
         assert.equal(await visible(page, '.outcome b').innerText(), goes);
         assert.equal(await visible(page, 'pre').count(), 1);
         seen.add(await visible(page, '.member .fate-goes').count());
@@ -84,16 +84,16 @@ async function checkKeyboard(page) {
     assert.ok(await link.evaluate((one) => one === document.activeElement));
     assert.ok((await link.boundingBox()).y >= 0, 'the skip link is out of sight');
     await page.keyboard.press('Enter');
-    assert.equal(new URL(page.url()).hash, '#groups');
+    assert.equal(new URL(page.url()).hash, '#clusters');
     const covered = await page.evaluate(() => {
-        const { x, y } = document.querySelector('#groups').getBoundingClientRect();
+        const { x, y } = document.querySelector('#clusters').getBoundingClientRect();
         return document.elementFromPoint(x + 5, y + 5)?.id;
     });
-    assert.equal(covered, 'groups', 'the heading lies below the radius');
-    const group = page.locator('.group > summary').nth(1);
-    await group.focus();
+    assert.equal(covered, 'clusters', 'the heading lies below the radius');
+    const cluster = page.locator('.cluster > summary').nth(1);
+    await cluster.focus();
     await page.keyboard.press('Enter');
-    assert.ok(await page.locator('.group').nth(1).evaluate((one) => one.open));
+    assert.ok(await page.locator('.cluster').nth(1).evaluate((one) => one.open));
 }
 
 /** Nothing is wider than the screen, whatever the texts are. */

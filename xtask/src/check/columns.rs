@@ -30,12 +30,12 @@ pub fn check(source: &Source) -> Vec<Violation> {
 }
 
 /// Returns whether the line cannot be broken: a single word after the marks of a comment or a
-/// list, such as an address, or the heading of a document.
+/// list, such as an address, or a heading or table row of a document.
 fn is_unbreakable(source: &Source, line: &str) -> bool {
-    let is_heading = source.path.ends_with(".md") && line.starts_with('#');
+    let is_one_line = source.path.ends_with(".md") && line.starts_with(['#', '|']);
     let mut words = line.split_whitespace().rev();
     words.next();
-    is_heading
+    is_one_line
         || words.all(|word| !word.contains(|c: char| c.is_alphanumeric()) || word.ends_with("]:"))
 }
 

@@ -13,7 +13,7 @@ mod paths;
 mod sources;
 
 use crate::cargo::workspace;
-use crate::{messages, sql, ui};
+use crate::{generate, ui};
 use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
@@ -48,15 +48,14 @@ impl std::fmt::Display for Violation {
 /// Runs every check, prints the violations and returns success if there are none.
 ///
 /// # Errors
-/// If a source cannot be read, or the SQL script or the list of messages is outdated.
+/// If a source cannot be read, or a generated file is outdated.
 pub fn command() -> Result<ExitCode> {
     let sources = sources::read(workspace())?;
     let violations = violations(&sources);
     for violation in &violations {
         println!("{violation}");
     }
-    sql::ensure_current(workspace())?;
-    messages::ensure_current(workspace())?;
+    generate::ensure_current(workspace())?;
     if violations.is_empty() {
         ui::note(format!("{} files keep the rules", sources.len()));
     }

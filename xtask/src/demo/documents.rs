@@ -99,10 +99,10 @@ impl<W: Write> Loader<W> {
         }
     }
 
-    fn add(&mut self, place: &str, name: &str, body: &str) -> Result<()> {
+    fn add(&mut self, origin: &str, name: &str, body: &str) -> Result<()> {
         if body.contains('\0') {
             self.skip(
-                place,
+                origin,
                 "a zero byte, which PostgreSQL cannot store in a text",
             );
             return Ok(());
@@ -112,10 +112,10 @@ impl<W: Write> Loader<W> {
         Ok(writeln!(self.out, "{number}\t{name}\t{body}")?)
     }
 
-    fn skip(&mut self, place: &str, reason: impl std::fmt::Display) {
+    fn skip(&mut self, origin: &str, reason: impl std::fmt::Display) {
         self.skipped += 1;
         if self.reasons.len() < MAX_REASONS {
-            self.reasons.push(format!("{place}: {reason}"));
+            self.reasons.push(format!("{origin}: {reason}"));
         }
     }
 
@@ -247,12 +247,12 @@ fn read_lines(
         false => Box::new(file),
     };
     for (number, line) in (1..).zip(BufReader::new(reader).split(b'\n')) {
-        let place = format!("{}:{number}", path.display());
+        let origin = format!("{}:{number}", path.display());
         let line = match line {
             Ok(line) => line,
             // The archive is truncated. The rows before the end still count.
             Err(error) => {
-                loader.skip(&place, error);
+                loader.skip(&origin, error);
                 break;
             }
         };
@@ -266,10 +266,10 @@ fn read_lines(
             }) {
             Ok(Some((name, body))) => {
                 let name = name.unwrap_or_else(|| format!("line {number}"));
-                loader.add(&place, &name, &body)?;
+                loader.add(&origin, &name, &body)?;
             }
             Ok(None) => (),
-            Err(reason) => loader.skip(&place, reason),
+            Err(reason) => loader.skip(&origin, reason),
         }
     }
     Ok(())

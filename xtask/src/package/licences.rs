@@ -40,14 +40,14 @@ pub struct Licences {
 
 impl Licences {
     /// Collects the licences of the extension for the server version of `feature`.
-    pub fn of_extension(feature: &str) -> Result<Self> {
+    pub fn from_extension(feature: &str) -> Result<Self> {
         let manifest = ["--manifest-path", "Cargo.toml"];
         let features = ["--no-default-features", "--features", feature];
         Self::collect(&[&manifest[..], &features].concat())
     }
 
     /// Collects the licences of the module in the Python package.
-    pub fn of_python_package() -> Result<Self> {
+    pub fn from_python_package() -> Result<Self> {
         Self::collect(&["--manifest-path", "python/Cargo.toml"])
     }
 

@@ -62,7 +62,7 @@ struct Built {
 /// # Errors
 /// If a program is missing, the build fails, or the library contains paths of this machine.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
-    let release = Release::of_workspace()?;
+    let release = Release::from_workspace()?;
     let work = cargo::target_dir()?.join("package");
     let output = options.output.as_ref().unwrap_or(&work);
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
@@ -122,6 +122,6 @@ fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
         major: pg.major,
         library,
         share: artifacts.share,
-        licences: Licences::of_extension(&feature)?,
+        licences: Licences::from_extension(&feature)?,
     })
 }

@@ -20,7 +20,7 @@ impl Release {
     ///
     /// # Errors
     /// If git fails and the environment does not have the value.
-    pub fn of_workspace() -> Result<Self> {
+    pub fn from_workspace() -> Result<Self> {
         let epoch = match variable("SOURCE_DATE_EPOCH") {
             Some(epoch) => epoch,
             None => last_commit("%ct")

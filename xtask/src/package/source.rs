@@ -43,7 +43,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
     // Every server version links the same crates.
-    let licences = Licences::of_extension(&format!("pg{}", SUPPORTED.start()))?;
+    let licences = Licences::from_extension(&format!("pg{}", SUPPORTED.start()))?;
     let specification = specification(&release.version, &licences.expression());
     stage::write(&spec, specification, 0o644)?;
     let copyright = output.join("COPYRIGHT");

@@ -28,7 +28,7 @@ const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 /// # Errors
 /// If a crate's licence is not accepted, or the file cannot be written.
 pub fn write_licences() -> Result<ExitCode> {
-    let copyright = Licences::of_python_package()?.file(Form::Complete);
+    let copyright = Licences::from_python_package()?.file(Form::Complete);
     stage::write(&workspace().join(COPYRIGHT), copyright, 0o644)?;
     ui::note(format!("wrote {COPYRIGHT}"));
     Ok(ExitCode::SUCCESS)
@@ -36,7 +36,7 @@ pub fn write_licences() -> Result<ExitCode> {
 
 /// Checks that the licence file and the package's description match the crates in `Cargo.lock`.
 fn ensure_current() -> Result<()> {
-    let licences = Licences::of_python_package()?;
+    let licences = Licences::from_python_package()?;
     let found = fs::read_to_string(workspace().join(COPYRIGHT)).unwrap_or_default();
     ensure!(
         found == licences.file(Form::Complete),

@@ -135,7 +135,7 @@ fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)
     {
         first.feature()?;
     }
-    let parts: Vec<Parts> = found.all.iter().map(Parts::of).collect();
+    let parts: Vec<Parts> = found.all.iter().map(Parts::from_config).collect();
     let may_unpack = may_unpack && !found.is_named;
     match source(&parts, choice.only_major()?, may_unpack) {
         Ok(source) => Ok((found.all, source)),
@@ -152,7 +152,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(pg: &PgConfig) -> Self {
+    fn from_config(pg: &PgConfig) -> Self {
         Self {
             major: pg.major,
             server: pg.has_server(),

@@ -14,7 +14,7 @@ pub struct Counts {
 impl Counts {
     /// Reads a line of a test program: `test result: FAILED. 3 passed; 1 failed; ...`. Returns
     /// zeros for other lines.
-    pub fn of_line(line: &str) -> Self {
+    pub fn from_line(line: &str) -> Self {
         if !line.starts_with("test result: ") {
             return Self::default();
         }
@@ -78,9 +78,9 @@ mod tests {
             failed: 2,
             skipped: 1,
         };
-        assert_eq!(Counts::of_line(line), expected);
-        assert_eq!(Counts::of_line("test a::b ... ok"), Counts::default());
-        assert_eq!(Counts::of_line("13 passed; 2 failed;"), Counts::default());
+        assert_eq!(Counts::from_line(line), expected);
+        assert_eq!(Counts::from_line("test a::b ... ok"), Counts::default());
+        assert_eq!(Counts::from_line("13 passed; 2 failed;"), Counts::default());
     }
 
     #[test]

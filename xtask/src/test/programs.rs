@@ -118,7 +118,7 @@ pub fn run(title: &str, mut command: Command) -> Result<Counts> {
             } else if !is_noise(&line) {
                 rest += &format!("{line}\n");
             }
-            counts += Counts::of_line(&line);
+            counts += Counts::from_line(&line);
         }
     }
     let status = child.wait()?;
