@@ -99,41 +99,55 @@ pub type Constant = Option<(CString, Oid)>;
 pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
     let mut found: Vec<TextCall> = Vec::new();
     for_each_expression(table, index, |expression| {
-        for (called, arguments) in expression.with_default_arguments().calls() {
-            let makes_sketch = name_in_extension_of(function, called).is_some_and(|name| {
-                let name = name.to_string_lossy();
-                let name = name.strip_suffix("_without").unwrap_or(&name);
-                [
-                    "minhash64",
-                    "minhash128",
-                    "minhash",
-                    "simhash",
-                    "simhash128",
-                ]
-                .contains(&name)
-            });
-            let names = parameter_names(called);
-            if !makes_sketch || names.first().is_none_or(|name| name.as_c_str() != c"body") {
-                continue;
-            }
-            let constant = |argument: Expr| match argument.form() {
-                Form::Constant(value) => Some(value.map(|value| {
-                    let text = CString::new(value.output()).unwrap_or_default();
-                    (text, argument.type_oid())
-                })),
-                _ => None,
-            };
-            let options = names
-                .into_iter()
-                .zip(arguments.iter().map(constant))
-                .skip(1)
-                .collect();
-            if !found.contains(&options) {
-                found.push(options);
-            }
-        }
+        add_text_calls(function, expression, &mut found);
     });
     found
+}
+
+/// Returns the same of the expression of a generated column; none for another column.
+pub fn text_calls_of_column(function: Oid, table: Rel, column: i16) -> Vec<TextCall> {
+    let mut found = Vec::new();
+    if let Some(expression) = table.generation_expression(column) {
+        add_text_calls(function, expression, &mut found);
+    }
+    found
+}
+
+/// Adds the distinct calls in an expression.
+fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
+    for (called, arguments) in expression.with_default_arguments().calls() {
+        let makes_sketch = name_in_extension_of(function, called).is_some_and(|name| {
+            let name = name.to_string_lossy();
+            let name = name.strip_suffix("_without").unwrap_or(&name);
+            [
+                "minhash64",
+                "minhash128",
+                "minhash",
+                "simhash",
+                "simhash128",
+            ]
+            .contains(&name)
+        });
+        let names = parameter_names(called);
+        if !makes_sketch || names.first().is_none_or(|name| name.as_c_str() != c"body") {
+            continue;
+        }
+        let constant = |argument: Expr| match argument.form() {
+            Form::Constant(value) => Some(value.map(|value| {
+                let text = CString::new(value.output()).unwrap_or_default();
+                (text, argument.type_oid())
+            })),
+            _ => None,
+        };
+        let options = names
+            .into_iter()
+            .zip(arguments.iter().map(constant))
+            .skip(1)
+            .collect();
+        if !found.contains(&options) {
+            found.push(options);
+        }
+    }
 }
 
 /// Returns the distinct makers of the values in a column; none unless the column is generated.

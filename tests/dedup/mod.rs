@@ -1,5 +1,6 @@
 //! Near-duplicates refused, marked or removed: the trigger, the constraint and the recipes.
 mod by_hand;
+mod confirm;
 mod deliveries;
 mod exclusion;
 mod in_flight;

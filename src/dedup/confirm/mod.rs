@@ -5,6 +5,8 @@
 //! texts decide. They are computed once for each text.
 mod feature_sets;
 
+use core::ffi::CStr;
+
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_sketch::memory::Grow;
@@ -20,6 +22,7 @@ use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 use neardup_pg::locked_index::LockedIndex;
+use neardup_pg::value::Value;
 
 /// The caller's parameter.
 const PARAMETER: &str = "confirm";
@@ -91,12 +94,12 @@ impl ConfirmArgument {
 }
 
 /// Returns the call of the function that makes feature hashes from a text, with the options of the
-/// function that made the values of an index.
-fn feature_call(text: &[u8], schema: &core::ffi::CStr, calls: &[TextCall], index: &str) -> Vec<u8> {
+/// function that made the values of a relation, whose calls are `calls`.
+pub fn feature_call(text: &[u8], schema: &CStr, calls: &[TextCall], relation: &str) -> Vec<u8> {
     let options = match calls {
         [] => &[][..],
         [options] => options,
-        _ => refuse_options(index, "It calls several functions of a text."),
+        _ => refuse_options(relation, "Several functions of a text make its values."),
     };
     // The weight of a feature, and the hash functions of a signature, do not change the set.
     let of_set = |name: &[u8]| {
@@ -125,7 +128,7 @@ fn feature_call(text: &[u8], schema: &core::ffi::CStr, calls: &[TextCall], index
     sql.extend_from_slice(text);
     for (name, constant) in options {
         let Some(constant) = constant else {
-            refuse_options(index, "Its options depend on the row.")
+            refuse_options(relation, "The options depend on the row.")
         };
         sql.extend_from_slice(b", ");
         sql.extend(catalog::quoted(name));
@@ -134,8 +137,10 @@ fn feature_call(text: &[u8], schema: &core::ffi::CStr, calls: &[TextCall], index
             None => sql.extend_from_slice(b"NULL"),
             Some((value, value_type)) => {
                 sql.extend(catalog::literal(value));
-                sql.extend_from_slice(b"::");
-                sql.extend(catalog::qualified_type(*value_type, -1));
+                if *value_type != pg_sys::UNKNOWNOID {
+                    sql.extend_from_slice(b"::");
+                    sql.extend(catalog::qualified_type(*value_type, -1));
+                }
             }
         }
     }
@@ -158,29 +163,34 @@ impl Confirmation {
         let table = relations.table();
         values_of_rows(PARAMETER, &self.features, table, next, |row, value| {
             progress.advance(1);
-            let mut hashes: Vec<u64> = Vec::new();
-            if let Some(value) = value {
-                value.with_body(|body| {
-                    let elements = element_count(body);
-                    hashes.ensure_room(elements);
-                    hashes.extend(bigints(body).map(|hash| hash as u64));
-                    if hashes.len() < elements {
-                        refuse_null();
-                    }
-                });
-            }
-            hashes.sort_unstable();
-            hashes.dedup();
-            each(row, &hashes);
+            each(row, &feature_hashes(value));
         });
         progress.finish();
     }
 }
 
-fn refuse_options(index: &str, why: &str) -> ! {
+/// Returns the sorted and distinct hashes in an array of type `bigint[]`; none for NULL.
+pub fn feature_hashes(array: Option<Value>) -> Vec<u64> {
+    let mut hashes: Vec<u64> = Vec::new();
+    if let Some(array) = array {
+        array.with_body(|body| {
+            let elements = element_count(body);
+            hashes.ensure_room(elements);
+            hashes.extend(bigints(body).map(|hash| hash as u64));
+            if hashes.len() < elements {
+                refuse_null();
+            }
+        });
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
+fn refuse_options(relation: &str, why: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("cannot tell which features index \"{index}\" compares"),
+        format!("cannot determine which features \"{relation}\" compares"),
     )
     .detail(why)
     .hint(

@@ -154,6 +154,16 @@ fn may_read(table: Rel, column: i16) -> bool {
 fn in_the_way(table: Rel, columns: &Columns, found: &NearRow) -> String {
     let (unit, limit) = (columns.metric.unit(), columns.limit);
     let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(table, *key));
+    if let Some(similarity) = found.similarity {
+        return match shown {
+            Some((column, key)) => format!(
+                "The text of the row with ({})=({}) has a similarity of {similarity:.2}.",
+                column_name(table, column),
+                key.get().output()
+            ),
+            None => "The text of an existing row is similar.".to_owned(),
+        };
+    }
     match shown {
         Some((column, key)) => format!(
             "The row with ({})=({}) differs in {} {unit}; at most {limit} are a near-duplicate.",

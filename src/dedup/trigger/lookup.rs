@@ -10,6 +10,7 @@ use super::columns::Columns;
 use super::compared::ComparedValue;
 use super::flight::Flight;
 use super::own_row::OwnRow;
+use super::text_comparison::NewText;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
 use neardup_pg::errors::UserError;
 use neardup_pg::new_row::NewRow;
@@ -22,13 +23,28 @@ use neardup_pg::value::{OwnedValue, Value};
 pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
     pub compared: &'a ComparedValue,
+    /// Text that confirms near rows. `None` if the fingerprint decides.
+    pub text: Option<NewText<'a>>,
     pub own_row: OwnRow<'a>,
+}
+
+impl Query<'_> {
+    /// Compares the texts of the new row and a near one, if texts decide. Returns `None` if the
+    /// two are not near-duplicates, otherwise the similarity of compared texts.
+    fn confirm(&self, row: &Slot) -> Option<Option<f64>> {
+        match &self.text {
+            None => Some(None),
+            Some(text) => text.similarity(row).map(Some),
+        }
+    }
 }
 
 /// Nearest of the rows that are certain to stay.
 pub struct NearRow {
     /// In bits, or mismatches.
     pub distance: u32,
+    /// Similarity of the texts, if they were compared.
+    pub similarity: Option<f64>,
     /// Key of the row. `None` if rows have no key, or if it is NULL.
     pub key: Option<OwnedValue>,
     /// True if the row was committed after the transaction's snapshot was taken, and the
@@ -44,6 +60,7 @@ impl NearRow {
         let fingerprint = slot.get(columns.fingerprint);
         NearRow {
             distance,
+            similarity: None,
             key: (columns.key).and_then(|key| slot.get(key).map(Value::to_owned)),
             unseen: slot.is_unseen(table),
             fingerprint: fingerprint
@@ -163,6 +180,9 @@ fn lookup(
             same.push(SeenRow::new(table, row.slot));
             return ControlFlow::Continue(());
         }
+        let Some(similarity) = query.confirm(row.slot) else {
+            return ControlFlow::Continue(());
+        };
         if let Some(other) = row.inserter.or(row.deleter) {
             if (undecided.as_ref()).is_none_or(|(best, _)| distance < *best) {
                 undecided = Some((distance, LookupResult::Undecided(other, row.token)));
@@ -170,7 +190,10 @@ fn lookup(
             return ControlFlow::Continue(());
         }
         if nearest.as_ref().is_none_or(|best| distance < best.distance) {
-            nearest = Some(NearRow::new(table, columns, row.slot, distance));
+            nearest = Some(NearRow {
+                similarity,
+                ..NearRow::new(table, columns, row.slot, distance)
+            });
         }
         match columns.metric.comes_in_order() || distance == 0 {
             true => ControlFlow::Break(()),

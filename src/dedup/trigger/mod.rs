@@ -19,6 +19,7 @@ mod originals;
 mod own_row;
 mod remark;
 mod requirements;
+mod text_comparison;
 pub(super) mod trigger_arguments;
 mod usage;
 
@@ -42,6 +43,7 @@ use neardup_pg::tid::tid_of;
 use neardup_pg::trigger::TriggerCall;
 use neardup_pg::value::{OwnedValue, Value};
 use own_row::{Keys, NewKey, OwnRow};
+use text_comparison::{NewText, TextComparison};
 use trigger_arguments::{Arguments, Manual};
 use usage::misused;
 
@@ -53,7 +55,9 @@ struct State {
     fingerprints: Fingerprints,
     keys: Keys,
     flight: Flight,
-    /// True if a generated column is part of the key or of a scope.
+    /// Comparison of texts that confirms near rows. `None` without `confirm=`.
+    texts: Option<TextComparison>,
+    /// True if a generated column is part of the key or of a scope, or is the compared text.
     needs_generated: bool,
     /// True if the client gets a notice of each skipped row.
     notice: bool,
@@ -105,9 +109,11 @@ impl State {
         let columns = Columns::find(table, types, &arguments);
         requirements::check(table, &trigger, &arguments, &columns);
         let fingerprints = Fingerprints::new(table, types, &arguments, &columns);
+        let texts = TextComparison::new(table, &trigger, &arguments, &columns);
         let flight = Flight::new(table, call.statement(), &trigger, &arguments, &columns);
         let needs_generated = (columns.key.into_iter())
             .chain(flight.scope_columns(&columns))
+            .chain(texts.as_ref().map(|texts| texts.column))
             .any(|column| table.is_stored_generated(column));
         let by_hand = ByHand::new(&arguments, table, &columns);
         State {
@@ -115,6 +121,7 @@ impl State {
             action: PreparedAction::new(&arguments, table, &columns),
             columns,
             fingerprints,
+            texts,
             keys: Keys::default(),
             needs_generated,
             flight,
@@ -213,14 +220,22 @@ impl State {
         }
     }
 
-    /// Returns whether a row keeps its fingerprint and its scope.
+    /// Returns whether a row keeps its fingerprint, its scope and the compared text.
     fn stays(&self, incoming: &Incoming) -> bool {
         let (columns, Some(old), Some(new)) = (&self.columns, incoming.old, &incoming.compared)
         else {
             return false;
         };
-        (old.get(columns.fingerprint))
-            .is_some_and(|old| columns.metric.distance(old, new.fingerprint.get()) == Some(0))
+        let keeps_text = self.texts.as_ref().is_none_or(|texts| {
+            let new = incoming.completed().get(texts.column);
+            match (old.get(texts.column), new) {
+                (Some(old), Some(new)) => old.image_eq(new),
+                (old, new) => old.is_none() && new.is_none(),
+            }
+        });
+        keeps_text
+            && (old.get(columns.fingerprint))
+                .is_some_and(|old| columns.metric.distance(old, new.fingerprint.get()) == Some(0))
             && (columns.scope.iter().zip(&new.scope)).all(|(column, value)| {
                 (old.get(column.column)).is_some_and(|old| column.equal(old, value.get()))
             })
@@ -296,9 +311,11 @@ impl State {
         } = incoming;
         let columns = &self.columns;
         loop {
+            let new = complete.as_ref().unwrap_or(&row);
             let query = Query {
-                row: complete.as_ref().unwrap_or(&row),
+                row: new,
                 compared,
+                text: self.texts.as_ref().map(|texts| NewText::new(texts, new)),
                 own_row: match old {
                     Some(old) => OwnRow::Version(tid_of(old.address())),
                     None => OwnRow::Key(NewKey::new(table, &row, &self.keys)),
@@ -309,6 +326,7 @@ impl State {
             };
             // The row is not an original, regardless of the action.
             self.flight.withdraw();
+            drop(query);
             match action::run(&self.action, table, columns, &found, &mut row) {
                 Outcome::Write => return Some(row),
                 Outcome::Drop => {

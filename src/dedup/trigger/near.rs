@@ -3,18 +3,22 @@ use core::str::FromStr;
 use std::ffi::{CStr, CString};
 
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_SIMILARITY};
+use neardup_sketch::candidates::{Estimator, USUAL_LOSS};
 use neardup_sketch::minhash_fingerprint;
 
 use crate::dedup::bound::Bound;
 use crate::types::signature;
 
 /// Limit of near-duplicates, as written. Its meaning depends on the column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Near {
     /// No limit was written, so the bound of the index applies.
     OfIndex,
     Radius(CString),
     Similarity(CString),
+    /// Minimum similarity of the texts that confirm near rows. The distance of near rows follows
+    /// from it.
+    Candidates(f64),
 }
 
 impl Near {
@@ -24,6 +28,13 @@ impl Near {
     pub fn limit(&self, metric: Metric<usize>) -> Result<Option<u32>, String> {
         let bound = match self {
             Near::OfIndex => return Ok(None),
+            Near::Candidates(similarity) => {
+                let Metric::Hamming { bits } = metric else {
+                    return Err("The option \"confirm\" goes with fingerprints.".to_owned());
+                };
+                let estimator = Estimator::fingerprint(bits);
+                return Ok(Some(estimator.candidate_bound(*similarity, USUAL_LOSS)));
+            }
             Near::Radius(_) if metric.is_jaccard() => {
                 return Err("Signatures have no radius: write similarity=0.8.".to_owned());
             }
@@ -53,7 +64,7 @@ impl Near {
     pub fn similarity(&self) -> f64 {
         let share = match self {
             Near::Similarity(text) => number(text),
-            Near::OfIndex | Near::Radius(_) => None,
+            Near::OfIndex | Near::Radius(_) | Near::Candidates(_) => None,
         };
         share.unwrap_or(NEAR_DUPLICATE_SIMILARITY)
     }

@@ -103,8 +103,12 @@ fn unseen_columns(
         .filter(|other| other.fingerprint == arguments.fingerprint)
         .filter_map(|other| table.column_number(&other.text?));
     let source = columns.text.unwrap_or(columns.fingerprint);
+    let compared = arguments.confirm.as_ref();
+    let compared = compared.and_then(|confirm| table.column_number(&confirm.column));
     let scope = columns.scope.iter().map(|scope| scope.column);
-    let wanted = (texts.chain([source]).chain(scope)).chain(columns.mark);
+    let wanted = (texts.chain([source]).chain(scope))
+        .chain(columns.mark)
+        .chain(compared);
     let mut unseen: Vec<i16> = wanted
         .flat_map(|column| unseen_sources(table, trigger, column))
         .collect();

@@ -3,7 +3,9 @@ use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
 use super::near::Near;
+use super::text_comparison::Confirm;
 use crate::dedup::bound::IndexBounds;
+use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Trigger;
 
@@ -39,7 +41,7 @@ pub enum Manual {
 }
 
 /// Arguments of one trigger. Names are in the encoding of the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     /// Name of the trigger, for messages.
     name: String,
@@ -48,6 +50,8 @@ pub struct Arguments {
     /// Column of the source text. `None` if the row has its fingerprint already.
     pub text: Option<CString>,
     pub near: Near,
+    /// Column of the texts that confirm near rows, and the bound of their similarity.
+    pub confirm: Option<Confirm>,
     pub action: Action,
     /// Column that identifies rows to users. `None` for the primary key.
     pub key: Option<CString>,
@@ -64,7 +68,7 @@ pub struct Arguments {
 }
 
 /// Options of the trigger. All other options belong to the fingerprint function.
-pub const OPTIONS: [&str; 11] = [
+pub const OPTIONS: [&str; 12] = [
     "radius",
     "similarity",
     "action",
@@ -76,6 +80,7 @@ pub const OPTIONS: [&str; 11] = [
     "key",
     "scope",
     "function",
+    "confirm",
 ];
 
 /// Arguments by kind.
@@ -189,7 +194,20 @@ impl Sorted {
         }
     }
 
-    fn near(&self) -> Result<Near, String> {
+    fn confirm(&self) -> Result<Option<Confirm>, String> {
+        let Some(column) = self.column_option("confirm")? else {
+            return Ok(None);
+        };
+        Confirm::new(column, self.get("similarity"), NEAR_DUPLICATE_SIMILARITY).map(Some)
+    }
+
+    fn near(&self, confirm: Option<&Confirm>) -> Result<Near, String> {
+        if let Some(confirm) = confirm {
+            return Ok(match self.get("radius") {
+                Some(radius) => Near::Radius(radius.to_owned()),
+                None => Near::Candidates(confirm.similarity),
+            });
+        }
         match (self.get("radius"), self.get("similarity")) {
             (None, None) => Ok(Near::OfIndex),
             (Some(radius), None) => Ok(Near::Radius(radius.to_owned())),
@@ -234,7 +252,8 @@ impl Sorted {
 }
 
 /// Options that are valid only with some actions.
-const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
+const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 6] = [
+    ("confirm", &["skip", "error", "log"]),
     ("log", &["log"]),
     ("mark", &["mark"]),
     ("manual", &["mark"]),
@@ -299,7 +318,7 @@ impl Arguments {
     pub fn check_similarity(&self) -> Result<(), String> {
         let function = self.function.as_deref().unwrap_or_default().to_bytes();
         match self.near {
-            Near::Similarity(_) if function.starts_with(b"simhash") => Err(
+            Near::Similarity(_) | Near::Candidates(_) if function.starts_with(b"simhash") => Err(
                 "The option \"similarity\" goes with minhash64 and minhash128: the distance of a \
                  simhash tells none."
                     .into(),
@@ -328,11 +347,13 @@ impl Arguments {
                 OPTIONS.join(", ")
             ));
         }
+        let confirm = sorted.confirm()?;
         Ok(Arguments {
             name: name.to_owned(),
             fingerprint,
             text,
-            near: sorted.near()?,
+            near: sorted.near(confirm.as_ref())?,
+            confirm,
             action: sorted.action()?,
             key: sorted.column_option("key")?,
             scope: sorted.columns_option("scope", "site,language")?,

@@ -1,0 +1,131 @@
+//! `confirm=`: the texts of near rows decide whether they are near-duplicates.
+use core::cell::OnceCell;
+use std::ffi::{CStr, CString};
+
+use neardup_sketch::candidates::similarity_at_least;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+use super::columns::{Columns, Types, column};
+use super::compute::is_text;
+use super::trigger_arguments::Arguments;
+use crate::am::makers::{TextCall, text_calls_of_column};
+use crate::dedup::confirm::{feature_call, feature_hashes};
+use neardup_pg::catalog;
+use neardup_pg::errors::UserError;
+use neardup_pg::new_row::NewRow;
+use neardup_pg::rel::{Rel, Trigger};
+use neardup_pg::slot::Slot;
+use neardup_pg::spi;
+use neardup_pg::value::{OwnedValue, Value};
+
+/// Comparison of texts by their features.
+pub struct TextComparison {
+    /// Column of the text.
+    pub column: i16,
+    /// Statement that returns the hashes of the features of a text, its parameter.
+    statement: CString,
+    /// Minimum Jaccard similarity.
+    pub similarity: f64,
+}
+
+impl TextComparison {
+    /// Prepares the comparison that a trigger's arguments ask for. The features are those of the
+    /// function that makes the fingerprints.
+    pub fn new(
+        table: Rel,
+        trigger: &Trigger,
+        arguments: &Arguments,
+        columns: &Columns,
+    ) -> Option<Self> {
+        let confirm = arguments.confirm.as_ref()?;
+        let types = Types::beside(trigger.function);
+        let text = column(table, &confirm.column, "The option \"confirm\"");
+        if !is_text(table.attribute(text).atttypid) {
+            UserError::new(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "neardup_dedup compares texts only",
+            )
+            .detail(format!(
+                "The option \"confirm\" names a column of type {}.",
+                catalog::type_name(table.attribute(text).atttypid)
+            ))
+            .hint("Name the column of the text that the fingerprints are made from.")
+            .raise();
+        }
+        let calls = match columns.text {
+            Some(_) => vec![options(arguments)],
+            None => text_calls_of_column(trigger.function, table, columns.fingerprint),
+        };
+        let schema = catalog::schema_name(types.schema());
+        let call = feature_call(b"$1", &schema, &calls, &table.shown());
+        let statement = [b"SELECT ", call.as_slice()].concat();
+        Some(TextComparison {
+            column: text,
+            statement: CString::new(statement).expect("made of C strings"),
+            similarity: confirm.similarity,
+        })
+    }
+
+    /// Returns the sorted hashes of the features of a text.
+    fn features(&self, text: Option<Value>) -> Vec<u64> {
+        let hashes = text.and_then(|text| spi::value(&self.statement, &[text.as_text()]));
+        feature_hashes(hashes.as_ref().map(OwnedValue::get))
+    }
+}
+
+/// Returns the options of features among a trigger's arguments, as constants without a type.
+fn options(arguments: &Arguments) -> TextCall {
+    let constant = |value: &CString| Some(Some((value.clone(), pg_sys::UNKNOWNOID)));
+    (arguments.parameters.iter())
+        .map(|(name, value)| (name.clone(), constant(value)))
+        .collect()
+}
+
+/// Text of a new row, whose features are computed when the first near row is found.
+pub struct NewText<'a> {
+    comparison: &'a TextComparison,
+    text: Option<Value<'a>>,
+    features: OnceCell<Vec<u64>>,
+}
+
+impl<'a> NewText<'a> {
+    pub fn new(comparison: &'a TextComparison, row: &'a NewRow<'a>) -> Self {
+        NewText {
+            comparison,
+            text: row.get(comparison.column),
+            features: OnceCell::new(),
+        }
+    }
+
+    /// Returns the similarity of the text of an existing row, if the two are near-duplicates.
+    pub fn similarity(&self, row: &Slot) -> Option<f64> {
+        let comparison = self.comparison;
+        let own = self.features.get_or_init(|| comparison.features(self.text));
+        let other = comparison.features(row.get(comparison.column));
+        similarity_at_least(own, &other, comparison.similarity)
+    }
+}
+
+/// Column and bound of the option `confirm`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirm {
+    pub column: CString,
+    /// Minimum Jaccard similarity of the texts.
+    pub similarity: f64,
+}
+
+impl Confirm {
+    /// Reads the option, and the similarity of the texts if there is one.
+    ///
+    /// # Errors
+    /// A sentence that explains why the similarity is invalid.
+    pub fn new(column: CString, similarity: Option<&CStr>, usual: f64) -> Result<Self, String> {
+        let similarity = match similarity {
+            None => Some(usual),
+            Some(text) => text.to_str().ok().and_then(|text| text.parse().ok()),
+        };
+        let similarity = similarity.filter(|similarity| (0.0..=1.0).contains(similarity));
+        let similarity = similarity.ok_or("The similarity is a number from 0 to 1.")?;
+        Ok(Confirm { column, similarity })
+    }
+}
