@@ -62,8 +62,8 @@ fn a_row_is_written_unless_a_similar_text_is_there() -> Outcome {
                 END LOOP; END $$; \
              INSERT INTO docs (id, body) SELECT id, body FROM texts ORDER BY id"
         ))?;
-        let same = "SELECT array_agg(id ORDER BY id) = (SELECT array_agg(id ORDER BY id) FROM kept) \
-            FROM docs";
+        let same = "SELECT array_agg(id ORDER BY id) \
+            = (SELECT array_agg(id ORDER BY id) FROM kept) FROM docs";
         ensure!(value::<bool>(&mut client, same)?, "{table}");
         let counts = "SELECT count(*) FROM docs";
         let count: i64 = value(&mut client, counts)?;

@@ -1,6 +1,6 @@
 //! `confirm=`: the texts of near rows decide whether they are near-duplicates.
 use core::cell::OnceCell;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 use neardup_sketch::candidates::similarity_at_least;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -103,29 +103,5 @@ impl<'a> NewText<'a> {
         let own = self.features.get_or_init(|| comparison.features(self.text));
         let other = comparison.features(row.get(comparison.column));
         similarity_at_least(own, &other, comparison.similarity)
-    }
-}
-
-/// Column and bound of the option `confirm`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Confirm {
-    pub column: CString,
-    /// Minimum Jaccard similarity of the texts.
-    pub similarity: f64,
-}
-
-impl Confirm {
-    /// Reads the option, and the similarity of the texts if there is one.
-    ///
-    /// # Errors
-    /// A sentence that explains why the similarity is invalid.
-    pub fn new(column: CString, similarity: Option<&CStr>, usual: f64) -> Result<Self, String> {
-        let similarity = match similarity {
-            None => Some(usual),
-            Some(text) => text.to_str().ok().and_then(|text| text.parse().ok()),
-        };
-        let similarity = similarity.filter(|similarity| (0.0..=1.0).contains(similarity));
-        let similarity = similarity.ok_or("The similarity is a number from 0 to 1.")?;
-        Ok(Confirm { column, similarity })
     }
 }

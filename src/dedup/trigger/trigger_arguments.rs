@@ -3,7 +3,6 @@ use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
 use super::near::Near;
-use super::text_comparison::Confirm;
 use crate::dedup::bound::IndexBounds;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_pg::errors::UserError;
@@ -38,6 +37,30 @@ pub enum Manual {
     None,
     /// Marks of rows that meet a condition.
     Where(CString),
+}
+
+/// Column and bound of the option `confirm`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirm {
+    pub column: CString,
+    /// Minimum Jaccard similarity of the texts.
+    pub similarity: f64,
+}
+
+impl Confirm {
+    /// Reads the option, and the similarity of the texts if there is one.
+    ///
+    /// # Errors
+    /// A sentence that explains why the similarity is invalid.
+    pub fn new(column: CString, similarity: Option<&CStr>, usual: f64) -> Result<Self, String> {
+        let similarity = match similarity {
+            None => Some(usual),
+            Some(text) => text.to_str().ok().and_then(|text| text.parse().ok()),
+        };
+        let similarity = similarity.filter(|similarity| (0.0..=1.0).contains(similarity));
+        let similarity = similarity.ok_or("The similarity is a number from 0 to 1.")?;
+        Ok(Confirm { column, similarity })
+    }
 }
 
 /// Arguments of one trigger. Names are in the encoding of the database.
