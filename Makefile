@@ -3,6 +3,7 @@
 #
 #   make PG_CONFIG=/path/to/bin/pg_config
 #   make install PG_CONFIG=/path/to/bin/pg_config DESTDIR=/tmp/stage
+#   make installcheck PG_CONFIG=/path/to/bin/pg_config   # on the server of PGHOST and PGPORT
 
 PG_CONFIG ?= pg_config
 CARGO ?= cargo
@@ -15,7 +16,11 @@ ifeq ($(pg_config),)
 $(error there is no $(PG_CONFIG): name the server's with PG_CONFIG=/path/to/bin/pg_config)
 endif
 major := $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+ifeq ($(filter 15 16 17 18,$(major)),)
+$(error neardup supports PostgreSQL 15 to 18, and $(pg_config) is of $(major): set PG_CONFIG)
+endif
 target := $(or $(CARGO_TARGET_DIR),target)
+cargo_home := $(or $(CARGO_HOME),$(HOME)/.cargo)
 # On macOS cargo makes a .dylib, and servers from 16 on look for one.
 ifeq ($(shell uname -s),Darwin)
 built := dylib
@@ -28,8 +33,11 @@ library := $(target)/release/libneardup.$(built)
 extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
 library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
 
+# The library does not contain the names of this machine's folders.
+flags := --remap-path-prefix=$(cargo_home)=/cargo --remap-path-prefix=$(CURDIR)=/neardup
+
 all:
-	PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
+	RUSTFLAGS="$(RUSTFLAGS) $(flags)" PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
 	    --no-default-features --features pg$(major) --target-dir "$(target)"
 
 # It builds nothing: the user who installs may have no Rust.
@@ -43,7 +51,16 @@ uninstall:
 	rm -f "$(library_dir)/neardup.$(suffix)" "$(extension_dir)/neardup.control" \
 	    "$(extension_dir)"/neardup--*.sql
 
-clean:
-	$(CARGO) clean --target-dir "$(target)"
+# Creates a database, uses the installed extension there, and drops the database.
+check := neardup_installcheck
+bindir := $(shell $(pg_config) --bindir)
+installcheck:
+	"$(bindir)/createdb" $(check)
+	"$(bindir)/psql" --no-psqlrc --quiet --dbname=$(check) --file=xtask/src/package/try.sql; \
+	    status=$$?; "$(bindir)/dropdb" $(check) && exit $$status
 
-.PHONY: all install uninstall clean
+# The folder also has the servers and data of `cargo xtask psql`, which stay.
+clean:
+	$(CARGO) clean --release --target-dir "$(target)"
+
+.PHONY: all install installcheck uninstall clean

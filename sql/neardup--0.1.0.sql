@@ -1424,6 +1424,12 @@ CREATE FUNCTION _neardup_feature_hashes_without(
 ) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', '_neardup_feature_hashes_without';
+COMMENT ON FUNCTION _neardup_feature_hashes(text, text, integer, boolean, text, text) IS
+    'hashes of the distinct features of a text';
+COMMENT ON FUNCTION _neardup_feature_hashes_without(
+    text, bytea, text, integer, boolean, text, text
+) IS
+    'hashes of the distinct features of a text that are not in a set of common features';
 
 -- STABLE: a reload of the configuration changes it.
 CREATE FUNCTION neardup_jieba_words_hash()

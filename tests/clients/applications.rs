@@ -2,8 +2,7 @@
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, ensure};
-use neardup_tests::Database;
-use std::path::Path;
+use neardup_tests::{Database, project_path};
 use std::process::Command;
 
 /// Runs a section of docs/applications.md with options of its driver.
@@ -18,11 +17,10 @@ pub fn run(driver: &str, document: &str, heading: &str, options: &[&str]) -> Out
         return skip_without("Python with the packages");
     };
     let database = Database::create()?;
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&python)
-        .arg(tests.join(format!("drivers/{driver}.py")))
+        .arg(project_path(&format!("tests/drivers/{driver}.py")))
         .arg(heading)
-        .arg(tests.join(format!("../docs/{document}.md")))
+        .arg(project_path(&format!("docs/{document}.md")))
         .arg(database.conninfo())
         .args(options)
         .output()

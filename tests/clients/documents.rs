@@ -2,10 +2,9 @@
 use crate::support::Outcome;
 use crate::support::skip::skip_case;
 use anyhow::{Context, Result, ensure};
-use neardup_tests::{Database, client_program};
+use neardup_tests::{Database, client_program, project_path};
 use postgres::Client;
 use std::io::{Read, Write};
-use std::path::Path;
 use std::process::Stdio;
 
 /// Table for documents that require one.
@@ -244,7 +243,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 #[test]
 fn examples_print_what_the_documents_show() -> Outcome {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = project_path("");
     let mut wrong = String::new();
     for &(name, heading, setup) in DOCUMENTS {
         let text = std::fs::read_to_string(root.join(name)).context(name)?;

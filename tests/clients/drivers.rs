@@ -6,10 +6,9 @@ mod programs;
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
+use neardup_tests::{Database, project_path};
 use postgres::types::{ToSql, Type};
 use postgres::{Client, SimpleQueryMessage};
-use std::path::Path;
 use std::process::Command;
 
 /// Rows 1 and 2 differ in 2 bits and in 2 of 16 values. Row 3 is far from both.
@@ -36,7 +35,7 @@ fn in_python(driver: &str) -> Outcome {
         return skip_without("Python with the drivers");
     };
     let (database, _client) = rows()?;
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers/distances.py");
+    let program = project_path("tests/drivers/distances.py");
     let output = Command::new(&python)
         .arg(program)
         .args([driver, database.conninfo()])

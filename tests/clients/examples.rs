@@ -2,14 +2,13 @@
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
+use neardup_tests::{Database, project_path};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The document.
 pub fn document() -> Result<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clients.md");
-    std::fs::read_to_string(path).context("docs/clients.md")
+    std::fs::read_to_string(project_path("docs/clients.md")).context("docs/clients.md")
 }
 
 /// Returns the code blocks of a section in a language, in order.

@@ -2,9 +2,8 @@
 //! its synopses and parameter tables with the SQL script.
 use crate::support::Outcome;
 use anyhow::ensure;
-use neardup_tests::Database;
+use neardup_tests::{Database, project_path};
 use std::fs;
-use std::path::Path;
 
 /// The public functions, each with true if all its parameters have names. Excludes casts,
 /// functions behind operators and indexes, and functions with the name of a server's function.
@@ -22,9 +21,8 @@ const FUNCTIONS: &str = "SELECT p.proname::text, \
 
 #[test]
 fn every_public_function_is_documented() -> Outcome {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference");
     let mut reference = String::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(project_path("docs/reference"))? {
         reference += &fs::read_to_string(entry?.path())?;
     }
     // A line of a synopsis starts with the name of its function.

@@ -2,8 +2,7 @@
 use crate::support::Outcome;
 use crate::support::skip::skip_without;
 use anyhow::{Context, ensure};
-use neardup_tests::Database;
-use std::path::Path;
+use neardup_tests::{Database, project_path};
 use std::process::Command;
 
 /// Runs a function of a program in `drivers/`. Skips the test without Python.
@@ -12,7 +11,7 @@ fn run(program: &str, test: &str) -> Outcome {
         return skip_without("Python with the packages");
     };
     let database = Database::create()?;
-    let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");
+    let drivers = project_path("tests/drivers");
     let output = Command::new(&python)
         .arg(drivers.join(program))
         .args([test, database.conninfo()])

@@ -4,9 +4,8 @@ use crate::clients::documents::examples;
 use crate::support::Outcome;
 use crate::support::table::value;
 use anyhow::{Context, Result};
-use neardup_tests::{Database, connect};
+use neardup_tests::{Database, connect, project_path};
 use postgres::Client;
-use std::path::Path;
 use std::thread;
 
 const PAGE: &str = "docs/without-the-extension.md";
@@ -33,8 +32,7 @@ fn prepare(database: &Database) -> Result<Client> {
 
 /// Returns the block of the page that contains this statement.
 fn statements(statement: &str) -> Result<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
-    let page = std::fs::read_to_string(path).context(PAGE)?;
+    let page = std::fs::read_to_string(project_path(PAGE)).context(PAGE)?;
     let block = (examples(&page, "# Without the extension").into_iter())
         .find(|example| example.sql.contains(statement))
         .with_context(|| format!("{PAGE} has no {statement}"))?;

@@ -4,7 +4,7 @@ use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::poll;
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
+use neardup_tests::{Database, project_path};
 use postgres::Client;
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -16,8 +16,7 @@ fn recipe(heading: &str) -> Result<String> {
 
 /// The blocks of SQL below a heading of a document.
 pub fn blocks(name: &str, heading: &str) -> Result<Vec<String>> {
-    let path = format!("{}/../docs/{name}", env!("CARGO_MANIFEST_DIR"));
-    let document = std::fs::read_to_string(path)?;
+    let document = std::fs::read_to_string(project_path(&format!("docs/{name}")))?;
     let (_, section) = (document.split_once(&format!("\n## {heading}\n")))
         .with_context(|| format!("docs/{name} has no section {heading}"))?;
     let section = section.split("\n## ").next().unwrap_or(section);
@@ -65,8 +64,7 @@ fn create(client: &mut Client) -> Result<()> {
 
 /// The document's own table and index.
 fn recipe_setup() -> Result<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dedup.md");
-    let document = std::fs::read_to_string(path)?;
+    let document = std::fs::read_to_string(project_path("docs/dedup.md"))?;
     let block = document.split("```sql\n").nth(1).context("a first block")?;
     Ok(block.split("```").next().unwrap_or(block).to_owned())
 }

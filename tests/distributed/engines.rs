@@ -4,8 +4,7 @@ use crate::support::data::Shape;
 use crate::support::skip::{skip_optional, skip_without};
 use crate::support::table::{BIGINT, FINGERPRINT, TYPES, Table, Type};
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
-use std::path::Path;
+use neardup_tests::{Database, project_path};
 use std::process::Command;
 use std::str::FromStr;
 
@@ -42,11 +41,10 @@ pub fn in_python(
         }
         return Ok(None);
     };
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&python)
-        .arg(tests.join("drivers/engines.py"))
+        .arg(project_path("tests/drivers/engines.py"))
         .arg(engine)
-        .arg(tests.join("../docs/distributed.md"))
+        .arg(project_path("docs/distributed.md"))
         .args([conninfo, fp_type])
         .output()
         .with_context(|| format!("cannot run {python}"))?;

@@ -3,8 +3,7 @@
 use crate::support::fixtures::{self, LOGGED};
 use crate::support::{Outcome, with};
 use anyhow::{Context, ensure};
-use neardup_tests::{client_program, connect, own_server, setting};
-use std::path::Path;
+use neardup_tests::{client_program, connect, own_server, project_path, setting};
 
 /// The scripts, with their weights.
 const SCRIPTS: [(&str, u32); 9] = [
@@ -37,7 +36,7 @@ fn many_clients_with_pgbench_agree() -> Outcome {
     ];
     with(own_server("load", &settings)?, |server| {
         let conninfo = server.conninfo("postgres");
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("pgbench");
+        let folder = project_path("tests/pgbench");
         let mut client = connect(&conninfo)?;
         client.batch_execute("CREATE EXTENSION neardup")?;
         fixtures::prepare(&mut client, &LOGGED, 3_000)?;

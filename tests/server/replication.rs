@@ -4,7 +4,7 @@ use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::wait_until;
 use anyhow::Context;
-use neardup_tests::{connect, own_server};
+use neardup_tests::{connect, own_server, project_path};
 
 /// The subscriber marks near-duplicates in the first table, and skips them in the second. The
 /// trigger of the third computes the fingerprint. The last trigger ignores replicated rows.
@@ -153,8 +153,7 @@ fn rows_are_found_by_equality_under_replica_identity_full() -> Outcome {
 /// receives its texts and searches them.
 #[test]
 fn a_server_without_the_extension_feeds_one_with_it() -> Outcome {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/platforms.md");
-    let document = std::fs::read_to_string(path).context(path)?;
+    let document = std::fs::read_to_string(project_path("docs/platforms.md"))?;
     let blocks = examples_marked(&document, "# Your platform", "sql not-run");
     let [publish, subscribe] = [0, 1].map(|n| blocks.get(n).map(|block| block.sql.as_str()));
     let (publish, subscribe) = publish.zip(subscribe).context("two blocks")?;

@@ -181,37 +181,41 @@ const CALLS: &[(&str, &[&str])] = &[
     ("neardup_diff_html(text,text,integer)", &[BODY, OTHER, "1"]),
     ("neardup_diff_ansi(text,text,integer)", &[BODY, OTHER, "1"]),
     (
-        "neardup_pairs(regclass,integer,double precision,name,text,boolean)",
+        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text)",
         &["'docs'", "1"],
     ),
     (
-        "neardup_pairs(regclass,integer,double precision,name,text,boolean)",
+        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text)",
         &["'docs'", "", "0.9"],
     ),
     (
-        "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean)",
+        "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean,\
+         text)",
         &["'docs'", "1"],
     ),
     (
-        "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean)",
+        "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean,\
+         text)",
         &["'docs'", "NULL", "0.9"],
     ),
     (
-        "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean)",
+        "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean,\
+         text)",
         &["NULL::int", "'docs'", "1"],
     ),
     (
-        "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean)",
+        "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean,\
+         text)",
         &["NULL::int", "'docs'", "", "0.9"],
     ),
     (
         "neardup_clusters_by_key(anyelement,regclass,integer,double precision,text,text,text,name,\
-         text,boolean,boolean)",
+         text,boolean,boolean,text)",
         &["NULL::int", "'docs'", "1"],
     ),
     (
         "neardup_clusters_by_key(anyelement,regclass,integer,double precision,text,text,text,name,\
-         text,boolean,boolean)",
+         text,boolean,boolean,text)",
         &["NULL::int", "'docs'", "", "0.9"],
     ),
     (

@@ -1,8 +1,7 @@
 //! Calls that programs send by their own drivers.
 use crate::support::skip::skip_without;
 use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
-use std::path::Path;
+use neardup_tests::{Database, project_path};
 use std::process::Command;
 
 /// Value of a parameter.
@@ -42,9 +41,7 @@ fn by_program(
         let insert = "INSERT INTO cases VALUES ($1, $2, $3, $4)";
         client.execute(insert, &[&number, &call.query, &kinds, &sent])?;
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("drivers")
-        .join(script);
+    let path = project_path("tests/drivers").join(script);
     let output = Command::new(program)
         .arg(path)
         .args(arguments)

@@ -3,7 +3,7 @@ use super::Cluster;
 use crate::clients::documents::{differences, examples_marked};
 use crate::support::Outcome;
 use anyhow::{Context, ensure};
-use std::path::Path;
+use neardup_tests::project_path;
 
 #[test]
 fn examples_of_the_document_on_citus() -> Outcome {
@@ -11,8 +11,7 @@ fn examples_of_the_document_on_citus() -> Outcome {
     let Some(cluster) = Cluster::create("document", &[])? else {
         return Ok(());
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
-    let text = std::fs::read_to_string(path).context(PAGE)?;
+    let text = std::fs::read_to_string(project_path(PAGE)).context(PAGE)?;
     let examples = examples_marked(&text, "## Citus", "sql citus");
     ensure!(examples.len() > 5, "{} examples", examples.len());
     let names: Vec<(String, String)> = (cluster.nodes.iter().enumerate())
