@@ -1,4 +1,4 @@
-//! neardup: near-duplicate documents in PostgreSQL, found by ordinary SQL.
+//! neardup finds near-duplicate documents in PostgreSQL by ordinary SQL.
 //!
 //! docs/dev/architecture.md describes the code.
 #![deny(unsafe_code)]
@@ -14,7 +14,7 @@ mod types;
 
 ::pgrx::pg_module_magic!();
 
-/// Called by the server when it loads the library into a backend.
+/// Initializes the extension. The server calls this when it loads the library into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     neardup_pg::panics::keep_backtraces_for_bugs();
@@ -25,6 +25,6 @@ pub extern "C-unwind" fn _PG_init() {
     functions::dictionary::register();
     planner::conditions::install();
     settings::register();
-    // Must be last: the server rejects settings with this prefix that are not defined by now.
+    // Must be last: the server rejects each setting `neardup.*` that is not defined by now.
     neardup_pg::server::MarkGUCPrefixReserved(c"neardup");
 }

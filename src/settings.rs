@@ -1,14 +1,14 @@
-//! Settings `neardup.allow_approximate` and `neardup.progress`. The settings of jieba's words are
-//! in `functions/dictionary.rs`.
+//! Settings `neardup.allow_approximate` and `neardup.progress`. `functions/dictionary.rs` has the
+//! settings of jieba's word lists.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-/// Permission to plan queries with bands that can miss rows.
+/// True if searches for signatures may use bands that can miss rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// True if long functions report their progress.
+/// True if neardup_pairs and neardup_clusters report their progress by NOTICEs.
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// Registers the settings with the server. Called once, when the library is loaded.
+/// Defines the settings in the server. Called once, when the library is loaded.
 pub fn register() {
     GucRegistry::define_bool_guc(
         c"neardup.allow_approximate",
@@ -28,12 +28,13 @@ pub fn register() {
     );
 }
 
-/// `neardup.allow_approximate`.
+/// Value of `neardup.allow_approximate`: whether searches for signatures may use bands that can
+/// miss rows.
 pub fn allow_approximate() -> bool {
     ALLOW_APPROXIMATE.get()
 }
 
-/// `neardup.progress`.
+/// Value of `neardup.progress`: whether neardup_pairs and neardup_clusters report their progress.
 pub fn progress() -> bool {
     PROGRESS.get()
 }

@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns the path of a file or folder, given from the root of the project. Cargo names the folder
-/// at run time: a copied checkout uses its own files, although its programs may be compiled elsewhere.
+/// at run time, so a copied checkout uses its own files, even if its programs were compiled in the
+/// folder that it was copied from.
 pub fn project_path(path: &str) -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     let package = package.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

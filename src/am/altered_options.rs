@@ -1,4 +1,5 @@
-//! Notice to the user of ALTER INDEX: options of the layout take effect at the next REINDEX.
+//! Notice to a user who has changed options of a neardup index by ALTER INDEX. Options that
+//! determine the layout take effect at the next REINDEX.
 use pgrx::pg_sys;
 
 use super::index::{Index, is_readable, words_of};
@@ -14,11 +15,11 @@ pub fn register() {
     altered_index::install(notice);
 }
 
-/// Reports the changes that a REINDEX will make if the current command has changed options of an
-/// index. Raises an error if the new options allow no layout.
+/// Tells the user which layout a REINDEX will make, if the current command has changed options of
+/// an index and the layout will change. Raises an error if no layout fits the new options.
 fn notice(index: Rel) {
     let options = BuildOptions::from_altered_index(index);
-    // An index that is invalid or damaged must be rebuilt anyway.
+    // An index without a readable meta page must be rebuilt anyway.
     if options == BuildOptions::from_index(index) || !is_readable(index) {
         return;
     }

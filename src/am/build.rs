@@ -1,4 +1,4 @@
-//! `ambuild` and `ambuildempty`: builds an index from a table's rows.
+//! `ambuild` and `ambuildempty`: build an index from the rows of its table.
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::key::{Key, Tid};
@@ -24,21 +24,25 @@ use neardup_pg::workers::{Worker, export_worker};
 
 export_worker! { "neardup_build_worker" => work }
 
-/// New index, and the rows that have been read for it.
+/// Index that is being built, with the keys that have been read from the table so far.
 struct NewIndex<'a, const N: usize> {
     layout: Layout,
     options: BuildOptions,
     metric: IndexMetric,
+    /// Radius or similarity of most searches; `None` for arrays.
     bound: Option<UsualBound>,
     writer: Writer<'a>,
-    /// Sorts of the rows with a value: one for each of a row's keys.
+    /// Keys of rows with a value. Key `i` of a row goes to sort `i`; the last sort takes all
+    /// further keys.
     rows: Vec<ExternalSort<Writer<'a>, N>>,
+    /// Keys of rows whose value is NULL.
     nulls: ExternalSort<Writer<'a>, N>,
-    /// Keys of one row.
+    /// Keys of the row that is being added.
     keys: Vec<Key<N>>,
 }
 
-/// Builds an index of its table's rows. Returns the rows seen and the rows indexed.
+/// Builds an index from the rows of its table (`ambuild`). Returns the numbers of rows that were
+/// read and of rows that are in the index.
 pub fn build(scan: &BuildScan) -> (f64, f64) {
     let index = scan.index();
     if index.blocks(pg_sys::ForkNumber::MAIN_FORKNUM) != 0 {
@@ -65,18 +69,20 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
     })
 }
 
-/// Writes the empty index that replaces an unlogged one after a crash.
+/// Writes the init fork of an unlogged index (`ambuildempty`): an empty index that replaces the
+/// index after a crash.
 pub fn build_empty(index: Rel) {
     let layout = usable_layout(index);
     let fork = pg_sys::ForkNumber::INIT_FORKNUM;
-    // The server has locked the table.
+    // The server has locked the table, so no lock is taken here.
     let table = OpenRelation::any(index.index_form().table, pg_sys::NoLock);
     with_words!(layout.words(), N => {
         NewIndex::<N>::new(layout, table.rel(), index, fork, (0, 0)).write();
     });
 }
 
-/// Returns the layout of a new index. Raises an error for unsuitable columns or operator classes.
+/// Returns the layout of a new index's keys. Raises an error for unsuitable columns or operator
+/// classes.
 fn usable_layout(index: Rel) -> Layout {
     let layout = Layout::from_index(index);
     require_valid_classes(index);
@@ -85,8 +91,9 @@ fn usable_layout(index: Rel) -> Layout {
 }
 
 impl<'a, const N: usize> NewIndex<'a, N> {
-    /// Makes an index without rows, with memory for rows with and without a value. Raises an error
-    /// if its options are impossible.
+    /// Starts an index without rows. The last argument is the memory, in bytes, for sorting rows
+    /// with a value and rows without one. Raises an error if the options of the index are
+    /// impossible.
     fn new(
         layout: Layout,
         table: Rel,
@@ -97,7 +104,8 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         let options = BuildOptions::from_index(index);
         let metric = options.metric(&layout);
         let bound = usual_bound(table, index, &layout, &options);
-        // Fail for impossible options before the table is read.
+        // Impossible options must raise their error before the table is read. The number of rows
+        // does not matter for that.
         options.block_layout::<N>(&layout, &metric, bound, 0.0);
         let sort_memory = |sort| metric.sort_memory(sort, memory);
         let writer = BulkWriter::new(index, fork, report_permutation as fn(usize, usize));
@@ -115,14 +123,14 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds a row of the table.
+    /// Adds one row of the table, which this process has read.
     fn collect(&mut self, row: &IndexRow, tid: Tid) {
         self.keys.clear();
         let has_value = self.metric.keys(&self.layout, row, &mut self.keys);
         self.add(tid, has_value);
     }
 
-    /// Adds rows of a worker, as [`work`] sends them.
+    /// Adds rows that a worker has read, from the words that [`work`] sends.
     fn collect_words(&mut self, mut words: &[u64]) {
         while let [head, count, rest @ ..] = words {
             let (keys, rest) = rest.split_at(*count as usize * N);
@@ -137,7 +145,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds the row whose keys are in `self.keys`.
+    /// Adds the row whose keys are in `self.keys`. `has_value` is false if its value is NULL.
     fn add(&mut self, tid: Tid, has_value: bool) {
         let sorts = match has_value {
             true => &mut self.rows[..],
@@ -149,7 +157,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds more keys of a row that [`NewIndex::add`] has started.
+    /// Adds more keys, in `self.keys`, of a row that [`NewIndex::add`] has started.
     fn add_to_last(&mut self, tid: Tid) {
         if let Some(last) = self.rows.last_mut() {
             for key in &self.keys {
@@ -158,7 +166,7 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Writes the index.
+    /// Sorts the keys and writes all pages of the index.
     fn write(mut self) {
         let rows = self.rows[0].len() as f64;
         let block_layout: BlockLayout<N> =
@@ -171,17 +179,20 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     }
 }
 
-/// Number of flag bits in the first word of a part; the row's address is above them.
+/// Number of flag bits in the first word that a worker sends for a row. The row's address is in the
+/// bits above.
 const FLAG_BITS: u32 = 2;
-/// Set in the first word if the row has a value.
+/// Flag of that first word: the row has a value.
 const HAS_VALUE: u64 = 1;
-/// Set in the first word if this is not the first part of its row.
+/// Flag of that first word: the keys that follow are further keys of a row that was sent before.
 const IS_CONTINUED: u64 = 2;
-/// Maximum number of keys in a part. Only rows of large sets have several parts.
+/// Maximum number of keys of a row that a worker sends at once. Only rows with large arrays have
+/// more.
 const PART: usize = 4096;
 
-/// Reads a worker's part of the table, and sends each row to the leader: one word for its address
-/// and flags, one for the number of its keys, and the keys. Large rows are sent in parts.
+/// Start function of a worker. Reads the worker's share of the table and sends the keys of each row
+/// to the leader: one word for the row's address and flags, one for the number of keys, and the
+/// keys. If a row has more than [`PART`] keys, it is sent several times with different keys.
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
@@ -201,8 +212,9 @@ fn work(worker: Worker) {
     });
 }
 
-/// Raises an error for an exclusion constraint whose bands do not guarantee to find every
-/// conflict: each insert would read the whole index.
+/// Raises an error for an exclusion constraint with `~=` whose bands may miss conflicts. Without
+/// that guarantee each insert would read the whole index. `strategy` is the strategy number of the
+/// constraint's operator; `None` without a constraint.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;

@@ -1,5 +1,5 @@
-//! Functions that the server calls. Each runs under a guard and wraps the server's arguments in
-//! handles.
+//! Callbacks of the access method: C functions that the server calls. Each runs under a guard,
+//! wraps the server's arguments in handles, and calls the function that does the work.
 //!
 //! The guard turns panics into errors of the server, raises error 53200 if memory ran out, and
 //! reserves memory for the handling of errors ([`memory::guarded`]).
@@ -31,8 +31,9 @@ macro_rules! callbacks {
         #[allow(clippy::too_many_arguments, reason = "the server's signature")]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),+) $(-> $result)? {
             // SAFETY: the guard is the outermost frame of Rust. The server passes open relations,
-            // and all else as the handles want it: of an index whose classes were checked when it
-            // was built, and of scans that `ambeginscan` has begun and `amendscan` not ended.
+            // and all other arguments as the handles require: for an index whose classes were
+            // checked when it was built, and for scans that `ambeginscan` has begun and `amendscan`
+            // has not ended.
             unsafe { pgrx_extern_c_guard(move || memory::guarded(|| $body)) }
         }
     )+ };

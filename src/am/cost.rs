@@ -1,4 +1,5 @@
-//! `amcostestimate`: cost of a scan, from the plan that the search would follow.
+//! `amcostestimate`: estimates the cost of an index scan from the plan that its search would
+//! follow.
 use neardup_blocktree::bands::Bands;
 use neardup_blocktree::knn::whole_reads;
 use neardup_blocktree::leaf;
@@ -19,48 +20,54 @@ use path_quals::{Order, PathQuals, Radius, Scope};
 
 mod path_quals;
 
-// Measured with joins, where a unit of the server's costs takes about a microsecond: a search in a
-// table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and 50, the planner chose
-// searches that took 6 times as long as the best plan.
-/// Cost of a descent from the root to a leaf, in `cpu_operator_cost`.
+// Costs of a search. Measured with joins, where a unit of the server's costs takes about a
+// microsecond: a search in a table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and
+// 50, the planner chose searches that took 6 times as long as the best plan.
+/// Cost of a descent from the root to a leaf, in units of `cpu_operator_cost`.
 const DESCENT: f64 = 100.0;
-/// Cost of measuring the distances of a leaf, in `cpu_operator_cost`.
+/// Cost of measuring the distances of all entries of a leaf, in units of `cpu_operator_cost`.
 const LEAF: f64 = 50.0;
-// Measured on 200,000 rows in order, which the server reads and sorts at a cost of 25,000 in 0.24
-// s: 0.49 to 0.53 s by the index, 1.3 to 1.7 s by the index alone.
-/// Cost of keeping, sorting and returning a row, in `cpu_operator_cost`.
+// Costs of returning rows in order. Measured on 200,000 rows. The server reads and sorts them at a
+// cost of 25,000, in 0.24 s. The index returns them in 0.49 to 0.53 s, and an index-only scan in
+// 1.3 to 1.7 s.
+/// Cost of keeping, sorting and returning one row of an ordered scan, in units of
+/// `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
-/// Cost of checking that a row returned in order is still in the index, if the table is not read:
-/// a descent and a pass through a leaf, in `cpu_operator_cost`.
+/// Cost of checking, in an ordered index-only scan, that a row is still in the index: a descent and
+/// a pass through a leaf. In units of `cpu_operator_cost`.
 const STILL_THERE: f64 = 150.0;
-/// Factor on the cost of an ordered scan with a further filter. LIMIT prorates the cost by the
-/// number of rows that are expected to pass the filter. If none passes, the scan returns the whole
-/// index, which takes eight times as long as a sequential scan. With this factor, the planner
-/// prefers the index only if it expects to save two thirds.
+/// Factor on the cost of an ordered scan if the query also has conditions that the index does not
+/// evaluate. LIMIT reduces the cost in proportion to the rows that are expected to pass the
+/// conditions. If none passes, the scan returns the whole index, which takes eight times as long as
+/// a sequential scan. With this factor, the planner chooses the index only if it expects to save
+/// two thirds.
 const FILTERED_ORDER: f64 = 3.0;
-/// Cost of fetching a row that the sketches let through and comparing its signature, beyond the
-/// server's own cost of a row, in `cpu_operator_cost`. Of 3,000 rows nearly all were let through:
-/// 1.7 us for each, where a nested loop of sequential scans takes a tenth.
+/// Cost of fetching a row whose sketch is near enough and comparing its signature, beyond the
+/// server's own cost of a row. In units of `cpu_operator_cost`. Measured on 3,000 rows, of which
+/// nearly all had near sketches: 1.7 us for each, where a nested loop of sequential scans takes a
+/// tenth.
 const RECHECK: f64 = 60.0;
 
-/// Cost of a scan, as the planner asks for it.
+/// Estimated cost of an index scan, as `amcostestimate` returns it.
 pub struct CostEstimate {
+    /// Cost until the first row is returned, in the planner's units.
     pub startup: f64,
+    /// Cost until all rows are returned, in the planner's units.
     pub total: f64,
-    /// Share of the table's rows that are fetched.
+    /// Share of the table's rows that the server fetches.
     pub selectivity: f64,
-    /// Pages of the index that are read.
+    /// Number of index pages that the scan reads.
     pub pages: f64,
 }
 
-/// Estimates the cost of a scan of a neardup index, which is expected to be repeated `loops`
-/// times.
+/// Estimates the cost of one scan of a neardup index. The planner expects to repeat the scan
+/// `loops` times.
 pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     let on_standby = path.is_index_only() && backend::in_recovery();
     if on_standby {
-        // For a query that needs no column, the server does not ask whether the index can return
-        // any. On a standby, replay does not wait for a scan that keeps a leaf pinned, so the scan
-        // reads the table.
+        // The planner offers an index-only scan without `amcanreturn` if the query needs no column.
+        // On a standby, replay does not wait for a scan that keeps a leaf pinned, so the scan must
+        // also read the table.
         path.read_table();
     }
     let share = path.selectivity();
@@ -88,7 +95,8 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     let mut total =
         startup + read_cost(&path, loops, &work.to_all) + rows * each + rechecked * RECHECK * unit;
     if on_standby {
-        // The server still counts only the pages that are not all-visible.
+        // The planner adds only the cost of table pages that are not all-visible, as for an
+        // index-only scan.
         total += visible_pages_cost(&path, rows);
     }
     if quals.order != Order::None && path.filters_further(rows) {
@@ -102,8 +110,8 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     }
 }
 
-/// Returns the cost of one search within a radius in one scope if all pages are cached, for
-/// comparing the indexes of a table. Infinite for indexes on sets.
+/// Returns the cost of one search within a radius in one scope if all pages are cached, in units of
+/// `cpu_operator_cost`. Used to compare the indexes of a table. Infinite for an index on arrays.
 pub fn search_cost(index: Rel, radius: u32) -> f64 {
     with_words!(words_of(index), N => {
         let index = Index::<N>::open(index);
@@ -118,22 +126,22 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Cost of the table's pages that the server deducts, as all-visible, from the cost of an
-/// index-only scan of `rows` rows.
+/// Cost of the table's all-visible pages, which the planner omits from the cost of an index-only
+/// scan of `rows` rows.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
 }
 
-/// Cost of the reads of one search out of `loops` successive ones.
+/// Cost of reading the index in one search, if `loops` such searches follow each other.
 fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     let leaves = reads.leaves.min(f64::from(path.index.pages.max(1)));
     let (random, sequential) = page_costs(path.index.reltablespace);
     let io = if loops > 1.0 {
-        // With repeated searches, more and more of the index is in the cache.
+        // Repeated searches find more and more of the index in the cache.
         path.pages_fetched(leaves * loops, path.index.pages) * random / loops
     } else {
-        // A descent reads a random leaf; its neighbours are read in order.
+        // A descent reads a random leaf. The leaves after it are read in sequence.
         let jumps = reads.descents.min(leaves);
         jumps * random + (leaves - jumps) * sequential
     };
@@ -141,10 +149,12 @@ fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     io + unit * (reads.descents * DESCENT + reads.leaves * LEAF)
 }
 
-/// Reads of a part of a search.
+/// Number of index accesses in a part of a search.
 #[derive(Clone, Copy, Default)]
 struct Reads {
+    /// Descents from the root to a leaf.
     descents: f64,
+    /// Leaves that are read.
     leaves: f64,
 }
 
@@ -156,7 +166,7 @@ impl Reads {
         }
     }
 
-    /// Subtracts the reads that are already done.
+    /// Returns these accesses without those that an earlier part of the search has made.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),
@@ -165,22 +175,23 @@ impl Reads {
     }
 }
 
-/// Work of a search in the index.
+/// Estimated work of a search in the index.
 #[derive(Default)]
 struct Work {
-    /// Reads before the first row that are not part of `to_all`.
+    /// Accesses before the first row is returned.
     to_first: Reads,
-    /// Reads from the first row to the last.
+    /// Further accesses until the last row is returned.
     to_all: Reads,
-    /// Rows that are sorted before the first is returned.
+    /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
     /// Share of the table's rows that the server fetches, if it is known to be larger than the
-    /// share that fulfils the conditions; else 0.
+    /// share of rows that fulfil the conditions. Otherwise 0.
     fetched: f64,
 }
 
 impl Work {
-    /// Rows are returned as they are found: the first, if there is any, after half of the probes.
+    /// Work of a search that returns rows as it finds them. `to_all` are all of its accesses. On
+    /// average half of the descents have been made when the first row is found.
     fn at_once(to_all: Reads) -> Self {
         let to_first = Reads {
             descents: to_all.descents / 2.0,
@@ -193,7 +204,8 @@ impl Work {
         }
     }
 
-    /// `rows` rows are found and sorted before the first is returned.
+    /// Work of a search that finds `rows` rows by the accesses `to_first` and sorts them before it
+    /// returns the first one.
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
@@ -202,22 +214,24 @@ impl Work {
         }
     }
 
-    /// Estimates the work of a path that returns `expected` rows.
+    /// Estimates the work of an index scan that returns `expected` rows.
     fn from_path(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
         let info = path.index;
         if info.hypothetical {
-            // A hypothetical index has no pages: assume the default layout and its radius.
+            // A hypothetical index (of an extension such as HypoPG) has no pages. Assume the
+            // default layout, and a search within the default radius.
             return Work::at_once(Reads {
                 descents: 4.0,
                 leaves: 4.0,
             });
         }
-        // The planner holds a lock on it.
+        // The planner holds a lock on the index.
         let opened = OpenRelation::index(info.indexoid, pg_sys::NoLock);
         let work = {
             let relation = opened.rel();
             with_words!(words_of(relation), N => {
-                // An estimate need not find every visible row.
+                // An estimate need not find every visible row, so pages are not checked against a
+                // snapshot.
                 let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
                 let index = Index::<N>::with_pages(pages);
                 let pages = f64::from(info.pages);
@@ -225,7 +239,8 @@ impl Work {
                     Metric::Overlap => path.table.tuples,
                     _ => rows_of(&index.meta, pages),
                 };
-                // With a given scope only the rows of the scope are read, by every kind of search.
+                // If the conditions select one scope, every kind of search reads only the rows of
+                // that scope.
                 let share = match quals.scope {
                     Scope::One(share) => share,
                     Scope::Without | Scope::All => 1.0,
@@ -257,7 +272,9 @@ impl Work {
         }
     }
 
-    /// Estimates the work in an index on fingerprints. `whole` reads all `rows` rows.
+    /// Estimates the work of a search in an index on fingerprints that returns `expected` rows.
+    /// `rows` is the number of rows in the searched scope, and `whole` are the accesses that read
+    /// all of these rows in one permutation.
     fn by_distance<const N: usize>(
         index: &Index<N>,
         quals: &PathQuals,
@@ -274,7 +291,7 @@ impl Work {
             }
         };
         let in_order = quals.order != Order::None;
-        // Rows are clustered by scope. Without one, a permutation is read whole.
+        // The index is ordered by scope. A search in all scopes reads a whole permutation.
         if quals.scope == Scope::All {
             let twice = whole.times(2.0);
             return if in_order {
@@ -294,8 +311,8 @@ impl Work {
             (Some(radius), Order::None) => Work::at_once(within(radius)),
             (Some(radius), Order::ByAnother) => Work::sorted(within(radius), expected),
             (radius, _) => {
-                // Rings are searched in turn. The earlier ones cost a third of the last, as each
-                // costs a quarter of the next.
+                // An ordered search reads rings of increasing radius one after the other. Each ring
+                // costs a quarter of the next one, so all earlier rings cost a third of the last.
                 let rings = |radius| within(radius).times(4.0 / 3.0);
                 let nearest = expected_nearest(bits, rows).max(guaranteed);
                 let (first, last) = match radius {
@@ -303,8 +320,7 @@ impl Work {
                     Some(radius) => (rings(nearest.min(radius)), rings(radius)),
                     None => (rings(nearest), Reads::default()),
                 };
-                // A permutation that is read whole is read again for rows that did not fit in
-                // memory.
+                // Rows that do not fit in memory make the search read the whole permutation again.
                 let read_whole = radius.is_none_or(|radius| within(radius).leaves >= whole.leaves);
                 let last = if read_whole {
                     whole.times(whole_reads::<N>(expected, work_mem()))
@@ -320,8 +336,9 @@ impl Work {
         }
     }
 
-    /// Estimates the work in an index on sets with `pages` pages. The table has `tuples` rows, and
-    /// `expected` are returned. `leaves` returns the number of leaves for a number of rows.
+    /// Estimates the work of a search in an index on arrays with `pages` pages. The table has
+    /// `tuples` rows, and the search returns `expected` rows. `whole` are the accesses that read
+    /// each row once. `leaves` returns the number of leaves for a number of rows.
     fn by_elements(
         quals: &PathQuals,
         whole: Reads,
@@ -331,8 +348,9 @@ impl Work {
         let (descents, found) = match (quals.elements, quals.contained, quals.radius) {
             (_, _, Radius::Known(_)) => (1.0, expected),
             (_, Some(elements), _) => {
-                // The rows of the rarest element are read. If elements are independent, its share
-                // is at most the geometric mean of all shares.
+                // `@>` reads the rows of the rarest element of its query array. If elements are
+                // independent, that element's share of the rows is at most the geometric mean of
+                // all elements' shares.
                 let rows = tuples.max(1.0);
                 let share = (expected / rows).powf(1.0 / elements.max(1.0));
                 let compared = match elements > 1.0 {
@@ -345,11 +363,11 @@ impl Work {
             (None, None, _) => return Work::at_once(whole),
         };
         let read = match quals.scope {
-            // Rows are clustered by scope.
+            // The index is ordered by scope, so a search in all scopes reads all of it.
             Scope::All => pages,
             Scope::One(_) | Scope::Without => descents + leaves(found) - 1.0,
         };
-        // All rows are collected before the first is returned.
+        // All rows are collected before the first one is returned.
         Work {
             to_first: Reads {
                 descents,
@@ -364,7 +382,8 @@ impl Work {
         }
     }
 
-    /// Estimates the work in an index on signatures. `whole` reads a share of its rows.
+    /// Estimates the work of a search in an index on signatures. `whole` are the accesses that read
+    /// each row of the searched scope once; `share` is the share of the table's rows in that scope.
     fn by_bands(bands: &Bands, quals: &PathQuals, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
         let mismatches = match quals.radius {

@@ -1,4 +1,5 @@
-//! Searches that see uncommitted rows of other transactions.
+//! Searches of a neardup index that also see uncommitted rows of other transactions. The trigger
+//! uses them.
 use core::cell::Cell;
 use core::ops::ControlFlow;
 
@@ -17,9 +18,10 @@ use neardup_pg::value::Value;
 
 pub use neardup_pg::dirty_scan::DirtyRow;
 
-/// Searches an index for the rows within a radius of a value in a scope. Calls `each` for each row
-/// that is live for a dirty snapshot, nearest first if the metric has that order. Calls `vanished`
-/// with the address of each version that an earlier snapshot may still see, but later ones do not.
+/// Searches an index of `table` for rows within a radius of `center`. `scope` has a value for each
+/// scope column. Calls `each` for each row version that is live for a dirty snapshot, nearest first
+/// if [`IndexMetric::comes_in_order`]. Calls `vanished` with the address of each version that an
+/// earlier snapshot may still see, but later ones do not.
 pub fn near_rows(
     table: Rel,
     index: Oid,
@@ -41,7 +43,7 @@ pub fn near_rows(
         keys.push(column, EQUAL, value);
     }
     keys.push(last, WITHIN, ball.get());
-    // Usually there are no rows. Then no scan is started.
+    // Usually the index has no such row. This search is faster than a scan of the server.
     if !scan::finds_any(&keys) {
         return;
     }
@@ -52,10 +54,11 @@ pub fn near_rows(
     dirty_scan::scan(table, &mut keys, &mut orders, vanished, each);
 }
 
-/// Returns the type of balls around values of an index.
+/// Returns the OID of the type of balls around the values of an index (the right type of `<@`).
 pub fn ball_type(index: Rel) -> Oid {
     thread_local! {
-        /// Operator family, type of its values, and type of balls around them.
+        /// Result of the last lookup: operator family, type of the family's values, and type of
+        /// balls around these values.
         static KNOWN: Cell<[Oid; 3]> = const { Cell::new([pg_sys::InvalidOid; 3]) };
     }
     let KeyClass { family, input, .. } = index.key_class(index.column_count() as usize - 1);

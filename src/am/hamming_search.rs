@@ -16,17 +16,17 @@ use super::strategies;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Condition on the fingerprint: it lies in a ball. An equality has radius 0.
+/// Condition of a scan on the fingerprint: it is in a ball. An equality is a ball of radius 0.
 #[derive(Clone, Copy)]
 struct BallQual<const N: usize> {
-    /// Key without a scope.
+    /// Centre of the ball, in a key without a scope.
     center: Key<N>,
-    /// In bits.
+    /// Radius of the ball in bits.
     radius: u32,
 }
 
 impl<const N: usize> BallQual<N> {
-    /// Makes the condition of a scan key; `None` if nothing fulfils it.
+    /// Reads the condition of a scan key; `None` if no fingerprint can fulfil it.
     fn from_key(layout: &Layout, key: ScanKey) -> Option<Self> {
         if key.is_with_ball() {
             let (center, radius) = layout.ball(key.value())?;
@@ -39,7 +39,7 @@ impl<const N: usize> BallQual<N> {
         let mut center = layout.key_in_scope(None);
         let value = key.value();
         match value.length() {
-            // A bigint column compared with a shorter integer.
+            // The query compares a bigint column with a shorter integer.
             2 | 4 => center[layout.scope_words()] = value.integer()? as u64,
             _ => layout.put_fingerprint(&mut center, value),
         }
@@ -47,39 +47,44 @@ impl<const N: usize> BallQual<N> {
     }
 }
 
-/// Returns whether a row fulfils all conditions. The scope has `skipped` words.
+/// Returns whether a fingerprint fulfils all conditions. `skipped` is the number of words for the
+/// scope at the beginning of a key.
 fn all_hold<const N: usize>(quals: &[BallQual<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
     quals
         .iter()
         .all(|qual| distance(&qual.center, fingerprint, skipped) <= qual.radius)
 }
 
-/// Source of rows.
+/// Search of the tree that finds the rows.
 enum Source<const N: usize> {
-    /// No rows.
+    /// Finds no rows.
     Nothing,
-    /// Rows near a query, in no order.
+    /// Finds the rows within a radius of a fingerprint, in no order.
     Near(Scan<N>),
-    /// Rows by distance from a query, up to a radius if there is one, and then perhaps rows
-    /// without a fingerprint.
+    /// Finds the rows by increasing distance from a fingerprint, perhaps only up to a radius.
     Ordered {
+        /// Search in the order of the distance.
         nearest: Box<KnnScan<N>>,
+        /// True if rows without a fingerprint follow at the end.
         then_nulls: bool,
     },
 }
 
-/// Search of an index on fingerprints.
+/// Search of an index on fingerprints, for one scan. It can be restarted with other conditions.
 pub struct HammingSearch<const N: usize> {
-    /// Rows in the index when the scan began, for the choice of plans.
+    /// Estimated number of rows in the index, by which plans are chosen.
     rows: f64,
-    /// A scope and its approximate number of rows when it was measured.
+    /// Hash of the scope that was measured last, and its estimated number of rows.
     rows_of_scope: Option<(u64, f64)>,
-    /// True if the number of rows may have changed since `source` was planned.
+    /// True if `rows` has changed since `source` was planned.
     is_plan_old: bool,
+    /// Current search of the tree.
     source: Source<N>,
-    /// Conditions that `source` does not search by; checked for each row found.
+    /// Conditions that `source` does not evaluate, so each row found is checked for them.
     other_quals: Vec<BallQual<N>>,
+    /// Hash of the scope that is searched; `None` for all scopes, or without scope columns.
     scope: Option<u64>,
+    /// Buffer for the rows of one step.
     matches: Vec<Match<N>>,
 }
 
@@ -126,7 +131,8 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
                 self.search_in_order(index, *query, then_by, Some(near.radius), false);
             }
             (Some(near), [center, then_by @ ..]) => {
-                // Rows near one value, ordered by their distance from another.
+                // The rows within a ball are returned by their distance from another value than its
+                // centre.
                 let scan = self.scan_from(index, near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
                 let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
@@ -140,7 +146,8 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
     }
 
     fn end(&mut self) {
-        // An ordered search holds many rows.
+        // An ordered search holds many rows in memory. A search without an order is kept for a
+        // restart.
         if let Source::Ordered { .. } = self.source {
             self.source = Source::Nothing;
         }
@@ -187,7 +194,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// Makes a search of an index with `rows` rows.
+    /// Makes a search of an index with `rows` rows, which finds nothing until it begins.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
             rows,
@@ -200,12 +207,12 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Returns whether the search covers all scopes.
+    /// Returns whether the index has scope columns but the search is not limited to one scope.
     fn in_all_scopes(&self, index: &Index<N>) -> bool {
         self.scope.is_none() && index.layout.scope_columns > 0
     }
 
-    /// Approximate number of rows that are searched.
+    /// Estimated number of rows in the searched scope or, without one, in the index.
     fn rows_searched(&self) -> f64 {
         match (self.scope, self.rows_of_scope) {
             (Some(scope), Some((known, rows))) if scope == known => rows,
@@ -213,7 +220,8 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Estimates the rows of the scope. If the scope has few leaves, the plan reads only these.
+    /// Estimates the number of rows in the searched scope, unless it was measured last. For a scope
+    /// of few leaves, the plan is then to read just these leaves.
     fn measure_scope(&mut self, index: &Index<N>) {
         let Some(scope) = self.scope else { return };
         if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
@@ -227,7 +235,7 @@ impl<const N: usize> HammingSearch<N> {
         self.rows_of_scope = Some((scope, rows));
     }
 
-    /// Returns the key to search for.
+    /// Returns the key to search for: a fingerprint with the searched scope.
     fn query(&self, center: Key<N>) -> Key<N> {
         let mut query = center;
         if let Some(scope) = self.scope {
@@ -236,6 +244,7 @@ impl<const N: usize> HammingSearch<N> {
         query
     }
 
+    /// Makes a search for the rows within `radius` bits of a fingerprint.
     fn scan_from(&mut self, index: &Index<N>, center: Key<N>, radius: u32) -> Scan<N> {
         self.measure_scope(index);
         let query = self.query(center);
@@ -246,13 +255,14 @@ impl<const N: usize> HammingSearch<N> {
             let plan = plan_of(meta, block_layout, radius, self.rows_searched());
             return Scan::new(block_layout.clone(), plan, query);
         }
-        // Rows are clustered by scope, so a permutation must be read whole.
+        // The index is ordered by scope, so a search in all scopes reads a whole permutation.
         let plan = plan_of(meta, block_layout, u32::MAX, 1.0);
         let mut scan = Scan::new(block_layout.clone(), plan, query).in_all_scopes();
         scan.narrow(radius.min(block_layout.bits()));
         scan
     }
 
+    /// Starts a search for the rows in a ball, in no order.
     fn search(&mut self, index: &Index<N>, near: BallQual<N>) {
         self.measure_scope(index);
         let (query, rows, all) = (
@@ -276,6 +286,10 @@ impl<const N: usize> HammingSearch<N> {
         self.source = Source::Near(self.scan_from(index, near.center, near.radius));
     }
 
+    /// Starts a search for rows by increasing distance from `query`. Rows at equal distances are
+    /// ordered by their distances from the fingerprints in `then_by`. `up_to` is the maximum
+    /// distance in bits, if there is one. If `then_nulls` is true, rows without a fingerprint
+    /// follow.
     fn search_in_order(
         &mut self,
         index: &Index<N>,
@@ -286,7 +300,8 @@ impl<const N: usize> HammingSearch<N> {
     ) {
         let limit = up_to.unwrap_or(u32::MAX);
         let first = match self.in_all_scopes(index) {
-            // Rows are clustered by scope: one ring reads everything.
+            // The index is ordered by scope, so the first ring reads a whole permutation and finds
+            // all rows.
             true => limit,
             false => index.block_layout.radius().min(limit),
         };

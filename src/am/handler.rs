@@ -1,4 +1,5 @@
-//! Handler of the access method: returns its properties and functions to the server.
+//! Handler function of the access method `neardup`. It tells the server which features the access
+//! method has and which functions implement it.
 use pgrx::pg_sys;
 
 use super::{callbacks, strategies};
@@ -9,26 +10,29 @@ export! {
     guarded "_neardup_handler" => handler;
 }
 
+/// Body of the SQL function that CREATE ACCESS METHOD names. Returns an `IndexAmRoutine`.
 fn handler(_call: &mut Call) -> pg_sys::Datum {
     let mut routine = pg_sys::IndexAmRoutine::default();
     describe(&mut routine);
     varlena::by_reference(routine)
 }
 
+/// Sets the features and the callbacks of the access method.
 fn describe(am: &mut pg_sys::IndexAmRoutine) {
     am.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
     am.amstrategies = strategies::STRATEGIES;
     am.amsupport = 0;
     am.amcanorderbyop = true;
     am.amcanmulticol = true;
-    // Classes for balls store the centres only.
+    // Operator classes for balls store another type: only the centres.
     am.amstorage = true;
-    // A scan without a condition returns every row, including rows without a fingerprint.
+    // A scan without a condition returns every row, also rows whose value is NULL.
     am.amoptionalkey = true;
     am.amsearchnulls = true;
     am.amusemaintenanceworkmem = true;
     compat::offer_parallel_builds(am);
-    // The leaves of an index are one chain, which only one process can follow.
+    // VACUUM may process several indexes in parallel. Only one process can follow the chain of
+    // leaves of one index.
     am.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL as u8;
     am.amkeytype = pg_sys::InvalidOid;
     am.ambuild = Some(callbacks::ambuild);

@@ -1,5 +1,5 @@
-//! An open index: its meta page, and the block layouts and plans made from it. A backend caches
-//! all of them.
+//! Open indexes: the meta page of an index, and the block layouts and plans that follow from it. A
+//! backend caches all of them.
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,50 +26,54 @@ use neardup_pg::rel::Rel;
 use neardup_pg::scan_desc::Rest;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Entry of the relation cache for an index. The server stores it as one block of plain memory.
+/// Data that the server keeps in the relation cache entry of an index, as one block of plain
+/// memory.
 #[derive(Clone, Copy)]
 struct Cached {
     /// The meta page as this backend first read it. Only the root changes later.
     meta: Meta,
+    /// Layout of the keys, from the columns of the index.
     layout: Layout,
-    /// Identifies this entry.
+    /// Serial number of the relation cache entry, by which [`index_cache`] recognizes it.
     serial: u64,
 }
 
-/// An open index with the contents of its meta page. Keys have `N` words.
+/// Open index with the contents of its meta page. Its keys have `N` words.
 pub struct Index<'a, const N: usize> {
     /// Layout of the keys.
     pub layout: Layout,
-    /// The meta page.
+    /// Contents of the meta page.
     pub meta: Meta,
-    /// Block layout that the meta page names.
+    /// Permutations of the index, made from the parameters in the meta page.
     pub block_layout: Rc<BlockLayout<N>>,
-    /// Metric that the meta page names.
+    /// Metric of the index, made from the parameters in the meta page.
     pub metric: IndexMetric,
-    /// Pages of the index.
+    /// Pages of the index in the server.
     pub pages: IndexPages<'a>,
-    /// Number of pages when the index was opened, or a little before.
+    /// Number of pages in the index when it was opened, or a little before.
     pub blocks: Block,
+    /// Data that the current transaction has cached for the index; `None` if it is opened without.
     cache: Option<Rc<IndexCache>>,
 }
 
-/// Returns the number of words in the keys of an open index.
+/// Returns the number of 64-bit words in a key of an open index.
 pub fn words_of(index: Rel) -> usize {
     usize::from(cached(index).meta.words)
 }
 
-/// Returns the radius or similarity of most searches, as the build stored it. `None` for arrays.
+/// Returns the radius or similarity of most searches, for which the index was built. `None` for an
+/// index on arrays.
 pub fn bound_of(index: Rel) -> Option<UsualBound> {
     cached(index).meta.bound
 }
 
-/// Returns whether an open index has a meta page that this version can read.
+/// Returns whether an open index has a meta page that this version of neardup can read.
 pub fn is_readable(index: Rel) -> bool {
     let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
     pages.blocks() > 0 && MetaRef::new(&pages.read(0)).read().is_ok()
 }
 
-/// Returns the slot that keeps the state of a finished scan of an open index for the next scan.
+/// Returns the place where a finished scan of an open index keeps its state for the next scan.
 pub fn rest_of(index: Rel) -> Rc<Rest> {
     index_cache::cache_of(index, cached(index).serial)
         .rest
@@ -79,14 +83,14 @@ pub fn rest_of(index: Rel) -> Rc<Rest> {
 impl<'a, const N: usize> Index<'a, N> {
     /// Opens an index for a function that must find all rows visible to the active snapshot. Reads
     /// the meta page, or its copy in the relation cache. Raises an internal error if the relation
-    /// is not a neardup index with keys of `N` words.
+    /// is not a neardup index or its keys do not have `N` words.
     pub fn open(index: Rel<'a>) -> Self {
         Self::with_pages(IndexPages::new(index, OldSnapshotCheck::from_active()))
     }
 
-    /// Opens an index with the data that the current transaction has cached for it. Meant for work
-    /// row by row; the index stays locked until the transaction ends. Readers set the check of
-    /// their snapshot ([`IndexPages::set_check`]).
+    /// Opens an index with the data that the current transaction has cached for it, for a caller
+    /// that opens the index for each row. The index stays locked until the transaction ends. A
+    /// caller that reads for a snapshot sets the check ([`IndexPages::set_check`]).
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
@@ -94,8 +98,8 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_all(pages, blocks, Some(cache))
     }
 
-    /// Opens an index like [`Index::open`], over pages that the caller has opened, for example
-    /// with a ring of buffers.
+    /// Opens an index like [`Index::open`], from pages that the caller has opened, for example with
+    /// a ring of buffers.
     pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
         Self::with_all(pages, blocks, None)
@@ -119,7 +123,8 @@ impl<'a, const N: usize> Index<'a, N> {
         index
     }
 
-    /// Opens the index again in the transaction that cached it ([`Index::open_cached`]).
+    /// Opens the index again, in the transaction that opened it by [`Index::open_cached`]. Used
+    /// when the state of a finished scan is used for a new scan.
     pub fn reopen(&mut self) {
         let relation = self.relation();
         self.pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
@@ -130,7 +135,8 @@ impl<'a, const N: usize> Index<'a, N> {
         self.check_root();
     }
 
-    /// Reads the root's block again if VACUUM moved the root and truncated the index.
+    /// Reads the root's block number from the meta page again if the known root is beyond the end
+    /// of the index: VACUUM has then moved the root and truncated the index.
     fn check_root(&mut self) {
         if self.meta.root.block >= self.blocks {
             let meta = read_meta(self.relation(), &self.layout);
@@ -138,12 +144,12 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Returns the index relation.
+    /// Returns the relation of the index.
     pub fn relation(&self) -> Rel<'a> {
         self.pages.relation()
     }
 
-    /// Returns the tree, with the newest root that this backend knows.
+    /// Returns the tree of the index, with the newest root that this backend knows.
     pub fn tree(&self) -> Tree<'_, IndexPages<'a>, N> {
         let tree = Tree::new(&self.pages, self.meta.root);
         match &self.cache {
@@ -152,18 +158,19 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Takes the row that this transaction has just added, if nothing was near it at that moment
-    /// and the server is about to check a constraint for it. The constraint's search would find
-    /// only this row, which the server ignores.
+    /// Takes the row that this transaction has just added, if no row was near it at that moment and
+    /// the server is about to check a constraint for it. The search for that check would find only
+    /// this row, which the server ignores.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }
 
-    /// Caches a newer root that a tree has found, for the next use of the index in this backend.
+    /// Stores a newer root, which an operation on the tree has found, for later uses of the index
+    /// in this backend.
     pub fn remember_root(&mut self, root: Root) {
         if root != self.meta.root {
             self.meta.root = root;
-            // The server may have dropped the entry since.
+            // The server may have dropped the relation cache's data since the index was opened.
             let index = self.relation();
             if let Some(mut cached) = index.cached::<Cached>() {
                 cached.meta.root = root;
@@ -172,34 +179,37 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Estimates the number of rows from the size of the index.
+    /// Estimates the number of rows in the index from its number of pages.
     pub fn rows(&self) -> f64 {
         rows_of(&self.meta, f64::from(self.blocks))
     }
 
-    /// Estimates the number of rows from the server's last count and the growth since then, or
-    /// from the size of the index if the server has not counted.
+    /// Estimates the number of rows in the index from the rows per page at the server's last count
+    /// and the present number of pages. Falls back to [`Index::rows`] if the server has not
+    /// counted.
     pub fn estimated_rows(&self) -> f64 {
         (self.relation().rows_per_block())
             .map_or_else(|| self.rows(), |rows| rows * f64::from(self.blocks))
     }
 
-    /// Raises an error if the tree is damaged.
+    /// Returns the value of a result. Raises an error if the tree is damaged.
     pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
         result.unwrap_or_else(|corruption| raise_corruption(self.relation(), &corruption))
     }
 }
 
-/// Number of rows in an index of `blocks` blocks.
+/// Estimates the number of rows in an index of `blocks` blocks.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.permutations.max(1))
 }
 
-/// Returns the quoted name of an open relation, with its schema where a statement needs it.
+/// Returns the name of an open relation with its schema, quoted if necessary, for use in a
+/// statement.
 pub fn name(relation: Rel) -> String {
     relation.shown_qualified()
 }
 
+/// Returns the data in the relation cache entry of an index. Reads the meta page if there is none.
 fn cached(index: Rel) -> Cached {
     if let Some(cached) = index.cached() {
         return cached;
@@ -214,6 +224,8 @@ fn cached(index: Rel) -> Cached {
     cached
 }
 
+/// Reads and checks the meta page. Raises an error if it is damaged, if another version of neardup
+/// has written it, or if it does not fit the columns of the index.
 fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
     let meta = MetaRef::new(&pages.read(0)).read();
@@ -234,8 +246,8 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     }
 }
 
-/// Raises error 0A000: another version of neardup made the index. The index is unusable, so the
-/// hint is the statement that rebuilds it with the weakest lock that the server allows.
+/// Raises error 0A000, because another version of neardup has built the index. The index is
+/// unusable. The hint is the REINDEX statement with the weakest lock that the server allows.
 fn refuse_version(relation: Rel, version: u16) -> ! {
     let name = name(relation);
     let concurrently = match relation.is_for_exclusion() {
@@ -271,9 +283,10 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Identity of a metric and a block layout: a meta page without the root.
+/// Parameters that determine a metric and a block layout: those of the meta page.
 type Known = (Metric<usize>, u8, u8, u8, u8, u16);
 
+/// Returns the parameters of a meta page that determine its metric and its block layout.
 fn known(meta: &Meta) -> Known {
     let Meta {
         metric,
@@ -295,24 +308,26 @@ fn known(meta: &Meta) -> Known {
     )
 }
 
-/// Cache of values that a backend computes once, for keys of any width.
+/// Values that a backend makes once for each `K` and then keeps.
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Metrics and block layouts. There are few, and each is small. The words in the key determine
-    /// the type of the value.
+    /// Metrics and block layouts by their parameters. There are few, and each is small. The number
+    /// of words in the parameters determines the type of the value.
     static BLOCK_LAYOUTS: Cache<Known> = RefCell::default();
-    /// Plans by block layout, radius, and the number of rows as a power of two.
+    /// Plans by the parameters of the block layout, the radius, and the binary logarithm of the
+    /// number of rows.
     static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
 }
 
-/// Returns the cached value of a key, or makes it.
+/// Returns the value that the backend has kept for `key`. If there is none, makes it and keeps it.
 fn remembered<K: Eq, T: 'static>(
     cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
     make: impl FnOnce() -> T,
 ) -> Rc<T> {
-    // Moves frequently used entries towards the front.
+    // Moves the found entry to half its position, so that frequently used entries are near the
+    // front.
     let found = cache.with_borrow_mut(|cache| {
         let position =
             (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
@@ -327,11 +342,13 @@ fn remembered<K: Eq, T: 'static>(
     value
 }
 
-/// Returns the metric of a neardup index.
+/// Returns the metric of an open neardup index.
 pub fn metric_of(index: Rel) -> IndexMetric {
     with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
 
+/// Returns the metric and the block layout of an index with this meta page. Raises an error if the
+/// meta page allows none.
 fn block_layout_of<const N: usize>(
     relation: Rel,
     meta: &Meta,
@@ -351,20 +368,21 @@ fn block_layout_of<const N: usize>(
     }
 }
 
+/// Raises an error, because the parameters in the meta page allow no block layout.
 fn impossible_layout(relation: Rel) -> ! {
     let what = "meta page with an impossible block layout";
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// Returns the plan for searches within a radius among `rows` rows.
+/// Returns the plan for a search within `radius` bits among `rows` rows.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
     block_layout: &BlockLayout<N>,
     radius: u32,
     rows: f64,
 ) -> Rc<Plan<N>> {
-    // A radius beyond the width covers everything, and the nearest power of two is a good enough
-    // number of rows. Both keep the number of plans small.
+    // A radius larger than the fingerprint's width finds all rows, and the nearest power of two is
+    // an adequate number of rows. Both roundings keep the number of plans small.
     let radius = radius.min(block_layout.bits());
     let magnitude = rows.max(1.0).log2().round();
     remembered(&PLANS, (known(meta), radius, magnitude as i32), || {

@@ -1,6 +1,7 @@
-//! Cache of the indexes that the current transaction opens for each row. Constraints and triggers
-//! start a scan per row. The cache keeps the size of the index, the leaves of the last keys,
-//! copies of inner pages and the state of the last scan for the next one.
+//! Cache of the indexes that the current transaction opens again and again. Constraints and
+//! triggers open an index for each row. For each index the cache keeps its size, the leaves that
+//! were found for the last keys, copies of inner pages, and the state of the last scan for the next
+//! scan.
 //!
 //! docs/dev/locking.md, "Remembered leaves", explains why that is safe.
 use std::cell::{Cell, RefCell};
@@ -15,42 +16,47 @@ use neardup_pg::scan_desc::Rest;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
-/// Maximum number of entries: the indexes of a table or two.
+/// Maximum number of indexes in the cache: enough for the indexes of one or two tables.
 const MOST: usize = 8;
-/// Number of times an index is opened before its size is read again.
+/// Number of times that an index is opened before its size is read again.
 const ASK_AGAIN: u32 = 32;
 
-/// Key of an entry: a relation cache entry of an index, and a subtransaction.
+/// What a cache entry is valid for: an index, as long as the relation cache keeps its entry, in one
+/// subtransaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
-    /// Serial number of the relation cache entry: see [`next_serial`].
+    /// Serial number of the index's relation cache entry: see [`next_serial`].
     entry: u64,
+    /// Local number of the transaction.
     transaction: u32,
-    /// Its rollback releases its locks.
+    /// Number of the subtransaction. Its rollback releases the lock that the cache entry relies on.
     subtransaction: u32,
 }
 
-/// Cache entry. While it is valid, the transaction holds a lock that prevents VACUUM from moving
-/// pages and from truncating the index.
+/// Cache entry of one index. While it is valid, the transaction holds a lock that prevents VACUUM
+/// from moving pages and from truncating the index.
 pub struct IndexCache {
+    /// What the entry is valid for.
     key: Key,
-    /// Blocks in the index at the last check, and the number of times it has been opened since.
+    /// Number of blocks in the index when it was last read.
     blocks: Cell<Block>,
+    /// Number of times that the index has been opened since then.
     opened: Cell<u32>,
-    /// Leaves of the last keys.
+    /// Leaves that were found for the last keys, and copies of inner pages.
     pub leaves: LeafCache,
-    /// State of a finished scan, for the next scan.
+    /// Place for the state of a finished scan, until the next scan takes it.
     pub rest: Rc<Rest>,
 }
 
 thread_local! {
+    /// Last serial number that [`next_serial`] has returned.
     static SERIAL: Cell<u64> = const { Cell::new(0) };
-    /// Most recently used first.
+    /// Cache entries of this backend, the most recently used one first.
     static CACHES: RefCell<Vec<Rc<IndexCache>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a serial number for a new relation cache entry. The server drops the entry whenever the
-/// index may have been rebuilt.
+/// Returns a new serial number for the relation cache entry of an index. The server drops that
+/// entry whenever the index may have been rebuilt, and the next entry gets another number.
 pub fn next_serial() -> u64 {
     SERIAL.with(|serial| {
         serial.set(serial.get() + 1);
@@ -58,7 +64,8 @@ pub fn next_serial() -> u64 {
     })
 }
 
-/// Returns the transaction's entry for an index with this number in the relation cache.
+/// Returns the cache entry of an index for the current subtransaction, and makes it if there is
+/// none. `entry` is the serial number of the index's relation cache entry.
 pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let key = Key {
         entry,
@@ -73,9 +80,10 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     if let Some(cache) = known {
         return cache;
     }
-    // The executor releases the lock of an INSERT when the statement ends. This lock, the one that
-    // any query takes, lasts as long as the key is valid. The transaction already holds a lock on
-    // the index, so this call does not wait.
+    // The executor releases the lock of an INSERT on its indexes when the statement ends. So this
+    // takes a further lock, which lasts as long as the cache entry is valid. It is the lock that
+    // any query takes, and the transaction already holds a lock on the index, so this call does not
+    // wait.
     server::lock_for_transaction(index.oid(), pg_sys::AccessShareLock as pg_sys::LOCKMODE);
     let cache = Rc::new(IndexCache {
         key,
@@ -99,8 +107,8 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
 }
 
 impl IndexCache {
-    /// Returns the number of blocks in the index when it was last checked. The index may have
-    /// grown since, but not shrunk.
+    /// Returns the number of blocks in the index when it was last read, and reads it again now and
+    /// then. The index may have grown since, but not shrunk.
     pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
         if opened > ASK_AGAIN {

@@ -1,4 +1,4 @@
-//! `aminsert`: adds one row to all permutations.
+//! `aminsert`: adds one row of the table to the index, in all permutations.
 use neardup_blocktree::key::{EntryKey, Tid};
 
 use super::index::{Index, words_of};
@@ -9,8 +9,9 @@ use neardup_pg::registry;
 use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch;
 
-/// Adds a row of a table to the index. Changes the permutations a few at a time. A crash in
-/// between leaves entries of an uncommitted row, which VACUUM removes.
+/// Adds a row of a table to the index, and removes it from the rows in flight. The permutations are
+/// changed a few at a time. A crash in between leaves index entries of an uncommitted row, which
+/// VACUUM removes.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());
@@ -21,6 +22,7 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     });
 }
 
+/// Adds a row's entries to the tree.
 fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     let (layout, metric, tree) = (&index.block_layout, &index.metric, index.tree());
     let mut keys = Vec::with_capacity(metric.sorts());
@@ -38,11 +40,11 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     index.remember_root(root);
 }
 
-/// Removes a row that has just been added from the rows in flight. From now on, lookups of
-/// near-duplicates find it in the index.
+/// Removes a row that has just been added from the rows in flight, where its trigger has published
+/// it. From now on, searches of other triggers find the row in the index.
 fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
-    // The server may undo a speculative insertion and then write the row without firing the
-    // trigger again.
+    // A row that was inserted speculatively stays in flight: the server may remove it and then
+    // write it again without firing the trigger.
     if let Some(value) = row.get(index.layout.scope_columns)
         && !index.layout.has_balls
         && index.layout.metric.has_distances()

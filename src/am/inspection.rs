@@ -1,4 +1,5 @@
-//! Access to an index and its table for the functions that inspect them.
+//! Opens an index and reads its table for the SQL functions that inspect an index (statistics,
+//! verification).
 use neardup_blocktree::key::{Key, Tid};
 
 use super::index::Index;
@@ -9,7 +10,8 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Opens an index that is read once, without displacing other pages from the buffer cache.
+/// Opens an index of which each page is read once. Its pages do not displace others from shared
+/// buffers.
 pub fn open_for_one_pass<const N: usize>(
     relations: &LockedIndex,
     check: OldSnapshotCheck,
@@ -19,13 +21,13 @@ pub fn open_for_one_pass<const N: usize>(
     Index::with_pages(IndexPages::through(index, check, strategy))
 }
 
-/// Opens an index whose pages stay in the buffer cache.
+/// Opens an index whose pages are read into any of the shared buffers.
 pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
     Index::with_pages(IndexPages::new(relations.index(), check))
 }
 
-/// Calls `row` for each visible row of the table that the index covers, with the row's key; `None`
-/// for NULL.
+/// Calls `row` for each visible row of the table that the index covers, with the row's address and
+/// the fingerprint or sketch by which the first permutation finds it; `None` if the value is NULL.
 pub fn each_visible_row<const N: usize>(
     visible: &VisibleRows,
     index: &Index<N>,

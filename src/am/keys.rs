@@ -1,8 +1,9 @@
-//! Conversion of index columns to keys of the tree.
+//! Conversion of the values in an index's columns to keys of the tree.
 //!
-//! The last column holds the values that searches compare. The columns before it are a scope:
-//! their values are hashed into the first word of the key, which clusters the rows of one tenant,
-//! site or language. Two scopes may share a hash, so rows of a scope are rechecked.
+//! The last column holds the values that searches compare. The columns before it are a scope. Their
+//! values are hashed into the first word of the key, so that the rows of one tenant, site or
+//! language are next to each other. Two scopes may have the same hash, so the server rechecks the
+//! scope columns.
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -21,8 +22,8 @@ use neardup_pg::rel::{KeyClass, Rel};
 use neardup_pg::server;
 use neardup_pg::value::{Value, ValueType};
 
-/// Runs a block with the number of words in an index's keys as a constant: 1, 2 or 4 for the
-/// fingerprint, and one for the scope.
+/// Runs a block of code with the number of 64-bit words in an index's keys as a constant. A key has
+/// 1, 2 or 4 words for the value, and one more if there are scope columns.
 macro_rules! with_words {
     ($words:expr, $n:ident => $body:expr) => {
         match $words {
@@ -52,20 +53,21 @@ macro_rules! with_words {
 }
 pub(crate) use with_words;
 
-/// Layout of an index's keys.
+/// Layout of an index's keys, as it follows from the index's columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Number of columns before the last.
+    /// Number of scope columns: all columns before the last one.
     pub scope_columns: usize,
     /// Metric of the last column's values.
     pub metric: Metric,
-    /// True if the last column holds balls. The index stores their centres, for constraints of any
-    /// radius.
+    /// True if the last column holds balls, each with its own radius. The index stores only their
+    /// centres.
     pub has_balls: bool,
 }
 
 impl Layout {
-    /// Returns the layout of an open neardup index. Raises an error for unsuitable columns.
+    /// Returns the layout of an open neardup index. Raises an error if the columns or their
+    /// operator classes are unsuitable.
     pub fn from_index(index: Rel) -> Layout {
         let columns = usize::from(index.column_count() as u16);
         assert_eq!(columns, index.index_form().key_columns);
@@ -91,28 +93,30 @@ impl Layout {
         }
     }
 
-    /// Returns whether the index is on signatures.
+    /// Returns whether the last column holds signatures.
     pub fn is_on_signatures(&self) -> bool {
         self.metric.is_jaccard()
     }
 
-    /// Returns whether the index stores the values themselves, not only hashes or parts of them.
+    /// Returns whether the index stores whole values of the last column, not only hashes or parts
+    /// of them.
     pub fn stores_values(&self) -> bool {
         self.metric.is_hamming() && !self.has_balls
     }
 
-    /// Number of words of a key before the value's words.
+    /// Number of words for the scope at the beginning of a key: 1 if there are scope columns, else
+    /// 0.
     pub fn scope_words(&self) -> usize {
         usize::from(self.scope_columns > 0)
     }
 
-    /// Number of words of a key.
+    /// Number of 64-bit words in a key.
     pub fn words(&self) -> usize {
         self.scope_words() + self.metric.words()
     }
 
-    /// Returns the scope word of a row with these values in the index's columns; `None` if the
-    /// index has no scope columns.
+    /// Returns the first word of a row's key, the hash of its scope; `None` if the index has no
+    /// scope columns. `value` returns the row's value in an index column, counted from 0.
     #[inline]
     pub fn row_scope<'v>(
         &self,
@@ -123,7 +127,7 @@ impl Layout {
         (self.scope_columns > 0).then(|| scope((0..self.scope_columns).map(hash)))
     }
 
-    /// Makes a key with a scope and no value.
+    /// Makes a key with this scope hash and zeros for the value.
     pub fn key_in_scope<const N: usize>(&self, scope: Option<u64>) -> Key<N> {
         let mut key = [0; N];
         if let Some(scope) = scope {
@@ -132,24 +136,26 @@ impl Layout {
         key
     }
 
-    /// Writes a fingerprint, or a ball's centre, behind the scope of a key.
+    /// Writes a fingerprint, or the centre of a ball, into a key, after the scope.
     #[inline]
     pub fn put_fingerprint<const N: usize>(&self, key: &mut Key<N>, value: Value) {
         value.copy_words(&mut key[self.scope_words()..]);
     }
 
-    /// Returns a key's fingerprint as a value of the last column. It may point into the key.
+    /// Returns a key's fingerprint as a value of the index's last column. It may point into the
+    /// key.
     pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
         let stored = index.attribute(self.scope_columns as i16 + 1);
         assert!(self.stores_values() && self.metric == metric_of_length(stored.attlen));
         Value::from_words(&key[self.scope_words()..], &stored)
     }
 
-    /// Returns the centre, without a scope, and the radius of a ball; `None` if it is empty.
+    /// Returns the centre of a ball, in a key without a scope, and its radius in bits. `None` if
+    /// the ball is empty, which a negative radius means.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
         let (mut words, center) = ([0; 5], self.metric.words());
-        // The centre's words, then the radius in half a word.
+        // A ball has the centre's words and then the radius in the first half of a word.
         ball.copy_words(&mut words[..=center]);
         key[self.scope_words()..].copy_from_slice(&words[..center]);
         let [a, b, c, d, ..] = words[center].to_ne_bytes();
@@ -158,14 +164,14 @@ impl Layout {
     }
 }
 
-/// Returns whether an index is on signatures, not on fingerprints. Raises an error for an index on
-/// sets, which have no distances.
+/// Returns whether an index is on signatures (true) or fingerprints (false). Raises an error for an
+/// index on arrays, which have no distances.
 pub fn is_on_signatures(index: Rel) -> bool {
     require_distances(index);
     Layout::from_index(index).is_on_signatures()
 }
 
-/// Raises an error for an index whose values have no distances.
+/// Raises an error for an index on arrays, which have no distances.
 pub fn require_distances(index: Rel) {
     if !Layout::from_index(index).metric.has_distances() {
         let column = index.column_name(index.column_count());
@@ -185,8 +191,8 @@ pub fn require_distances(index: Rel) {
     }
 }
 
-/// Raises an error unless the values of all scope columns have a hash that agrees with the
-/// equality of the column's operator class.
+/// Raises an error unless each scope column's type has a hash function that fits the equality of
+/// the column's operator class.
 pub fn require_hashes(index: Rel, layout: &Layout) {
     for column in 0..layout.scope_columns {
         require_hash(index.attribute(column as i16 + 1).atttypid);
@@ -195,8 +201,8 @@ pub fn require_hashes(index: Rel, layout: &Layout) {
 }
 
 /// Raises an error if a scope column's operator class has another equality than the column's own
-/// type. A class can compare citext as text, for example, but then equal citext values would
-/// differ, and their hashes would not fit the comparison.
+/// type. For example, a class can compare `citext` as `text`. Then equal `citext` values would
+/// differ in the index, and their hashes would not fit the comparison.
 fn require_same_equality(index: Rel, column: usize) {
     let own = index.attribute(column as i16 + 1).atttypid;
     let KeyClass { family, input, .. } = index.key_class(column);
@@ -232,12 +238,14 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
     .raise()
 }
 
-/// Returns the hash of a value in a scope column, counted from 0, or of a value compared with it.
+/// Returns the hash of a value in the scope column with this number, counted from 0, or of a value
+/// that is compared with that column.
 pub fn scope_hash(index: Rel, column: usize, value: Value) -> u64 {
     hash_value(value, index.key_class(column).collation)
 }
 
-/// Returns the words of a fingerprint of that width. Raises an internal error for other widths.
+/// Returns the 64-bit words of a fingerprint. Raises an internal error if it does not have `N`
+/// words.
 pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     assert_eq!(value.length(), 8 * N as i16);
     let mut key = [0; N];
@@ -245,13 +253,14 @@ pub fn fingerprint_words<const N: usize>(value: Value) -> Key<N> {
     key
 }
 
-/// Returns the stored hash of a scope column's value; equal values have equal hashes.
+/// Returns the hash of a scope column's value, as the index stores it. Equal values have equal
+/// hashes.
 pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
     assert_eq!(value.type_oid(), column.value_type);
     hash_value(value, column.collation())
 }
 
-/// Combines the hashes of all scope columns, or NULLs, to the scope word of a key.
+/// Combines the hashes of all scope columns, `None` for NULL, to the first word of a key.
 pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     hashes.fold(0, |scope: u64, hash| {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
@@ -269,7 +278,7 @@ fn refuse(index: Rel) -> ! {
     .raise()
 }
 
-/// Returns a hint with columns that the index could have instead.
+/// Returns a hint: columns that the index could have instead of unsuitable ones.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.column_count();
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {
@@ -281,7 +290,8 @@ fn instead_of_columns(index: Rel) -> String {
         .collect();
     let front: String = names.iter().map(|name| format!("{name}, ")).collect();
     let all = server::pg_get_indexdef_columns(index.oid(), false).unwrap_or_default();
-    // Expressions before the last column have other names in the definition.
+    // If a column before the last one is an expression, its name is not in the definition, so the
+    // prefix does not match and the hint names no columns.
     let last_key = all
         .to_string_lossy()
         .strip_prefix(&front)
@@ -295,7 +305,8 @@ fn instead_of_columns(index: Rel) -> String {
     }
 }
 
-/// Returns whether an operator class compares values by nearness.
+/// Returns whether an operator class compares values by distance, so that its column cannot be a
+/// scope column.
 fn is_near(KeyClass { family, input, .. }: KeyClass) -> bool {
     ball_operator(family, input) != pg_sys::InvalidOid || compares_nearness(family, input)
 }

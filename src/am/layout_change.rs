@@ -1,4 +1,4 @@
-//! Changes that a REINDEX makes: radius or similarity, and layout.
+//! Changes that a REINDEX would make to an index: its radius or similarity, and its layout.
 use core::fmt::{self, Display, Formatter};
 
 use neardup_blocktree::block_layout::BlockLayout;
@@ -10,14 +10,18 @@ use super::options::BuildOptions;
 use super::usual_bound::usual_bound;
 use neardup_pg::rel::Rel;
 
-/// Bound and layout of an index, for users.
+/// Radius or similarity of an index and its layout, as users see them.
 #[derive(PartialEq)]
 pub struct Description {
+    /// Radius or similarity of most searches; `None` for arrays.
     bound: Option<UsualBound>,
+    /// Radius up to which a search reads at most one range of each permutation.
     guaranteed_radius: u32,
+    /// Number of blocks of a fingerprint.
     blocks: usize,
+    /// Number of permutations; of signatures, the number of bands.
     permutations: usize,
-    /// Hashes of a signature, and the rows of its bands.
+    /// Number of hashes in a signature, and number of hashes in a band; `None` for other values.
     signature: Option<(usize, usize)>,
 }
 
@@ -36,7 +40,7 @@ impl Description {
         }
     }
 
-    /// Describes an index as it is.
+    /// Describes an index as it is now.
     pub fn from_index<const N: usize>(index: &Index<N>) -> Self {
         Self::new(index.meta.bound, &index.metric, &index.block_layout)
     }
@@ -70,8 +74,9 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Bound and layout that a REINDEX with these options chooses for a number of rows; `None` if it
-/// keeps both. Raises an error if the options allow no layout.
+/// Describes the index that a REINDEX with these options would make for `rows` rows; `None` if
+/// radius or similarity and layout would stay as they are. Raises an error if no layout fits the
+/// options.
 pub fn next_layout<const N: usize>(
     table: Rel,
     index: &Index<N>,

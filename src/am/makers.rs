@@ -1,5 +1,5 @@
-//! Functions that made the fingerprints of a column or an index, read from the catalogue: those
-//! called by a generation expression or an index expression.
+//! Finds the functions that make the fingerprints of a column or index, from the expressions in the
+//! catalogue: those of generated columns and of index columns.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -11,7 +11,7 @@ use neardup_pg::catalog::{name_in_extension_of, parameter_names};
 use neardup_pg::expr::{Expr, Form};
 use neardup_pg::rel::Rel;
 
-/// Function of the extension that returns fingerprints.
+/// Function of the extension that makes fingerprints, such as `minhash64(body)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     Minhash64,
@@ -31,7 +31,7 @@ impl Maker {
         }
     }
 
-    /// Width of its fingerprints.
+    /// Width in bits of the fingerprints that the function makes.
     pub fn bits(self) -> u32 {
         match self {
             Maker::Minhash64 | Maker::Simhash => 64,
@@ -39,13 +39,14 @@ impl Maker {
         }
     }
 
-    /// Returns whether the distance of its fingerprints estimates a similarity.
+    /// Returns whether the distance of two such fingerprints estimates a similarity.
     pub fn estimates_similarity(self) -> bool {
         matches!(self, Maker::Minhash64 | Maker::Minhash128)
     }
 
-    /// Largest distance of near-duplicates: similarity 0.8, or for simhash, which estimates none,
-    /// 3 of 64 bits (Manku, Jain, Das Sarma, WWW 2007, section 5.1.1) and the same share of 128.
+    /// Conventional radius of near-duplicates, in bits. For minhash, it corresponds to similarity
+    /// 0.8. For simhash, which estimates no similarity, it is 3 of 64 bits (Manku, Jain, Das Sarma,
+    /// WWW 2007, section 5.1.1) and the same share of 128.
     pub fn usual_radius(self) -> u32 {
         let similarity = NEAR_DUPLICATE_SIMILARITY;
         match self {
@@ -58,8 +59,9 @@ impl Maker {
     }
 }
 
-/// Returns the distinct makers of the values in the last column of an index. `function` is any
-/// function of the extension.
+/// Returns the distinct functions that make the values in the last column of an index. `function`
+/// is the OID of any function of the extension, by which other functions of the extension are
+/// recognized.
 pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     let mut makers = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -68,8 +70,8 @@ pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     distinct(makers)
 }
 
-/// Calls a function with the expressions that make the values in the last column of an index: that
-/// of the index, and those of generated columns.
+/// Calls a function with each expression that makes values in the last column of an index: the
+/// expression of the index column, and those of generated columns that it uses.
 fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => {
@@ -87,15 +89,15 @@ fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     }
 }
 
-/// Options that a function of a text received: the names of its parameters after the text, and
-/// the constants that were passed, `None` for another expression.
+/// Options in a call of a function that sketches a text: for each parameter after the text its name
+/// and the constant that was passed. `None` if an expression was passed that is not a constant.
 pub type TextCall = Vec<(CString, Option<Constant>)>;
 
-/// Constant as a text, and its type. `None` is NULL.
+/// Constant in its text form, with its type; `None` is NULL.
 pub type Constant = Option<(CString, Oid)>;
 
-/// Returns the distinct calls of functions of the extension that make fingerprints or signatures
-/// from a text, in the expressions that make the values in the last column of an index.
+/// Returns the options of the distinct calls that make fingerprints or signatures from a text for
+/// the last column of an index. `function` is the OID of any function of the extension.
 pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
     let mut found: Vec<TextCall> = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -104,7 +106,9 @@ pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCal
     found
 }
 
-/// Returns the same of the expression of a generated column; none for another column.
+/// Returns the options of the distinct calls that make fingerprints or signatures from a text for a
+/// generated column; none if the column is not generated. `function` is the OID of any function of
+/// the extension, and `column` is counted from 1.
 pub fn text_calls_of_column(function: Oid, table: Rel, column: i16) -> Vec<TextCall> {
     let mut found = Vec::new();
     if let Some(expression) = table.generation_expression(column) {
@@ -113,7 +117,8 @@ pub fn text_calls_of_column(function: Oid, table: Rel, column: i16) -> Vec<TextC
     found
 }
 
-/// Adds the distinct calls in an expression.
+/// Adds the options of the calls in an expression that make fingerprints or signatures from a text,
+/// unless `found` contains the same options.
 fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
     for (called, arguments) in expression.with_default_arguments().calls() {
         let makes_sketch = name_in_extension_of(function, called).is_some_and(|name| {
@@ -150,14 +155,15 @@ fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
     }
 }
 
-/// Returns the distinct makers of the values in a column; none unless the column is generated.
-/// `function` is any function of the extension.
+/// Returns the distinct functions that make the values in a generated column; none if the column is
+/// not generated. `function` is the OID of any function of the extension, and `column` is counted
+/// from 1.
 pub fn makers_of_column(function: Oid, table: Rel, column: i16) -> Vec<Maker> {
     let expression = table.generation_expression(column);
     expression.map_or_else(Vec::new, |expression| called(function, expression))
 }
 
-/// Returns the distinct makers that an expression calls.
+/// Returns the distinct functions that an expression calls to make fingerprints.
 fn called(function: Oid, expression: Expr) -> Vec<Maker> {
     let names = (expression.calls().into_iter())
         .filter_map(|(called, _)| name_in_extension_of(function, called));

@@ -1,4 +1,4 @@
-//! Metrics over the server's values: keys of rows, distances and balls.
+//! Operations of each metric on SQL values: keys of rows, distances and balls.
 //!
 //! `neardup_blocktree::index_metric` has the permutations of each metric. Apart from these two
 //! files, only the searches and their costs depend on the metric.
@@ -17,33 +17,39 @@ use neardup_pg::index_row::IndexRow;
 use neardup_pg::registry;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Words of the largest ball of fingerprints.
+/// Number of 64-bit words in the largest ball of fingerprints: four for the centre, one for the
+/// radius.
 const MAX_BALL_WORDS: usize = 5;
 
 /// Operations of a metric on values of an index's last column. All but `keys` fail for arrays,
 /// which have no distances.
 pub trait ValueMetric {
-    /// Appends the keys of a row: one for a fingerprint, one for each band of a signature, or the
-    /// sum and the elements of an array. Appends one key and returns false if the value is NULL.
+    /// Appends the keys of a row to `keys`: one for a fingerprint, one for each band of a
+    /// signature, or those of the sum and of each element of an array. If the row's value is NULL,
+    /// appends one key and returns false.
     fn keys<const N: usize>(&self, layout: &Layout, row: &IndexRow, keys: &mut Vec<Key<N>>)
     -> bool;
 
-    /// Returns the unit of distances, for messages.
+    /// Returns the unit of distances, for messages such as "3 bits".
     fn unit(&self) -> String;
 
-    /// Converts a distance to the value that users see.
+    /// Converts a distance (in bits or mismatches) to the value that SQL functions return: bits of
+    /// fingerprints as an `int4`, or the share of different hashes of signatures as a `float8`.
     fn shown(&self, distance: u32) -> Value<'static>;
 
-    /// Returns the distance; `None` for signatures of different schemes, seeds or lengths.
+    /// Returns the distance of two values, in bits or mismatches. `None` for signatures of
+    /// different schemes, seeds or lengths.
     fn distance(&self, a: Value, b: Value) -> Option<u32>;
 
-    /// Converts a value to the form in the registry of rows in flight.
+    /// Converts a value to its form in the registry of rows in flight.
     fn in_flight(&self, value: Value) -> registry::Value;
 
-    /// Returns a number that is equal for all values that can be near each other.
+    /// Returns a number that is equal for all values that can be near each other: those of one
+    /// width, or signatures of one scheme, seed and length.
     fn group(&self, value: Value) -> u64;
 
-    /// Makes the ball around a value, of the type that the operator `<@` takes.
+    /// Makes the ball around a value. `radius` is in bits or mismatches. `oid` is the type of balls
+    /// that the operator `<@` takes.
     fn ball(&self, center: Value, radius: u32, oid: Oid) -> OwnedValue;
 }
 
@@ -140,7 +146,7 @@ impl ValueMetric for IndexMetric {
                 let words = center.length() as usize / 8;
                 let mut ball = [0; MAX_BALL_WORDS];
                 center.copy_words(&mut ball[..words]);
-                // The radius has half a word; the other half is zero.
+                // The radius is in the first half of the last word. The second half is zero.
                 let [a, b, c, d] = radius.min(center.length() as u32 * 8).to_ne_bytes();
                 ball[words] = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
                 OwnedValue::from_words(&ball[..=words], oid)
@@ -162,7 +168,7 @@ fn no_distances() -> ! {
     unreachable!("arrays have no distances")
 }
 
-/// The words of a fingerprint, most significant first, padded with zeros.
+/// Returns the 64-bit words of a fingerprint, most significant first, padded with zeros.
 fn words(fingerprint: Value) -> [u64; 4] {
     let mut words = [0; 4];
     fingerprint.copy_words(&mut words[..fingerprint.length() as usize / 8]);

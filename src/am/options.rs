@@ -1,4 +1,5 @@
-//! Options of `CREATE INDEX ... WITH (...)`.
+//! Options of a neardup index (`CREATE INDEX ... WITH (...)`), and the layout that follows from
+//! them.
 use core::ffi::{CStr, c_int};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -20,23 +21,25 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::reloptions::{IntOption, OptionKind, OptionTexts, Options, RealOption};
 
-/// The radius follows from the index's expressions or from the width of the fingerprints.
+/// Value of the option `radius` if it is not given. Then the radius follows from the functions that
+/// make the fingerprints, or from their width.
 const DEFAULT_RADIUS: c_int = -1;
-/// Width of the widest fingerprints.
+/// Maximum value of the option `radius`: the width in bits of the widest fingerprints.
 const MAX_RADIUS: c_int = 256;
 const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
 
+/// Number that the server has assigned to these options.
 static KIND: OnceLock<OptionKind> = OnceLock::new();
 
 const SIMILARITY: &CStr =
     c"Least estimated similarity of most searches for signatures; 0 for the default";
 
-/// Options. [`Values`] has their values in this order.
+/// Declaration of the options. [`Values`] has their values in this order.
 const OPTIONS: Options<6, 1> = Options {
     ints: [
-        // Below 0: not given.
+        // A negative value means that the option is not given.
         IntOption {
             name: c"radius",
             about: c"Radius of most searches, in bits, which the layout is chosen for",
@@ -44,7 +47,8 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_RADIUS,
         },
-        // 0: chosen with the radius that the permutations guarantee.
+        // 0 lets the build choose the blocks together with the radius that the permutations
+        // guarantee.
         IntOption {
             name: c"blocks",
             about: c"Blocks that a fingerprint is cut into; 0 chooses by radius and number of rows",
@@ -66,7 +70,7 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_HASHES as c_int,
         },
-        // 0: chosen by the similarity.
+        // 0 lets the similarity choose the number of bands.
         IntOption {
             name: c"bands",
             about: c"Bands that signatures are cut into; 0 chooses by the similarity",
@@ -74,7 +78,7 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_BANDS as c_int,
         },
-        // 0: bands share all values.
+        // 0 divides all hashes of a signature evenly among the bands.
         IntOption {
             name: c"rows",
             about: c"Values in a band of a signature; 0 shares all out evenly",
@@ -84,7 +88,7 @@ const OPTIONS: Options<6, 1> = Options {
         },
     ],
     reals: [
-        // 0: the default, or a similarity that follows from `bands`.
+        // 0 means the conventional similarity of near-duplicates.
         RealOption {
             name: c"similarity",
             about: SIMILARITY,
@@ -95,7 +99,7 @@ const OPTIONS: Options<6, 1> = Options {
     ],
 };
 
-/// Values of the options.
+/// Values of the integer options and of the floating-point options.
 type Values = ([c_int; 6], [f64; 1]);
 
 /// Registers the options with the server. Called once, when the library is loaded.
@@ -103,7 +107,8 @@ pub fn register() {
     KIND.get_or_init(|| OPTIONS.register());
 }
 
-/// `amoptions`: reads and checks the options.
+/// Parses the options of a statement (`amoptions`). Raises an error for impossible options if
+/// `validate` is true.
 pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
     let kind = *KIND.get().expect("registered when the library was loaded");
     let parsed = OPTIONS.parse(kind, texts, validate);
@@ -117,25 +122,26 @@ pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
     parsed.into_raw()
 }
 
-/// Options of a build.
+/// Options of an index, for its build.
 #[derive(PartialEq)]
 pub struct BuildOptions {
-    /// Options for fingerprints; an error for an index on signatures. `None` and 0 mean not given.
+    /// Option `radius`, in bits, for fingerprints; `None` if not given.
     radius: Option<u32>,
+    /// Option `blocks` for fingerprints; 0 if not given.
     blocks: u32,
-    /// Options for signatures; an error for an index on fingerprints.
+    /// Options for signatures.
     signatures: BandOptions,
-    /// How full a build packs pages.
+    /// How full a build packs leaves and inner pages.
     pub fill: Fill,
 }
 
 impl BuildOptions {
-    /// Reads the options of a neardup index.
+    /// Reads the options of a neardup index from the relation cache.
     pub fn from_index(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_index(index))
     }
 
-    /// Reads the options that the current command has just set on a neardup index.
+    /// Reads the options of a neardup index that the current command has changed.
     pub fn from_altered_index(index: Rel) -> Self {
         Self::from_values(OPTIONS.of_altered_index(index))
     }
@@ -164,18 +170,19 @@ impl BuildOptions {
         }
     }
 
-    /// Returns the option `radius`, if it is given.
+    /// Returns the option `radius`, in bits; `None` if it is not given.
     pub fn radius(&self) -> Option<u32> {
         self.radius
     }
 
-    /// Returns the option `similarity`, if it is given.
+    /// Returns the option `similarity`, from 0 to 1; `None` if it is not given.
     pub fn similarity(&self) -> Option<f64> {
         let similarity = self.signatures.similarity;
         (similarity != 0.0).then_some(similarity)
     }
 
-    /// Returns the metric for that layout. Raises an error for options of another metric.
+    /// Returns the metric of an index with this layout. Raises an error if an option for values of
+    /// another kind is given.
     pub fn metric(&self, layout: &Layout) -> IndexMetric {
         const FINGERPRINTS: &str = "\"radius\" and \"blocks\"";
         const OF_SETS: &str = "Its only option is \"fillfactor\".";
@@ -201,8 +208,8 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// Returns the permutations of an index of `rows` rows with that layout, metric and bound.
-    /// Raises an error if the options allow none.
+    /// Returns the permutations of an index of `rows` rows. Raises an error if none fit the
+    /// options.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
@@ -230,14 +237,14 @@ impl BuildOptions {
     }
 }
 
-/// Returns the radius that an index with these options guarantees: the largest up to `radius` that
-/// its blocks and the width of its fingerprints allow.
+/// Returns the radius that an index on fingerprints of `bits` bits guarantees: the largest radius
+/// up to `radius` that the number of blocks and the width allow.
 fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
     radius.min(blocks - 1).min(max_radius(bits))
 }
 
-/// Raises an error unless the two options give a block layout for fingerprints of some width. A
-/// build may still fail for the width of its index.
+/// Raises an error unless `radius` and `blocks` give a block layout for fingerprints of at least
+/// one width. A build may still fail for the width of its own fingerprints.
 fn check(radius: u32, blocks: u32) {
     const WIDEST: usize = 4;
     let errors = [64, 128, 64 * WIDEST as u32].map(|bits| {

@@ -1,4 +1,4 @@
-//! Searches for the planner's estimates ([`crate::planner::index_probe`]).
+//! Searches of an index for the planner's estimates ([`crate::planner::index_probe`]).
 use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::{self, Oid};
 
@@ -15,16 +15,18 @@ use neardup_pg::rel::OpenRelation;
 use neardup_pg::scan_key::OwnScanKeys;
 use neardup_pg::value::Value;
 
-/// Maximum cost of a search, in `cpu_operator_cost`: some hundred microseconds in memory.
+/// Maximum cost of such a search, in units of `cpu_operator_cost`: some hundred microseconds if the
+/// index is in memory.
 const MAX_COST: f64 = 5_000.0;
 
-/// Installs the search for the planner.
+/// Installs `finds` as the search that the planner uses. Called once, when the library is loaded.
 pub fn register() {
     index_probe::install(finds);
 }
 
-/// Returns whether an index has a row within a radius of a value, in bits or as a share of a
-/// signature's positions. `None` if the search costs too much, or if the index cannot tell.
+/// Returns whether an index has a row within a radius of a value. The radius is in bits, or a share
+/// of a signature's hashes. `None` if the search would cost too much, or if the index cannot
+/// answer.
 fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
     if radius < 0.0 {
         return Some(false);
@@ -37,7 +39,7 @@ fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
             Metric::Hamming { .. } => radius as u32,
             Metric::Jaccard(bands) => {
                 let hashes = bands.hashes();
-                // Statistics may store only a part of the value.
+                // The planner's statistics may have only a part of a signature.
                 if with_signature(center, |center| center.values.len()) != hashes {
                     return None;
                 }

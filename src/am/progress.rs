@@ -1,5 +1,4 @@
-//! Progress of a build, as `pg_stat_progress_create_index` shows it, and the writer that reports
-//! it.
+//! Progress of an index build, as `pg_stat_progress_create_index` shows it.
 use core::ffi::c_char;
 
 use pgrx::pg_sys;
@@ -7,31 +6,32 @@ use pgrx::pg_sys;
 use neardup_pg::server;
 use neardup_pg::storage::bulk::BulkWriter;
 
-/// Phase in `pg_stat_progress_create_index`: reading the table. (The server's own first phase is
-/// 1.)
+/// Number of the build phase that reads the table. (Phase 1 is the server's own.)
 pub const PHASE_SCAN: i64 = 2;
-/// Sorting and writing.
+/// Number of the build phase that sorts the keys and writes the index.
 pub const PHASE_WRITE: i64 = 3;
 
-/// Memory, in bytes, of the sort of rows without a fingerprint: they are few or all alike.
+/// Memory, in bytes, of the sort of rows without a value: there are few, or their keys are all
+/// alike.
 pub const NULL_MEMORY: usize = 1 << 20;
 
-/// Writes pages and reports progress.
+/// Writer of a new index that reports each finished permutation.
 pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 
-/// Reports a number to the progress view.
+/// Sets a number (`PROGRESS_...`) in the server's progress view.
 pub fn report(parameter: u32, value: i64) {
-    // Counts for this backend only, and only while a command reports its progress.
+    // Has an effect only while this backend runs a command that reports its progress.
     server::pgstat_progress_update_param(parameter as i32, value);
 }
 
-/// Counts the permutations of the index, as the server counts partitions, in the column `tuples`.
+/// Reports how many permutations of a new index are written. The view shows them in the columns
+/// `tuples_total` and `tuples_done`.
 pub fn report_permutation(done: usize, permutations: usize) {
     report(pg_sys::PROGRESS_CREATEIDX_TUPLES_TOTAL, permutations as i64);
     report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, done as i64);
 }
 
-/// `ambuildphasename`.
+/// Returns the name of a build phase (`ambuildphasename`); null for an unknown number.
 pub fn phase_name(phase: pg_sys::int64) -> *mut c_char {
     let name = match phase {
         1 => c"initializing",

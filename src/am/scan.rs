@@ -1,5 +1,5 @@
-//! Scans, as the server drives them: `ambeginscan`, `amrescan`, `amgettuple`, `amgetbitmap`,
-//! `amendscan`, `amcanreturn`.
+//! Callbacks of index scans: `amrescan`, `amgettuple`, `amgetbitmap`, `amendscan` and
+//! `amcanreturn`.
 use std::rc::Rc;
 
 use neardup_blocktree::key::Tid;
@@ -20,14 +20,18 @@ use neardup_pg::scan_key::{self, OwnScanKeys};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::{backend, compat};
 
-/// State of a scan; its descriptor points to it.
+/// State of an index scan, to which the server's scan descriptor points.
 pub struct State {
     index: Rel<'static>,
+    /// Layout of the index's keys.
     layout: Layout,
+    /// Search that finds the rows of the scan.
     search: Box<dyn Search>,
-    /// Rows found by the last step; the first `given` have been returned.
+    /// Addresses of the rows that the last step of the search has found.
     tids: Vec<Tid>,
+    /// Number of these rows that have been returned to the server.
     given: usize,
+    /// True if the server must check the conditions again for each row.
     recheck: bool,
 }
 
@@ -36,7 +40,7 @@ impl ScanState for State {
         rest_of(index)
     }
 
-    /// Makes a search that [`rescan`] must start.
+    /// Makes the state of a scan. [`rescan`] must start its search.
     fn new(index: Rel<'static>) -> Self {
         with_words!(words_of(index), N => {
             let opened = Index::<N>::open_cached(index);
@@ -58,7 +62,8 @@ impl ScanState for State {
 }
 
 impl State {
-    /// Returns whether there are rows to return, after searching for more if needed.
+    /// Searches for more rows if all rows found so far have been returned. Returns false if there
+    /// are no more rows.
     fn fill(&mut self) -> bool {
         while self.given == self.tids.len() {
             self.tids.clear();
@@ -72,8 +77,8 @@ impl State {
     }
 }
 
-/// Returns whether a search that sees uncommitted rows finds any row, live or dead. Does not start
-/// a scan in the server.
+/// Returns whether an index has any entry that fulfils these conditions, also of an uncommitted or
+/// dead row. Does not start a scan in the server, which saves time.
 pub fn finds_any(keys: &OwnScanKeys) -> bool {
     let purpose = Purpose {
         index_only: false,
@@ -86,7 +91,7 @@ pub fn finds_any(keys: &OwnScanKeys) -> bool {
         rescan(state, [keys, OwnScanKeys::new(index).get()], purpose);
         let found = state.fill();
         state.search.end();
-        // If rows are found, the caller starts a scan, which is counted.
+        // If rows are found, the caller starts a scan, which the server counts itself.
         if !found {
             index.count_index_scan();
         }
@@ -94,6 +99,7 @@ pub fn finds_any(keys: &OwnScanKeys) -> bool {
     })
 }
 
+/// Makes the search for the metric of an index.
 fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     match index.metric.clone() {
         Metric::Hamming { .. } => {
@@ -105,9 +111,9 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     }
 }
 
-/// `amcanreturn`: whether an index-only scan can return a column, counted from 1. It can return
-/// fingerprints. Of a scope or a signature the index stores only hashes, of a ball only the
-/// centre, and an array's elements are spread over the index.
+/// Returns whether an index-only scan can return the index column with this number, counted from 1
+/// (`amcanreturn`). It can return fingerprints. For a scope or a signature the index stores only
+/// hashes, for a ball only the centre, and an array's elements are spread over the index.
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
 /// a partial index implies) is planned as an index-only scan whatever this returns. Every kind of
@@ -120,7 +126,7 @@ pub fn canreturn(index: Rel, column: i32) -> bool {
     column as usize == layout.scope_columns + 1 && layout.stores_values() && !backend::in_recovery()
 }
 
-/// `amrescan`.
+/// Starts or restarts a scan (`amrescan`). `lists` has the conditions and the ORDER BY operators.
 pub fn rescan(state: &mut State, lists: [scan_key::ScanKeys; 2], purpose: Purpose) {
     state.tids.clear();
     state.given = 0;
@@ -129,7 +135,7 @@ pub fn rescan(state: &mut State, lists: [scan_key::ScanKeys; 2], purpose: Purpos
     state.recheck = state.search.rescan(keys, order_bys, purpose);
 }
 
-/// `amgettuple`: the next row.
+/// Returns the next row of a scan to the server (`amgettuple`). Returns false after the last row.
 pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
     let index_only = scan.is_index_only();
     let state = scan.state();
@@ -146,12 +152,14 @@ pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
     true
 }
 
-/// `amgetbitmap`: all rows.
+/// Adds all rows of a scan to a bitmap (`amgetbitmap`). Returns the number of rows.
 pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
     let state = scan.state();
-    // A bitmap removes repeated rows.
+    // A bitmap removes repeated rows, so the search need not.
     state.search.allow_repeats();
-    // The server always reads the table for rows that need a recheck.
+    // A recheck makes the server read the table for each row. Without one, servers before the minor
+    // releases of May 2025 trust the visibility map, although VACUUM may have removed the row
+    // since.
     let recheck = state.recheck || compat::bitmap_scans_trust_visibility_map();
     let mut pointers: Vec<pg_sys::ItemPointerData> = Vec::new();
     let mut count = 0;
@@ -166,7 +174,7 @@ pub fn getbitmap(scan: &mut ScanDesc<State>, bitmap: &mut Bitmap) -> i64 {
     count
 }
 
-/// `amendscan`.
+/// Ends a scan (`amendscan`).
 pub fn endscan(scan: ScanDesc<State>) {
     scan.end(|state| state.search.end());
 }

@@ -1,4 +1,4 @@
-//! Conditions of a scan, read from its scan keys.
+//! Conditions and ORDER BY operators of a scan of a neardup index, read from its scan keys.
 use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
@@ -7,18 +7,18 @@ use super::{sets, strategies};
 use neardup_pg::scan_key;
 use neardup_pg::value::Value;
 
-/// Rows that conditions admit: with a value, without one, or both.
+/// Rows that the conditions of a scan admit, by whether the last column is NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Rows with and without a value.
+    /// Rows with and without a value in the last column.
     Any,
-    /// `IS NULL`.
+    /// Rows without a value (`IS NULL`).
     Null,
-    /// `IS NOT NULL`.
+    /// Rows with a value (`IS NOT NULL`).
     NotNull,
 }
 
-/// Scan keys of an index scan: its conditions or its orders.
+/// The conditions of an index scan, or its ORDER BY operators.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
     layout: Layout,
@@ -26,24 +26,24 @@ pub struct ScanKeys<'a> {
 }
 
 impl<'a> ScanKeys<'a> {
-    /// Wraps the keys of a scan of an index with this layout.
+    /// Wraps the scan keys of a scan of an index with this layout.
     pub fn new(layout: Layout, keys: scan_key::ScanKeys<'a>) -> Self {
         ScanKeys { layout, keys }
     }
 
-    /// Returns whether there are no keys.
+    /// Returns whether the scan has no conditions, or no ORDER BY operators.
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Iterates over the keys.
+    /// Iterates over the conditions, or over the ORDER BY operators.
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
         let layout = self.layout;
         self.keys.iter().map(move |key| ScanKey { layout, key })
     }
 }
 
-/// Condition or order of a scan.
+/// One condition or ORDER BY operator of an index scan.
 #[derive(Clone, Copy)]
 pub struct ScanKey<'a> {
     layout: Layout,
@@ -51,12 +51,13 @@ pub struct ScanKey<'a> {
 }
 
 impl<'a> ScanKey<'a> {
-    /// Returns whether an operator compares the value with NULL.
+    /// Returns whether the operator compares the column with NULL.
     pub fn is_with_null(self) -> bool {
         self.key.has_flag(pg_sys::SK_ISNULL)
     }
 
-    /// Rows that the key admits if it is `IS NULL` or `IS NOT NULL`.
+    /// For a condition `IS NULL` or `IS NOT NULL`, returns the rows that it admits. `None` for
+    /// others.
     fn presence(self) -> Option<Presence> {
         if self.key.has_flag(pg_sys::SK_SEARCHNULL) {
             Some(Presence::Null)
@@ -67,19 +68,19 @@ impl<'a> ScanKey<'a> {
         }
     }
 
-    /// Strategy of the operator.
+    /// Strategy number of the operator.
     pub fn strategy(self) -> u16 {
         self.key.strategy()
     }
 
-    /// Returns whether the value is compared with a ball: by operators of strategy 1, and by all
-    /// operators of classes for balls.
+    /// Returns whether the operator compares the last column with a ball. The operator `<@` does,
+    /// and all operators of operator classes for balls.
     pub fn is_with_ball(self) -> bool {
         self.key.column() == self.layout.scope_columns
             && (self.layout.has_balls || self.strategy() == strategies::WITHIN)
     }
 
-    /// Returns whether the condition is that an array contains an empty one.
+    /// Returns whether the condition is `array @> '{}'`.
     fn is_with_empty_array(self) -> bool {
         self.strategy() == strategies::CONTAINS
             && sets::required_elements(self.value()).is_some_and(|elements| elements.is_empty())
@@ -91,20 +92,21 @@ impl<'a> ScanKey<'a> {
     }
 }
 
-/// Conditions of a scan.
+/// Conditions of an index scan, by column.
 pub struct ScanQuals<'a> {
-    /// Conditions with an operator on the last column's value.
+    /// Conditions with an operator on the last column.
     pub near: Vec<ScanKey<'a>>,
-    /// Condition on the last column's value being NULL or not.
+    /// Whether the last column may or must be NULL.
     pub presence: Presence,
-    /// Scope, if all scope columns are given.
+    /// Hash of the scope; `None` if the conditions do not give a value for each scope column.
     pub scope: Option<u64>,
-    /// Row that was added just before the constraint's search, if nothing was near it then.
+    /// Row that this transaction has added just before a constraint's search, if no row was near it
+    /// at that moment.
     pub lone_row: Option<LoneRow>,
 }
 
 impl<'a> ScanQuals<'a> {
-    /// Restricts the conditions to rows that have a value.
+    /// Returns the conditions, restricted to rows that have a value in the last column.
     pub fn with_values(self) -> Self {
         ScanQuals {
             presence: Presence::NotNull,
@@ -112,11 +114,12 @@ impl<'a> ScanQuals<'a> {
         }
     }
 
-    /// Reads the conditions of scan keys; `None` if nothing fulfils them.
+    /// Reads the conditions of scan keys; `None` if no row can fulfil them.
     pub fn from_keys(keys: ScanKeys<'a>) -> Option<Self> {
         let mut near = Vec::new();
         let mut presence = Presence::Any;
-        // For each scope column: not given, NULL, or the hash of a value.
+        // For each scope column: `None` if it is not given, `Some(None)` for NULL, or the hash of a
+        // value.
         let mut scope: Vec<Option<Option<u64>>> = vec![None; keys.layout.scope_columns];
         for key in keys.iter() {
             if key.presence().is_none() && key.is_with_null() {
@@ -124,12 +127,14 @@ impl<'a> ScanQuals<'a> {
             }
             match (scope.get_mut(key.key.column()), key.presence()) {
                 (Some(column), Some(Presence::Null)) => *column = Some(None),
-                // IS NOT NULL does not select a scope; the recheck decides.
+                // IS NOT NULL does not select one scope. The server's recheck decides about the
+                // rows.
                 (Some(_), Some(_)) => (),
-                // Neither does array overlap: the arrays have many hashes.
+                // Array overlap does not select one scope either: the matching arrays have many
+                // hashes.
                 (Some(_), None) if key.strategy() != strategies::EQUAL => (),
-                // A column may be compared with two values. It has one of them at most; the
-                // recheck decides.
+                // A scope column may be compared with two values. A row can have only one of them,
+                // so one of the two hashes suffices. The server's recheck decides.
                 (Some(column), None) => {
                     *column = Some(Some(keys::scope_hash(
                         keys.keys.index(),
@@ -149,7 +154,7 @@ impl<'a> ScanQuals<'a> {
                 (None, None) => near.push(key),
             }
         }
-        // A NULL value is not within any radius.
+        // NULL fulfils no condition with an operator.
         if presence == Presence::Null && !near.is_empty() {
             return None;
         }

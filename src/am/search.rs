@@ -1,4 +1,5 @@
-//! The search that a scan drives, for all kinds of values.
+//! The search of an index that a scan starts and steps. It handles all metrics alike; the parts
+//! that depend on the metric implement [`NearSearch`].
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::level_cursor::{FullScan, Row};
 use neardup_blocktree::tree::Tree;
@@ -10,75 +11,82 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::value::Value;
 
-/// Purpose for which rows are searched.
+/// What a scan needs rows for.
 #[derive(Clone, Copy)]
 pub struct Purpose {
     /// True if the scan returns rows without reading the table.
     pub index_only: bool,
-    /// True if rows of transactions that are still running are wanted as well.
+    /// True if the scan also returns rows of transactions that are still running.
     pub sees_uncommitted: bool,
-    /// Check of the pages that are read, for the snapshot of the scan.
+    /// Check that is made on each page that is read, for the snapshot of the scan.
     pub check: OldSnapshotCheck,
 }
 
-/// Search with keys of any width. It holds no lock between calls. MVCC prevents a visible row's
-/// address from being reused for another visible row, so the search holds no pin either, except in
-/// an index-only scan, which does not read the rows ([`IndexPages::keep_leaf_pinned`]).
+/// Search of an index whose keys may have any number of words. It holds no lock between calls. MVCC
+/// prevents a visible row's address from being reused for another visible row, so the search holds
+/// no pin either. Only an index-only scan holds a pin, because it does not read the rows
+/// ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
-    /// Restarts with keys and orders of the index. Returns whether rows must be rechecked.
+    /// Starts or restarts the search with the conditions and ORDER BY operators of a scan. Returns
+    /// whether the server must check the conditions again for each row.
     fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool;
 
-    /// Allows repeated rows until the next [`Search::rescan`], where that is less work.
+    /// Allows the search to return a row repeatedly until the next [`Search::rescan`], which can
+    /// save work.
     fn allow_repeats(&mut self);
 
-    /// Writes the next rows, perhaps none, into an empty list. Returns false at the end.
+    /// Writes the addresses of the next rows into `tids`, which is empty. There may be none yet.
+    /// Returns false at the end of the search.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
-    /// Value of the index's last column for a row of the last step. `None` if it is NULL or if the
-    /// index does not store it.
+    /// Value of the index's last column for a row of the last step. `row` is its position in that
+    /// step, counted from 0. `None` if the value is NULL or the index does not store it.
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
-    /// Releases the pinned leaf and large buffers.
+    /// Releases the pinned leaf and frees large buffers at the end of a scan.
     fn end(&mut self);
 
-    /// Opens the index again after [`Search::end`], in the same transaction.
+    /// Opens the index again for another scan after [`Search::end`], in the same transaction.
     fn resume(&mut self);
 }
 
-/// Result of a step: where its rows are from (one leaf or several), or that none are left.
+/// Result of a step of a [`NearSearch`]: where the rows of the step were found, or that none are
+/// left.
 pub enum Step {
-    /// Rows of the leaf that was read last. It is still pinned if that was requested
-    /// ([`ReadPages::unlock_keep_pin`]).
+    /// The rows are on the leaf that was read last. The leaf is still pinned if the scan requires
+    /// that ([`ReadPages::unlock_keep_pin`]).
     ///
     /// [`ReadPages::unlock_keep_pin`]: neardup_blocktree::store::ReadPages::unlock_keep_pin
     Leaf,
-    /// Rows of leaves that were read some time ago.
+    /// The rows were found on several leaves, which are not pinned any more.
     Gathered,
-    /// Only rows without a value are left.
+    /// Only rows whose value is NULL are left.
     OnlyNulls,
     /// No rows are left.
     End,
 }
 
-/// Search for rows near values; each metric has its own.
+/// Part of a search that depends on the metric: it finds rows by their distance from values, or by
+/// array elements.
 pub trait NearSearch<const N: usize> {
-    /// Returns whether rows must be rechecked, because the index cannot decide which rows fulfil
-    /// the conditions of the search.
+    /// Returns whether the server must check the conditions again for each row, because the index
+    /// cannot decide which rows fulfil them.
     fn rechecks(&self) -> bool;
 
-    /// Restarts with conditions on a value, or orders. Returns false if no row can match.
+    /// Starts or restarts with conditions on the last column, or with ORDER BY operators. Returns
+    /// false if no row can match.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
 
-    /// Frees large buffers.
+    /// Frees large buffers at the end of a scan.
     fn end(&mut self);
 
-    /// Sets the number of rows in the index, before a restart.
+    /// Sets the estimated number of rows in the index, before a restart.
     fn set_rows(&mut self, _rows: f64) {}
 
-    /// Allows rows to be returned repeatedly until the search restarts.
+    /// Allows the search to return a row repeatedly until it restarts.
     fn allow_repeats(&mut self) {}
 
-    /// Appends the next rows, perhaps none.
+    /// Appends the next rows to `rows`. There may be none yet.
     fn step(
         &mut self,
         index: &Index<N>,
@@ -87,25 +95,27 @@ pub trait NearSearch<const N: usize> {
     ) -> Step;
 }
 
-/// Source of rows.
+/// Where the rows of a search come from.
 enum Source<const N: usize> {
-    /// No rows, or no more.
+    /// There are no rows, or no more rows.
     Nothing,
-    /// All rows, all rows with a value, or all without one.
+    /// A pass over all rows of a scope or of the index, over those with a value, or over those
+    /// without.
     All(FullScan<N>),
-    /// Rows near values, or in an order.
+    /// The part that depends on the metric.
     Near,
-    /// Rows without a value, and then rows in an order.
+    /// First a pass over rows without a value, and then the part that depends on the metric.
     NullsThenNear(FullScan<N>),
 }
 
-/// Search of an index; `S` is the part that depends on the metric.
+/// Search of an index. `S` is the part that depends on the metric.
 pub struct IndexSearch<'a, S, const N: usize> {
     index: Index<'a, N>,
     near: S,
     source: Source<N>,
+    /// Hash of the scope that is searched; `None` for all scopes, or without scope columns.
     scope: Option<u64>,
-    /// Rows of the last step.
+    /// Rows that the last step has found.
     rows: Vec<Row<N>>,
     /// True if the scan returns rows without reading the table.
     index_only: bool,
@@ -125,13 +135,14 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
         }
     }
 
+    /// Chooses where the rows come from, for these conditions and ORDER BY operators.
     fn source(&mut self, quals: ScanQuals, order_bys: ScanKeys) -> Source<N> {
         let layout = || self.index.block_layout.clone();
         let all = || FullScan::new(layout(), quals.scope);
-        // The distance to NULL is NULL for all rows: it orders nothing.
+        // The distance to NULL is NULL for all rows, so it does not order them.
         let is_for_all = quals.near.is_empty() && order_bys.iter().all(ScanKey::is_with_null);
         match quals.presence {
-            // All distances are NULL for these rows, so any order is right.
+            // All distances of rows without a value are NULL, so they need no order.
             Presence::Null => Source::All(FullScan::nulls(layout(), quals.scope)),
             Presence::Any if is_for_all => Source::All(all()),
             Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
@@ -148,7 +159,7 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
     }
 }
 
-/// Returns whether an order puts rows without a value before all others.
+/// Returns whether the first ORDER BY operator puts rows without a value before all others.
 fn puts_nulls_first(order_bys: ScanKeys) -> bool {
     let first = order_bys.iter().next();
     first.is_some_and(|key| key.strategy() == strategies::DISTANCE_NULLS_FIRST)
@@ -169,7 +180,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
             }
         };
         let layout = &self.index.layout;
-        // Another scope may have the same hash, and the index does not store the radius of a ball.
+        // Another scope may have the same hash, and the index does not store the radii of balls.
         // Without a condition every row matches.
         let rechecks = self.near.rechecks() || layout.has_balls || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
@@ -197,8 +208,8 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
                 Step::Leaf
             }
         };
-        // Index-only scans do not read the table. VACUUM may have removed rows that were found a
-        // while ago, so each row is looked up again in the index.
+        // An index-only scan does not read the table. VACUUM may have removed a row since it was
+        // found, so each row is looked up again in the index.
         if matches!(step, Step::Gathered) && self.index_only {
             self.rows.retain(|row| {
                 let key = row.fingerprint.expect("index-only scans return values");

@@ -1,10 +1,11 @@
-//! Index keys that hints suggest for columns of types that have no near-duplicates.
+//! Suggestions in error hints: what to index instead of a column whose type has no near-duplicates.
 use pgrx::pg_sys;
 
 use neardup_pg::catalog::{array_element, base_type, is_text};
 
-/// Key of a neardup index that finds near-duplicates by an expression of some type: the expression
-/// with an operator class, or a fingerprint of it. Returns `None` for a type that has neither.
+/// Returns an index column for CREATE INDEX that finds near-duplicates by an SQL expression, whose
+/// type is `column_type`: the expression with an operator class, or a fingerprint made from it.
+/// `None` if there is none for the type.
 pub fn key_for(expression: &str, column_type: pg_sys::Oid) -> Option<String> {
     let base = base_type(column_type);
     let element = array_element(base);

@@ -1,4 +1,4 @@
-//! Radius or similarity of most searches of an index. A build chooses the layout for it.
+//! Radius or similarity of most searches of an index, for which a build chooses the layout.
 use neardup_blocktree::block_layout::default_radius;
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_SIMILARITY, UsualBound};
 
@@ -11,8 +11,9 @@ use neardup_pg::errors::UserError;
 use neardup_pg::expr::Form;
 use neardup_pg::rel::Rel;
 
-/// Returns the bound of an index with these options on a table, as a build stores it; `None` for
-/// arrays. Raises an error for a radius that is larger than the width.
+/// Returns the radius or similarity of most searches of an index with these options: that of the
+/// options, or else a default that follows from the index's expressions. `None` for arrays. Raises
+/// an error for a radius that is larger than the fingerprints' width.
 pub fn usual_bound(
     table: Rel,
     index: Rel,
@@ -42,8 +43,8 @@ pub fn usual_bound(
     Some(UsualBound::Radius(radius))
 }
 
-/// Returns the radius of `ball(value, radius)` with a constant radius, as the last column of an
-/// index.
+/// Returns the constant radius, in bits, of an index on `ball(value, radius)`; `None` if the index
+/// is not on such an expression.
 fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
     let expression = index.last_expression()?.strip_relabel();
     let Form::Call(function, arguments) = expression.form() else {
@@ -55,12 +56,14 @@ fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
         return None;
     }
     let radius = arguments.iter().nth(1)?.integer()?;
-    // A ball with a larger radius holds all values, and one with a negative radius none.
+    // A ball whose radius is the width holds all values, so a larger radius is reduced to the
+    // width. A ball with a negative radius is empty and gives no bound.
     u32::try_from(radius).ok().map(|radius| radius.min(bits))
 }
 
-/// Returns the radius of the function that made the fingerprints; `None` for several of different
-/// radii, and for a function of another width than the index has.
+/// Returns the conventional radius, in bits, for the functions that make the fingerprints of an
+/// index. `None` if there is no such function, if their radii differ, or if they make another
+/// width.
 fn radius_of_makers(table: Rel, index: Rel, bits: u32) -> Option<u32> {
     let makers = makers_of_index(index.handler(), table, index);
     let radius = makers.first()?.usual_radius();

@@ -1,5 +1,5 @@
-//! `ambulkdelete` and `amvacuumcleanup`: removal of dead rows' entries, statistics, and truncation
-//! of the index.
+//! `ambulkdelete` and `amvacuumcleanup`: remove the index entries of dead rows, update statistics,
+//! and truncate the index.
 use pgrx::pg_sys;
 
 use super::index::{Index, words_of};
@@ -9,17 +9,18 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
 use neardup_pg::storage::pages::IndexPages;
 
-/// Minimum number of unused pages for truncation.
+/// Minimum number of unused pages in an index for VACUUM to truncate it.
 const LEAST_PAGES: u64 = 8;
-/// Truncation requires that at least one page in this many is unused.
+/// VACUUM truncates an index only if at least one in this many pages is unused.
 const LEAST_SHARE: u64 = 8;
 
-/// Removes the entries of dead rows.
+/// Removes the index entries of dead rows (`ambulkdelete`).
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
     let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
-        // A row has several entries, but the server must collect it only once.
+        // CREATE INDEX CONCURRENTLY lists the addresses of all rows in the index. A row has several
+        // entries, but must be listed only once: `each_row` reads one entry of each row.
         with_words!(words_of(index), N => {
             let index = Index::<N>::with_pages(pages);
             let each = |tid| {
@@ -41,19 +42,19 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     stats.num_pages = blocks;
     stats.num_index_tuples = found.rows as f64;
     stats.estimated_count = false;
-    // Rows, not entries: a row has several entries.
+    // Counts rows and not entries: a row has several entries.
     stats.tuples_removed += found.removed_rows as f64;
     stats.pages_newly_deleted += found.freed_pages as pg_sys::BlockNumber;
 }
 
-/// Last step of VACUUM: updates statistics and truncates the index.
+/// Updates the index's statistics and truncates the index at the end of VACUUM (`amvacuumcleanup`).
 pub fn cleanup(call: &mut IndexVacuum) {
     if call.info.analyze_only {
         return;
     }
     let index = call.index;
     if !call.has_stats() {
-        // VACUUM has not called `bulk_delete`.
+        // VACUUM has not called `bulk_delete`: there are no dead rows, or too few.
         let rows = call.info.num_heap_tuples;
         let stats = call.stats();
         stats.num_pages = IndexPages::new(index, OldSnapshotCheck::NONE).blocks();
@@ -74,11 +75,11 @@ pub fn cleanup(call: &mut IndexVacuum) {
     stats.pages_deleted = stats.pages_free;
 }
 
-/// Pages moved between two checks for lock waiters.
+/// Number of moved pages between two checks for sessions that wait for the index.
 const PAGES_PER_CHECK: usize = 32;
 
-/// Moves pages into unused ones and truncates the index, as VACUUM does with tables: if it pays,
-/// and only while no other session uses the index. Yields to waiting sessions and tries again.
+/// Moves pages into unused ones and truncates the index, if it saves enough and only while no other
+/// session uses the index. If a session waits for the index, releases the lock and tries again.
 fn truncate<const N: usize>(index: &mut Index<N>) {
     if !may_truncate(index.relation()) {
         return;
@@ -112,6 +113,7 @@ fn truncate<const N: usize>(index: &mut Index<N>) {
             break;
         }
     }
-    // Writes each of these pages; done last, when no session waits.
+    // This writes each of these pages. It comes last, when the lock is released and no session
+    // waits.
     index.tree().add_free_pages(&holes);
 }

@@ -1,8 +1,9 @@
-//! The operators that an operator class may have, and `amvalidate`, which checks them.
+//! The operators that an operator class of the access method `neardup` may have, and `amvalidate`,
+//! which checks them.
 //!
-//! The classes are for values of each [`Metric`], for balls of fingerprints, and for scope
-//! columns, which are compared for equality. The operators of arrays are the server's own, for any
-//! array. A class for arrays can also serve for a scope column, because it has an equality.
+//! There are operator classes for values of each [`Metric`], for balls of fingerprints, and for
+//! scope columns, which are compared for equality. The operators of arrays are the server's own,
+//! for any array. A class for arrays can also serve for a scope column, because it has an equality.
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -12,11 +13,11 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::ValueType;
 
-/// Bytes of a fingerprint ball after its centre.
+/// Number of bytes after the centre in a ball of fingerprints.
 pub const BALL_RADIUS_BYTES: i16 = 8;
 
-/// Returns the metric of a type of this length (`typlen`) that is searched by distance: signatures
-/// if the length varies, else fingerprints.
+/// Returns the metric of a type whose values have this length in bytes (`typlen`) and are searched
+/// by distance: signatures if the length varies, otherwise fingerprints.
 pub fn metric_of_length(length: i16) -> Metric {
     match length {
         -1 => Metric::Jaccard(()),
@@ -26,12 +27,14 @@ pub fn metric_of_length(length: i16) -> Metric {
     }
 }
 
-/// Returns the operator `<@` of a family with a type on its left; InvalidOid if it has none.
+/// Returns the operator `<@` of an operator family for values of type `input`; InvalidOid if there
+/// is none.
 pub fn ball_operator(family: pg_sys::Oid, input: pg_sys::Oid) -> pg_sys::Oid {
     operator(family, input, WITHIN)
 }
 
-/// Returns the equalities of a family with a type on their left, each with its right type.
+/// Returns the operators `=` of an operator family that take type `input` on their left, each with
+/// the type on its right.
 pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid)> {
     (family_operators(family).iter())
         .filter(|form| form.amopstrategy == EQUAL as i16 && takes(form, input))
@@ -39,22 +42,25 @@ pub fn equalities(family: pg_sys::Oid, input: pg_sys::Oid) -> Vec<(pg_sys::Oid, 
         .collect()
 }
 
-/// Returns whether a family has `~=` for a type.
+/// Returns whether an operator family has the operator `~=` for values of type `input`.
 pub fn compares_nearness(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     operator(family, input, NEAR) != pg_sys::InvalidOid
 }
 
-/// Returns whether a family has `&&` for a type.
+/// Returns whether an operator family has the operator `&&` for values of type `input`.
 pub fn compares_overlap(family: pg_sys::Oid, input: pg_sys::Oid) -> bool {
     operator(family, input, OVERLAP) != pg_sys::InvalidOid
 }
 
-/// Returns whether an operator takes a type on its left. Operators on any array take `bigint[]`.
+/// Returns whether an operator takes type `input` on its left. Operators on `anyarray` take
+/// `bigint[]`.
 fn takes(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> bool {
     form.amoplefttype == input
         || form.amoplefttype == pg_sys::ANYARRAYOID && input == pg_sys::INT8ARRAYOID
 }
 
+/// Returns the operator of an operator family with this strategy and type `input` on its left;
+/// InvalidOid if there is none.
 fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
     family_operators(family)
         .iter()
@@ -62,29 +68,30 @@ fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::O
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
 }
 
-/// Kind of an operator class.
+/// What an operator class is for.
 #[derive(Clone, Copy)]
 enum ClassKind {
-    /// For values that searches compare.
+    /// Values that searches compare by this metric.
     Values(Metric),
-    /// For balls around fingerprints of this many bytes.
+    /// Balls of fingerprints whose centre has this many bytes.
     Balls(i16),
-    /// For columns of a scope.
+    /// Values of scope columns.
     Scope,
 }
 
-/// Checks an operator class: its type, and each operator's strategy and types.
+/// Checks an operator class (`amvalidate`): its type, and each operator's strategy and types.
+/// Returns false and reports the defects if it has any.
 pub fn validate(opclass: pg_sys::Oid) -> bool {
     let problems = problems(opclass);
     for (what, object) in &problems {
-        // INFO, like the server's own access methods.
+        // The level is INFO, as in the server's own access methods.
         pgrx::info!("neardup: {what} (object {})", object.to_u32());
     }
     problems.is_empty()
 }
 
-/// Raises an error unless the access method can use the operator classes of an index. With other
-/// classes it would misread values.
+/// Raises an error unless the access method can use the operator classes of an index. With an
+/// unsuitable class it would misread values.
 pub fn require_valid_classes(index: Rel) {
     for column in 0..index.index_form().key_columns {
         if let Some((what, _)) = problems(index.operator_class(column)).first() {
@@ -102,12 +109,13 @@ pub fn require_valid_classes(index: Rel) {
     }
 }
 
-/// Length of a type's values in bytes; -1 if it varies.
+/// Length in bytes of a type's values; negative if it varies.
 fn length(oid: pg_sys::Oid) -> i16 {
     ValueType::from_oid(oid).length()
 }
 
-/// Returns the defects of an operator class, each with the object that has it.
+/// Returns the defects of an operator class, each with the OID of the operator or class that has
+/// it.
 fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     let form = operator_class(opclass);
     let (input, stored) = (form.opcintype, form.opckeytype);
@@ -149,12 +157,12 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     problems
 }
 
-/// Returns the defect of an operator in an operator class of some kind.
+/// Returns the defect of an operator in an operator class of this kind; `None` if it has none.
 fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;
     let sound = match kind {
-        // Integers of all widths hash alike.
+        // The two types may differ: equal integers of different widths have the same hash.
         ClassKind::Scope => (strategy == EQUAL).then_some(true),
         ClassKind::Balls(_) => (strategy == NEAR).then_some(same),
         ClassKind::Values(metric) => match (metric, strategy) {
@@ -162,7 +170,7 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
                 Some(length(form.amoprighttype) == (bits / 8) as i16 + BALL_RADIUS_BYTES)
             }
             (Metric::Jaccard(()), WITHIN) => Some(!same),
-            // A bigint is compared with shorter integers, too.
+            // A bigint column can also be compared with shorter integers.
             (Metric::Hamming { bits: 64 }, EQUAL) if form.amoplefttype == pg_sys::INT8OID => {
                 Some(matches!(
                     form.amoprighttype,

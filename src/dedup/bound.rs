@@ -1,9 +1,10 @@
-//! Bounds of near-duplicates: `radius` or `similarity`.
+//! Bound of near-duplicates in functions over whole tables: a maximum distance (`radius`) or a
+//! minimum similarity (`similarity`). Without either argument, a function uses the bound that the
+//! index was built for.
 //!
-//! Callers of functions over whole tables pass a bound, or use the bound of the index.
-//!
-//! A caller names the bound. The type of a number never determines its meaning, because drivers
-//! choose that type: psycopg sends smallint for 1, and other drivers leave the type to the server.
+//! The bounds are two named arguments. One number whose type decides between them would not work,
+//! because drivers choose that type: psycopg sends smallint for 1, and other drivers leave the type
+//! to the server.
 use core::fmt;
 
 use neardup_blocktree::metric::UsualBound;
@@ -20,7 +21,7 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::rel::Rel;
 
-/// Bound of near-duplicates.
+/// Maximum distance or minimum similarity of near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Bound {
     /// Maximum distance of fingerprints, in bits.
@@ -30,8 +31,9 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Reads the arguments `radius` and `similarity` at these positions. Returns `None` if both
-    /// are NULL. Raises an error if both are set, or if a value is out of range.
+    /// Reads the bound of a call from the arguments `radius` and `similarity`, whose positions are
+    /// given. Returns `None` if both are NULL. Raises an error if both are set, or if a value is
+    /// out of range.
     pub fn read(call: &Call, [radius, similarity]: [usize; 2]) -> Option<Self> {
         let radius = (!call.is_null(radius)).then(|| Self::from_radius(call.int4(radius)));
         let similarity =
@@ -42,7 +44,8 @@ impl Bound {
         }
     }
 
-    /// Returns the bound that an index was built for. The index must be on values with distances.
+    /// Returns the bound that an index was built for. The index must be on fingerprints or
+    /// signatures.
     pub fn from_index(index: Rel) -> Self {
         match bound_of(index).expect("values with distances have a bound") {
             UsualBound::Radius(radius) => Bound::Radius(radius),
@@ -50,7 +53,7 @@ impl Bound {
         }
     }
 
-    /// Creates a radius. Raises an error if it is negative.
+    /// Creates a bound from a caller's radius in bits. Raises an error if the radius is negative.
     pub fn from_radius(radius: i32) -> Self {
         Bound::Radius(u32::try_from(radius).unwrap_or_else(|_| {
             UserError::invalid_parameter("radius must not be negative")
@@ -59,7 +62,7 @@ impl Bound {
         }))
     }
 
-    /// Creates a similarity. Raises an error unless it is between 0 and 1.
+    /// Creates a bound from a caller's similarity. Raises an error unless it is between 0 and 1.
     pub fn from_similarity(similarity: f64) -> Self {
         if (0.0..=1.0).contains(&similarity) {
             return Bound::Similarity(similarity);
@@ -78,7 +81,8 @@ impl Bound {
 }
 
 impl Bound {
-    /// Formats the bound as an argument, with `sign` between its name and its value.
+    /// Formats the bound as an argument, such as `radius => 6`. `sign` separates the name from the
+    /// value.
     pub fn argument(self, sign: &str) -> String {
         match self {
             Bound::Radius(radius) => format!("radius{sign}{radius}"),
@@ -87,41 +91,43 @@ impl Bound {
     }
 }
 
-/// Formats the bound for messages: `radius 6`.
+/// Formats the bound for messages, such as `radius 6`.
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.argument(" "))
     }
 }
 
-/// Bounds that several indexes of one table were built for.
+/// Bounds that several indexes of one table were built for, each with the name of its index.
 pub struct IndexBounds(Vec<(String, Bound)>);
 
 impl IndexBounds {
-    /// Reads the bounds of these indexes.
+    /// Reads the bound that each of these indexes was built for.
     pub fn new<'a>(indexes: impl IntoIterator<Item = Rel<'a>>) -> Self {
         let bound = |index: Rel| (index.shown(), Bound::from_index(index));
         IndexBounds(indexes.into_iter().map(bound).collect())
     }
 
-    /// Returns whether all bounds are equal.
+    /// Returns whether all indexes were built for the same bound.
     pub fn agree(&self) -> bool {
         self.0.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
-    /// Formats the bound of the first index as an argument.
+    /// Formats the bound of the first index as an example of an argument, such as `radius=6` if
+    /// `sign` is `=`. Returns an empty string if there are no indexes.
     pub fn example(&self, sign: &str) -> String {
         (self.0.first()).map_or_else(String::new, |(_, bound)| bound.argument(sign))
     }
 
-    /// Lists the bounds with the names of their indexes, for messages.
+    /// Lists the name and the bound of each index, for messages.
     pub fn list(&self) -> String {
         let shown = |(name, bound): &(String, Bound)| format!("\"{name}\" has {bound}");
         let all: Vec<String> = self.0.iter().map(shown).collect();
         all.join(", ")
     }
 
-    /// Raises error 42P08: the indexes have different bounds, so the caller must pass one.
+    /// Raises error 42P08: the indexes of a table have different bounds, so the caller must pass a
+    /// bound.
     pub fn refuse(&self, table: &str, hint: &str) -> ! {
         UserError::new(
             PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
@@ -133,17 +139,18 @@ impl IndexBounds {
     }
 }
 
-/// Comparison of two rows.
+/// Result of comparing two rows.
 #[derive(Clone, Copy)]
 pub struct Compared {
-    /// Number of bits or positions in which their fingerprints or signatures differ.
+    /// Number of bits in which the two fingerprints differ, or of positions in which the two
+    /// signatures differ.
     pub differing: u32,
-    /// Jaccard similarity of their texts, if the texts were compared.
+    /// Jaccard similarity of the two texts. `None` if the texts were not compared.
     pub similarity: Option<f64>,
 }
 
 impl Compared {
-    /// Creates the comparison of two fingerprints or signatures.
+    /// Creates the result of comparing two fingerprints or signatures without their texts.
     pub fn estimated(differing: u32) -> Self {
         Compared {
             differing,
@@ -152,39 +159,43 @@ impl Compared {
     }
 }
 
-/// Bound of a search in one index or column.
+/// Bound of a search in one index or column, in the unit of its values.
 #[derive(Clone, Copy)]
 pub enum SearchBound {
     Fingerprints(FingerprintBound),
     Signatures(SignatureBound),
 }
 
-/// Bound of a search among fingerprints.
+/// Bound of a search among fingerprints, and how its results are shown.
 #[derive(Clone, Copy)]
 pub struct FingerprintBound {
-    /// Maximum distance.
+    /// Maximum distance of two fingerprints in bits.
     pub radius: u32,
+    /// Number of bits of a fingerprint.
     bits: u32,
-    /// True if results have a similarity.
+    /// True if the result column `similarity` is filled. Otherwise it is NULL.
     shows_similarity: bool,
 }
 
-/// Bound of a search among signatures.
+/// Bound of a search among signatures, and how its results are shown.
 #[derive(Clone, Copy)]
 pub struct SignatureBound {
-    /// Minimum similarity, as the caller wrote it.
+    /// Minimum similarity of two signatures. It is lower than the caller's if the texts of
+    /// candidates decide.
     pub similarity: f64,
-    /// Maximum number of positions that differ.
+    /// Maximum number of positions in which two signatures differ.
     pub mismatches: usize,
+    /// Number of positions of a signature.
     hashes: usize,
-    /// True if the bands may find the rows although they can miss some.
+    /// True if a search by bands is allowed even if it can miss pairs.
     pub may_miss: bool,
 }
 
 impl SearchBound {
-    /// Creates the bound of a search in an index: the caller's bound, or the bound of the index.
-    /// `function` is the extension's function being called. Raises an error if the index is on
-    /// values without distances, or cannot use such a bound.
+    /// Creates the bound of a search in an index. Without a caller's `bound`, uses the bound that
+    /// the index was built for. `function` is the extension's function being called. Raises an
+    /// error if the index is on values without distances, or if the kind of bound does not suit its
+    /// values.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);
@@ -198,8 +209,9 @@ impl SearchBound {
         Self::Fingerprints(FingerprintBound::new(bound, bits, estimate, name))
     }
 
-    /// Creates the bound of a search for candidates, among which the texts decide. A similarity is
-    /// that of the texts; the search uses a wider one, so that it misses few of them.
+    /// Creates the bound of a search for candidates whose texts are compared afterwards. A
+    /// similarity in `bound` is the minimum similarity of the texts. The search then uses a wider
+    /// bound, so that it misses few pairs of similar texts. A radius in `bound` is used unchanged.
     pub fn from_candidates(function: pg_sys::Oid, relations: &LockedIndex, bound: Bound) -> Self {
         let index = relations.index();
         require_distances(index);
@@ -224,7 +236,8 @@ impl SearchBound {
         }
     }
 
-    /// Returns the columns `distance` and `similarity` of two rows.
+    /// Returns the result columns `distance` and `similarity` for two compared rows. `None` is
+    /// NULL.
     pub fn columns(self, compared: Compared) -> [Option<pg_sys::Datum>; 2] {
         let [distance, estimate] = match self {
             Self::Fingerprints(bound) => bound.columns(compared.differing),
@@ -238,8 +251,9 @@ impl SearchBound {
 }
 
 impl FingerprintBound {
-    /// Creates the bound of a search among fingerprints of `bits` bits. `values` names the index
-    /// or column in an error, because similarity may be undefined for it.
+    /// Creates the bound of a search among fingerprints of `bits` bits. Raises an error for a
+    /// similarity that `estimate` does not define. `values` names the index or column in that
+    /// error.
     pub fn new(
         bound: Bound,
         bits: u32,
@@ -257,7 +271,7 @@ impl FingerprintBound {
                     refuse_similarity(&values(), why);
                 }
                 FingerprintBound {
-                    // The similarity is between 0 and 1, so a radius exists for it.
+                    // The radius is not negative, because the similarity is between 0 and 1.
                     radius: minhash_fingerprint::radius(similarity, bits).unsigned_abs(),
                     bits,
                     shows_similarity: true,
@@ -266,7 +280,8 @@ impl FingerprintBound {
         }
     }
 
-    /// Returns the result columns `distance` and `similarity`.
+    /// Returns the result columns `distance` and `similarity` for a distance in bits. `None` is
+    /// NULL.
     pub fn columns(self, distance: u32) -> [Option<pg_sys::Datum>; 2] {
         let similarity = || float8(minhash_fingerprint::similarity(distance, self.bits));
         [
@@ -284,7 +299,8 @@ impl SignatureBound {
         let mismatches = signature::Bound::Similarity.mismatches(hashes, similarity);
         SignatureBound {
             similarity,
-            // A similarity is at most 1, which equal signatures have, so 0 is a valid limit.
+            // Never negative, because equal signatures have similarity 1, which satisfies every
+            // bound.
             mismatches: usize::try_from(mismatches).unwrap_or(0),
             hashes,
             may_miss: false,

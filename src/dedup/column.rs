@@ -1,4 +1,5 @@
-//! Fingerprints in a table column, without an index.
+//! Fingerprint column of a table. A histogram by a sample reads it by a table scan, without an
+//! index.
 use core::ffi::CStr;
 
 use neardup_blocktree::clusters::Nearness;
@@ -25,22 +26,24 @@ use neardup_pg::slot::for_each_row;
 use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::tid::tid_of;
 
-/// Number of rows compared at once.
+/// Number of scanned rows that are compared with the sample at once.
 const BATCH_ROWS: usize = 1024;
 
-/// Fingerprint column of an open table. The lock lasts until the transaction ends.
+/// Fingerprint column of an open table. The lock on the table lasts until the transaction ends.
 pub struct Column {
     table: OpenRelation,
+    /// Number of the column, from 1.
     number: i16,
+    /// Number of 64-bit words of a fingerprint.
     words: usize,
     estimate: Estimate,
 }
 
 impl Column {
     /// Opens a table to read the named column or, without a name, its only fingerprint column.
-    /// Returns `None` if an index must determine the column: there is no such column, or there are
-    /// signatures and the bound is not a radius. Raises an error unless the caller may read the
-    /// column. The schema of `function` is used to find the extension's types.
+    /// Returns `None` if the caller must search an index instead: there is no such column, or the
+    /// table has signatures and the bound is not a radius. Raises an error unless the caller may
+    /// read the column. The schema of `function` is used to find the extension's types.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
@@ -80,7 +83,7 @@ impl Column {
         })
     }
 
-    /// Returns the bound of a search in the column.
+    /// Converts a caller's bound to the bound of a search in the column.
     pub fn bound(&self, bound: Bound) -> FingerprintBound {
         let name = || {
             let name = self.table.rel().column_name(self.number);
@@ -89,8 +92,9 @@ impl Column {
         FingerprintBound::new(bound, self.words as u32 * 64, self.estimate, name)
     }
 
-    /// Compares a sample of the wanted rows with all wanted rows, or with one row of each distinct
-    /// fingerprint.
+    /// Compares `rows` randomly chosen rows with all rows of the table, and adds the near pairs to
+    /// `counts`. Only rows that meet `filter` take part. With `is_distinct`, only one row of each
+    /// distinct fingerprint takes part.
     pub fn sample(
         &self,
         counts: Counts,
@@ -130,7 +134,8 @@ impl Column {
         })
     }
 
-    /// Visits all rows that have a fingerprint and that the active snapshot sees.
+    /// Visits the fingerprint and the address of each row that the active snapshot sees. Skips rows
+    /// whose fingerprint is NULL.
     fn for_each<const N: usize>(&self, mut each: impl FnMut(Key<N>, Tid)) {
         for_each_row(self.table.rel(), |row| {
             if let Some(value) = row.get(self.number) {
@@ -140,7 +145,7 @@ impl Column {
     }
 }
 
-/// Comparison of rows found by a table scan.
+/// Comparison of two fingerprints from a table scan, which returns only visible rows.
 struct ColumnComparison;
 
 impl<const N: usize> RowComparison<N> for ColumnComparison {
@@ -155,7 +160,7 @@ impl<const N: usize> RowComparison<N> for ColumnComparison {
     }
 }
 
-/// Passes rows to `visit` in batches.
+/// Passes the rows that `for_each` visits to `visit`, in batches of [`BATCH_ROWS`] rows.
 fn in_batches<const N: usize>(
     for_each: impl FnOnce(&mut dyn FnMut(Key<N>, Tid)),
     visit: VisitBatch<N>,
@@ -173,7 +178,7 @@ fn in_batches<const N: usize>(
     visit(&keys, &rows);
 }
 
-/// Visits the first row of each distinct fingerprint.
+/// Visits the first row of each distinct fingerprint in `sort`.
 fn for_each_distinct<const N: usize>(
     sort: &mut ExternalSort<TempSpace, N>,
     visit: &mut dyn FnMut(Key<N>, Tid),
@@ -186,7 +191,8 @@ fn for_each_distinct<const N: usize>(
     });
 }
 
-/// Returns whether a type is the signature type. `function` is one of the extension's functions.
+/// Returns whether a column type is the signature type or a domain over it. `function` is one of
+/// the extension's functions.
 fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let column_type = base_type(column_type);
     catalog(function).is_some_and(|catalog| {
@@ -194,8 +200,8 @@ fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     })
 }
 
-/// Returns the number of words of a fingerprint type, or `None` for other types. Accepts `bigint`
-/// only if the caller named the column. `function` is one of the extension's functions.
+/// Returns the number of 64-bit words of a fingerprint type, or `None` for other types. Accepts
+/// `bigint` only if the caller named the column. `function` is one of the extension's functions.
 fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Option<usize> {
     let column_type = base_type(column_type);
     if column_type == pg_sys::INT8OID && !named {
@@ -206,7 +212,8 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
     metric.is_hamming().then(|| metric.words())
 }
 
-/// Raises error 42702: several columns have fingerprints.
+/// Raises error 42702: the table has several fingerprint columns, and the caller named none of
+/// them.
 fn several_columns() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,

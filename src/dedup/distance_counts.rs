@@ -1,23 +1,25 @@
-//! Counts of pairs by distance, with a random sample of pairs for each distance.
+//! Number of pairs at each distance for the distance histogram, with a random sample of pairs for
+//! each distance.
 use std::collections::BinaryHeap;
 
 use neardup_blocktree::key::Tid;
 
 use super::sampled_pairs::SampledPairs;
 
-/// Length of the longest bar in characters.
+/// Length of the histogram's longest bar in characters.
 const LONGEST_BAR: f64 = 40.0;
 
-/// Mixes the bits of a number (the finaliser of splitmix64).
+/// Hashes a number by mixing its bits (the finaliser of splitmix64).
 pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Bottom-k sample by hash: a random choice of values that is the same every time.
+/// Bottom-k sample: the values with the lowest hashes, a random choice that is the same every time.
 pub struct BottomKSample<T> {
     heap: BinaryHeap<(u64, T)>,
+    /// Maximum number of values in the sample.
     most: usize,
 }
 
@@ -29,11 +31,12 @@ impl<T: Ord> BottomKSample<T> {
         }
     }
 
-    /// Returns whether a value with this hash would be in the sample.
+    /// Returns whether the sample would keep a value with the hash `mixed`.
     pub fn wants(&self, mixed: u64) -> bool {
         self.heap.len() < self.most || self.heap.peek().is_some_and(|top| mixed < top.0)
     }
 
+    /// Adds a value with the hash `mixed`, unless the sample is full of lower hashes.
     pub fn offer(&mut self, mixed: u64, thing: T) {
         if self.wants(mixed) {
             self.heap.push((mixed, thing));
@@ -43,7 +46,7 @@ impl<T: Ord> BottomKSample<T> {
         }
     }
 
-    /// Returns the sample in random order.
+    /// Returns the sampled values in the order of their hashes, which is a random order.
     pub fn into_vec(self) -> Vec<T> {
         self.heap
             .into_sorted_vec()
@@ -53,15 +56,17 @@ impl<T: Ord> BottomKSample<T> {
     }
 }
 
-/// Pairs by distance.
+/// Number of pairs at each distance, with example pairs.
 pub struct Counts {
+    /// Number of pairs and example pairs for each distance, from 0.
     rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
-    /// Sample of rows, unless all pairs are counted.
+    /// Counts for the error estimate of a sample of rows. `None` if all pairs are counted.
     sample: Option<SampledPairs>,
 }
 
 impl Counts {
-    /// Creates empty counts. `examples` is the number of example pairs for each distance.
+    /// Creates empty counts for distances from 0 to `most`. `examples` is the maximum number of
+    /// example pairs for each distance.
     pub fn new(most: u32, examples: usize) -> Self {
         let none = |_| (0, BottomKSample::new(examples));
         Counts {
@@ -70,12 +75,14 @@ impl Counts {
         }
     }
 
-    /// Starts counting by a sample. Each pair is then added once for each of its sampled rows.
+    /// Starts counting the pairs of `sampled_rows` rows out of about `rows` rows. The caller then
+    /// adds each pair once for each of its rows that is in the sample, by [`Counts::add_sampled`].
     pub fn begin_sample(&mut self, sampled_rows: usize, rows: f64) {
         self.sample = Some(SampledPairs::new(sampled_rows, rows, self.rings.len()));
     }
 
-    /// Counts a pair of the sampled row with this number.
+    /// Counts a pair that consists of a sampled row and another row. `row` is the sampled row's
+    /// number in the sample, and `pair` has the addresses of both rows.
     pub fn add_sampled(&mut self, row: usize, pair: [Tid; 2], distance: u32) {
         if let Some(sample) = &mut self.sample {
             sample.add(row, distance);
@@ -88,7 +95,8 @@ impl Counts {
         self.rings.len() as u32 - 1
     }
 
-    /// Counts a pair. Distances are bits for fingerprints, and histogram lines for signatures.
+    /// Counts a pair of rows with the addresses `a` and `b`. The distance is in bits for
+    /// fingerprints, and the number of a histogram line for signatures.
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
         let (count, shown) = &mut self.rings[distance as usize];
@@ -100,7 +108,7 @@ impl Counts {
         }
     }
 
-    /// Returns one line for each distance.
+    /// Returns the lines of the histogram, one for each distance from 0.
     pub fn lines(self) -> Vec<Line> {
         let weight = self.sample.as_ref().map_or(1.0, SampledPairs::weight);
         let pairs = |count: u64| (count as f64 * weight).round();
@@ -130,13 +138,16 @@ impl Counts {
     }
 }
 
-/// Row of the result.
+/// Line of the histogram: a row of the result of `neardup_distance_histogram`.
 pub struct Line {
+    /// Distance in bits, or the number of the line for signatures.
     pub distance: u32,
+    /// Number of pairs at this distance. An estimate if only a sample of rows was compared.
     pub pairs: i64,
     /// Half of the 95 % confidence interval of `pairs`. 0 if all pairs were counted.
     pub margin: i64,
     /// Bar whose length shows the count on a logarithmic scale.
     pub bar: String,
+    /// Addresses of the two rows of each example pair.
     pub shown: Vec<(Tid, Tid)>,
 }

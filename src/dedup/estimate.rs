@@ -1,7 +1,7 @@
-//! Relation between the distance of two fingerprints and the similarity of their texts.
+//! Decides whether the distance of two fingerprints estimates the similarity of their texts.
 //!
-//! The relation depends on the function that made them. The catalog has that function if a
-//! generated column or an index expression calls it.
+//! The answer depends on the function that made the fingerprints. The catalog has that function if
+//! a generated column or an index expression calls it.
 use pgrx::pg_sys;
 
 use crate::am::makers::{Maker, makers_of_column, makers_of_index};
@@ -9,20 +9,20 @@ use crate::planner::catalog::catalog;
 use neardup_pg::catalog::base_type;
 use neardup_pg::rel::Rel;
 
-/// Relation between the distance of two fingerprints and a similarity.
+/// Answer to the question whether the distance of two fingerprints estimates the similarity of
+/// their texts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Estimate {
-    /// The fingerprints come from `minhash64` or `minhash128`.
+    /// Yes: `minhash64` or `minhash128` made the fingerprints.
     Defined,
-    /// The distance does not determine a similarity, for this reason.
+    /// No. The text is a sentence with the reason.
     Undefined(&'static str),
-    /// The application made the fingerprints, so only the caller knows the relation.
+    /// Unknown: the application made the fingerprints.
     Unknown,
 }
 
 impl Estimate {
-    /// Returns the estimate for the values in an index on fingerprints. `function` is one of the
-    /// extension's functions.
+    /// Decides for the fingerprints in an index. `function` is one of the extension's functions.
     pub fn from_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
         let input = index.key_class(index.index_form().key_columns - 1).input;
@@ -31,13 +31,15 @@ impl Estimate {
         Self::new(&makers, ball.map_or(input, |searched| searched.value))
     }
 
-    /// Returns the estimate for the fingerprints in a table column.
+    /// Decides for the fingerprints in a table column. `function` is one of the extension's
+    /// functions.
     pub fn from_column(function: pg_sys::Oid, table: Rel, column: i16) -> Self {
         let value_type = base_type(table.attribute(column).atttypid);
         Self::new(&makers_of_column(function, table, column), value_type)
     }
 
-    /// Returns the estimate for values of a type that these functions made.
+    /// Decides for values of a type by the functions that made them. `makers` is empty if the
+    /// catalog has no such function.
     fn new(makers: &[Maker], value_type: pg_sys::Oid) -> Self {
         match makers {
             [] if value_type == pg_sys::INT8OID => Estimate::Undefined(

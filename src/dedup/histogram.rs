@@ -34,27 +34,27 @@ const DEFAULT_RADIUS: Bound = Bound::Radius(16);
 /// Minimum similarity of signatures if the caller passes no bound.
 const DEFAULT_SIMILARITY: Bound = Bound::Similarity(0.5);
 
-/// Bits of the longest fingerprint.
+/// Number of bits of the longest fingerprint, which is the largest possible distance.
 const WIDEST: u32 = 256;
-/// Maximum number of rows in a sample. Each is compared with every row of the table.
+/// Maximum of `sample_rows`. Each row of the sample is compared with every row of the table.
 const MOST_ROWS: i32 = 1_000_000;
-/// Maximum number of example pairs for each distance.
+/// Maximum of the argument `examples`.
 const MOST_EXAMPLES: i32 = 1000;
 
-/// Arguments of the caller, without the relation and the bound.
+/// Arguments of `neardup_distance_histogram` without the relation and the bound.
 struct HistogramArguments {
-    /// Number of rows that are compared with all rows. `None` counts all pairs.
+    /// Number of sampled rows, which are compared with all rows. `None` counts all pairs.
     sample: Option<usize>,
     /// Maximum number of example pairs for each distance.
     examples: usize,
-    /// True if only one row of each set of equal values takes part.
+    /// True if only one row of each distinct fingerprint or signature takes part.
     is_distinct: bool,
     /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
 }
 
 impl HistogramArguments {
-    /// Creates empty counts for distances up to `most`.
+    /// Creates empty counts for distances from 0 to `most`.
     fn counts(&self, most: u32) -> Counts {
         Counts::new(most, self.examples)
     }
@@ -117,6 +117,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
+/// Result set of the histogram, with one row for each distance.
 struct Rings {
     lines: std::vec::IntoIter<Line>,
     bound: SearchBound,
@@ -141,7 +142,8 @@ impl SetReturning for Rings {
     }
 }
 
-/// Checks and returns the number of example pairs for each distance.
+/// Checks and returns the argument `examples`, the maximum number of example pairs for each
+/// distance.
 fn examples_argument(examples: i32) -> usize {
     if !(0..=MOST_EXAMPLES).contains(&examples) {
         UserError::invalid_parameter(format!("examples must be between 0 and {MOST_EXAMPLES}"))
@@ -151,7 +153,8 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Counts all pairs of an index, or estimates their number by a sample.
+/// Counts the pairs within a bound in an index at each distance, or estimates their numbers by a
+/// sample. Also returns the bound, which is the default bound if the caller passed none.
 fn count_index(
     function: pg_sys::Oid,
     index: pg_sys::Oid,
@@ -231,7 +234,8 @@ fn count_fingerprints<const N: usize>(
     counts
 }
 
-/// Comparison of visible fingerprints within their scopes.
+/// Comparison of two index entries by their fingerprints. Fetches the rows, because only visible
+/// rows in one scope form a pair.
 struct FingerprintComparison<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,
@@ -239,7 +243,7 @@ struct FingerprintComparison<'a> {
 }
 
 impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
-    /// Values of the scope. Empty if the index has no scope.
+    /// Values of the row's scope columns. Empty if the index has no scope.
     type Row = Values;
 
     fn find(&mut self, entry: Tid) -> Option<(Tid, Values)> {
@@ -259,7 +263,8 @@ impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
     }
 }
 
-/// Compares a sample of an index's wanted rows with all wanted rows.
+/// Compares `sample_rows` randomly chosen entries of a fingerprint index with all entries, and adds
+/// the near pairs to `counts`. Only wanted entries take part.
 fn sample_fingerprints<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

@@ -1,8 +1,9 @@
-//! `neardup_pairs_by_key` and `neardup_clusters_by_key`: results that identify rows by keys, not
-//! addresses.
+//! `neardup_pairs_by_key` and `neardup_clusters_by_key`: pairs and clusters whose rows are
+//! identified by keys instead of addresses.
 //!
-//! A query calls the function for addresses and looks up the key of each address. The query runs
-//! with the rights of the caller and sees the same snapshot.
+//! Each function runs a query that calls `neardup_pairs` or `neardup_clusters` and looks up the key
+//! of each address in its result. The query runs with the rights of the caller and sees the same
+//! snapshot.
 use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -27,16 +28,18 @@ export! {
     guarded "neardup_clusters_by_key" => |call| by_key(call, Function::Clusters);
 }
 
-/// Function whose results identify rows in two columns.
+/// Function that the query calls. The first two columns of its result are row addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Function {
-    /// `neardup_pairs`: `a`, `b`, `distance`, `similarity`.
+    /// `neardup_pairs`, with the columns `a`, `b`, `distance`, `similarity`.
     Pairs,
-    /// `neardup_clusters`: `member`, `representative`, `size`, `distance`, `similarity`.
+    /// `neardup_clusters`, with the columns `member`, `representative`, `size`, `distance`,
+    /// `similarity`.
     Clusters,
 }
 
-// Arguments of both functions. The other arguments of the function for addresses follow.
+// Positions of the arguments that both functions have. From `OTHERS` on, the arguments are those of
+// `neardup_pairs` or `neardup_clusters` after the bound.
 const KEY_TYPE: usize = 0;
 const RELATION: usize = 1;
 const RADIUS: usize = 2;
@@ -52,7 +55,7 @@ impl Function {
         }
     }
 
-    /// Position of the argument `column_name`.
+    /// Returns the position of the argument `column_name`.
     fn column(self) -> usize {
         match self {
             Function::Pairs => OTHERS,
@@ -74,7 +77,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         }
         let key_type = KeyType::from_argument(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        // The last argument.
+        // The argument `confirm` is the last one.
         let confirm = call.arg_count() - 1;
         let (_, bound) = ConfirmArgument::read(call, confirm, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));
@@ -82,7 +85,8 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         let relations = LockedIndex::open_checked(index);
         require_distances(relations.index());
         let expression = key_of_rows(relations.table(), expression, key_type);
-        // Passes the index. The inner call must not repeat the notice on its scope.
+        // Passes the index instead of the table. Otherwise the inner call would repeat the notice
+        // about the scope of the index.
         let relation = Parameter {
             type_oid: pg_sys::REGCLASSOID,
             value: Some(Value::oid(index)),
@@ -109,8 +113,8 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     })
 }
 
-/// Returns the call of the function for addresses with `parameters` parameters. That function is
-/// in the schema of the extension.
+/// Returns the SQL call of `neardup_pairs` or `neardup_clusters` with the parameters `$1` to
+/// `$parameters`. `own` is the extension's function being called, whose schema has these functions.
 fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
     let schema = catalog::schema_name(catalog::schema_of_function(own));
     let arguments: Vec<String> = (1..=parameters).map(|n| format!("${n}")).collect();
@@ -122,7 +126,8 @@ fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Returns the query for keys.
+/// Returns the query that replaces the addresses in the result of the call `called` by keys.
+/// `expression` is the SQL expression for the key of a row of `table`.
 fn query(
     function: Function,
     called: &[u8],
@@ -172,12 +177,12 @@ fn query(
     }
 }
 
-/// Key type that the caller passes.
+/// SQL type of the keys in the query's result, chosen by the caller.
 #[derive(Clone, Copy)]
 pub struct KeyType(pg_sys::Oid);
 
 impl KeyType {
-    /// Returns the type of the polymorphic argument `n`. Raises an error for a pseudo-type.
+    /// Returns the type of argument `n`, which is polymorphic. Raises an error for a pseudo-type.
     pub fn from_argument(call: &Call, n: usize) -> Self {
         let oid = call.parameter(n).type_oid;
         if catalog::is_pseudo_type(oid) {
@@ -199,8 +204,8 @@ impl KeyType {
         self.0
     }
 
-    /// Casts an expression to this type. The expression cannot return a set, because the server
-    /// rejects sets inside COALESCE.
+    /// Returns SQL that converts an expression to this type. The server rejects an expression that
+    /// returns a set, because sets are not allowed inside COALESCE.
     pub fn sql(self, expression: &[u8]) -> Vec<u8> {
         let name = server::format_type_be(self.0).unwrap_or_default();
         [
@@ -213,7 +218,8 @@ impl KeyType {
         .concat()
     }
 
-    /// Raises error 42804 unless values of type `own` have this type or an implicit cast to it.
+    /// Raises error 42804 unless the type `own` is this type or has an implicit cast to it. `what`
+    /// describes the values of type `own` in the error.
     pub fn require(self, what: &str, own: pg_sys::Oid) {
         const CAST: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_cast
             WHERE castsource OPERATOR(pg_catalog.=) $1 AND casttarget OPERATOR(pg_catalog.=) $2
@@ -241,7 +247,8 @@ impl KeyType {
         .raise()
     }
 
-    /// Returns the type's operator `<` as `OPERATOR(schema.name)`. Raises an error if it has none.
+    /// Returns the operator `<` of this type as `OPERATOR(schema.name)`. Raises an error if the
+    /// type has none.
     pub fn less_than(self) -> Vec<u8> {
         let (_, less_than) = catalog::default_operators(self.0);
         less_than
@@ -261,9 +268,9 @@ impl KeyType {
     }
 }
 
-/// Returns the expression that identifies the rows of a table: the caller's, or the primary key.
-/// Raises an error if it does not have the key type, or if the primary key does not have one
-/// column.
+/// Returns the SQL expression for the key of a row: the caller's expression, or the primary key
+/// without one. Raises an error if the expression does not match the key type, or if a primary key
+/// of one column is missing.
 fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
     let primary_key = || {
         let column = primary_key_column(table).unwrap_or_else(|| refuse_table(table));

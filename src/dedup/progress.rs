@@ -1,7 +1,7 @@
-//! Progress of a long function, reported by NOTICEs.
+//! Progress reports of functions over whole tables, sent as NOTICEs.
 //!
-//! Each of the server's `pg_stat_progress_*` views belongs to a command from a fixed list. A
-//! function would have to pretend to be one of these commands.
+//! The server's `pg_stat_progress_*` views belong to commands from a fixed list. A function would
+//! have to pretend to be one of these commands.
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,20 @@ use crate::settings;
 use neardup_pg::backend;
 use neardup_pg::errors::notice;
 
-/// Time between two reports of a phase.
+/// Minimum time between two reports of a phase.
 const EVERY: Duration = Duration::from_secs(1);
-/// Units between two readings of the clock.
+/// Number of completed units after which [`Progress::advance`] reads the clock again.
 const STEPS: u64 = 256;
 
-/// Current part of a phase, such as the third of four bands.
+/// Current part of a phase, such as the third of four bands, for reports.
 struct Part {
     name: &'static str,
     number: u64,
     of: u64,
 }
 
-/// Progress of one phase. Reports nothing in workers, or unless `neardup.progress` is on.
+/// Progress of one phase of a function, such as "reading texts". Reports nothing in parallel
+/// workers, or unless `neardup.progress` is on.
 pub struct Progress {
     on: bool,
     phase: Cow<'static, str>,
@@ -29,26 +30,29 @@ pub struct Progress {
     total: f64,
     /// True if `total` is an estimate.
     is_estimate: bool,
-    /// Current part, if the phase has parts.
+    /// Current part of the phase. `None` if the phase is not divided into parts.
     part: Option<Part>,
     done: u64,
-    /// Number of units at which the clock is read next.
+    /// Number of completed units at which the clock is read next.
     next_check: u64,
+    /// Time from which the next report is due.
     next: Instant,
 }
 
 impl Progress {
-    /// Begins a phase of `total` units.
+    /// Begins a phase of `total` units, such as rows. Reports contain the names `phase` and `unit`.
     pub fn new(phase: impl Into<Cow<'static, str>>, unit: &'static str, total: f64) -> Self {
         Self::begin(phase.into(), unit, (total, false), None)
     }
 
-    /// Begins a phase of about `total` units.
+    /// Begins a phase of `total` units, such as rows, where `total` is an estimate.
     pub fn estimated(phase: &'static str, unit: &'static str, total: f64) -> Self {
         Self::begin(phase.into(), unit, (total, true), None)
     }
 
-    /// Begins the first of several parts of a phase of about `total` units altogether.
+    /// Begins a phase that has `parts` parts, such as bands, and `total` units in all parts
+    /// together. `total` is an estimate. Reports contain the name `part` and the number of the
+    /// current part.
     pub fn with_parts(
         phase: &'static str,
         (unit, total): (&'static str, f64),
@@ -83,7 +87,8 @@ impl Progress {
         progress
     }
 
-    /// Counts completed units.
+    /// Adds `units` to the number of completed units. Reports it if a report is due, but reads the
+    /// clock only once in [`STEPS`] units.
     #[inline]
     pub fn advance(&mut self, units: u64) {
         self.done += units;
@@ -93,7 +98,8 @@ impl Progress {
         }
     }
 
-    /// Sets the number of completed units. For units that take long.
+    /// Sets the number of completed units, and reports it if a report is due. Reads the clock in
+    /// each call, so it is for units that take long.
     pub fn reach(&mut self, done: u64) {
         self.done = done;
         if self.on {
@@ -101,7 +107,8 @@ impl Progress {
         }
     }
 
-    /// Sets the number of completed parts of the phase, and of completed units in all parts.
+    /// Sets the number of completed parts of the phase, and the number of completed units in all
+    /// parts. Reports them if a report is due.
     pub fn reach_part(&mut self, parts_done: u64, done: u64) {
         if let Some(part) = &mut self.part {
             part.number = (parts_done + 1).min(part.of);
@@ -109,7 +116,8 @@ impl Progress {
         self.reach(done);
     }
 
-    /// Reports the end of the phase. A phase that ends early, or by an error, does not report it.
+    /// Reports the end of the phase. Callers do not call this for a phase that ends early or by an
+    /// error.
     pub fn finish(&mut self) {
         (self.total, self.is_estimate) = (self.done as f64, false);
         if let Some(part) = &mut self.part {
@@ -131,7 +139,7 @@ impl Progress {
 
     fn tell(&self) {
         if self.on {
-            // An estimate can be too low.
+            // An estimated total can be less than the number of completed units.
             let total = self.total.max(self.done as f64);
             let about = if self.is_estimate { "about " } else { "" };
             let part = (self.part.as_ref()).map_or(String::new(), |part| {

@@ -1,4 +1,5 @@
-//! Rows that take part in a job over a whole table: all rows, or rows that meet a condition.
+//! Rows that take part in a job over a whole table: all rows, or the rows that meet the caller's
+//! `filter`.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 
@@ -12,16 +13,17 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Index entries, or rows of a table, that take part.
+/// Set of index entries, or of rows of a table, that take part in a job.
 pub enum Wanted {
     All,
     None,
-    /// Only these.
+    /// Only these entries, or only the rows with these addresses.
     Entries(TidSet),
 }
 
 impl Wanted {
-    /// Finds the entries whose rows meet a condition. Evaluates the condition as the caller.
+    /// Finds the entries of an index whose rows meet a condition. Without a condition, all entries
+    /// take part. Evaluates the condition with the rights of the caller.
     pub fn new<const N: usize>(
         condition: Option<&Condition>,
         index: &Index<N>,
@@ -34,7 +36,8 @@ impl Wanted {
         let Wanted::Entries(mut chosen) = Self::rows(condition, relations.table(), files) else {
             return Wanted::None;
         };
-        // A row updated in place is at another address than its entry, so the entries are needed.
+        // After a HOT update the address of a row differs from the address in its entry. Searches
+        // of the index need the latter.
         let mut progress =
             Progress::estimated("applying the filter", "rows", index.estimated_rows());
         let mut entries = all_entries(index, files);
@@ -51,16 +54,18 @@ impl Wanted {
         Self::from_list(&mut wanted, files)
     }
 
-    /// Finds the visible rows of a table that meet a condition, by their addresses in the
-    /// snapshot. Evaluates the condition as the caller.
+    /// Finds the rows of a table that the snapshot sees and that meet a condition. The set has the
+    /// addresses of the visible row versions. Evaluates the condition with the rights of the
+    /// caller.
     pub fn rows(condition: &Condition, table: Rel, files: &mut TempSpace) -> Self {
         let mut list = TidList::new();
         condition.rows(table, |row| list.push(files, row));
         Self::from_list(&mut list, files)
     }
 
-    /// Keeps the first visible entry of each distinct fingerprint in an index. Treats scopes with
-    /// the same hash as one scope.
+    /// Reduces the set to the first entry of each distinct fingerprint in an index that has a
+    /// visible row. Fingerprints in different scopes are distinct, unless the scopes have the same
+    /// hash.
     pub fn one_of_equals<const N: usize>(
         mut self,
         index: &Index<N>,
@@ -95,8 +100,8 @@ impl Wanted {
         }
     }
 
-    /// Returns the rows as plain words for another process, or no words for all rows. Returns
-    /// `None` if there are more than `most` words, or no rows.
+    /// Serializes the set for another process as at most `most` words. No words mean all rows.
+    /// Returns `None` if the set is empty or needs more words.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         match self {
             Wanted::All => Some(Vec::new()),
@@ -105,12 +110,13 @@ impl Wanted {
         }
     }
 
-    /// Reads the words that [`Wanted::pack`] returned.
+    /// Restores a set from the words that [`Wanted::pack`] returned.
     pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Self {
         TidSet::unpack(files, words).map_or(Wanted::All, Wanted::Entries)
     }
 
-    /// Returns whether an entry's row takes part.
+    /// Returns whether the row of an index entry takes part. In a set of rows, `entry` is the
+    /// address of a row.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {
             Wanted::All => true,
@@ -120,7 +126,7 @@ impl Wanted {
     }
 }
 
-/// Returns all entries of an index.
+/// Lists the row addresses in all entries of an index.
 fn all_entries<const N: usize>(index: &Index<N>, files: &mut TempSpace) -> TidList {
     let mut entries = TidList::new();
     let mut walk = KeyOrderScan::new(index.block_layout.clone());

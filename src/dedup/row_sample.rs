@@ -1,4 +1,4 @@
-//! Histogram by a sample: compares randomly chosen rows with all rows.
+//! Distance histogram by a sample: compares randomly chosen rows with all rows.
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid};
@@ -7,35 +7,41 @@ use neardup_blocktree::pairs::KeyOrderScan;
 use super::distance_counts::{BottomKSample, Counts, mix};
 use crate::am::index::Index;
 
-/// Comparison of two rows whose keys are near each other.
+/// Comparison of a sampled row with another row, whose keys are near each other.
 pub trait RowComparison<const N: usize> {
-    /// Values of a row that the comparison needs.
+    /// Values of a row that the comparison needs besides its key.
     type Row;
 
-    /// Returns the address at which the snapshot sees the row of an entry, and the row. Returns
-    /// `None` for an invisible row.
+    /// Fetches the row of an index entry. Returns the address at which the snapshot sees the row,
+    /// and the values to compare, or `None` for an invisible row.
     fn find(&mut self, entry: Tid) -> FoundRow<Self::Row>;
 
-    /// Returns the line of the histogram that counts a pair, or `None` for rows that are not near.
+    /// Returns the number of the histogram line that counts a pair, or `None` if the two rows are
+    /// not near each other.
     fn line(&self, keys: [&Key<N>; 2], rows: [&Self::Row; 2]) -> Option<u32>;
 }
 
-/// Address and values of a row. `None` for an invisible row.
+/// Address at which the snapshot sees a row, and the values to compare. `None` for an invisible
+/// row.
 pub type FoundRow<R> = Option<(Tid, R)>;
 
-/// Row of the sample.
+/// Visible row of the sample.
 struct SampledRow<R, const N: usize> {
     key: Key<N>,
+    /// Address in the index entry of the row.
     entry: Tid,
+    /// Address at which the snapshot sees the row.
     address: Tid,
     row: R,
 }
 
-/// Callback for a batch of rows: their keys and their entries.
+/// Callback that takes a batch of index entries: their keys, and their row addresses in the same
+/// order.
 pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
 
-/// Compares a sample of `sample_rows` rows with all rows, and adds the pairs to the counts. Each
-/// call of `for_each_batch` must visit the same rows.
+/// Chooses `sample_rows` random rows, compares them with all rows, and returns `counts` with the
+/// near pairs added. `for_each_batch` visits all rows in batches. It is called twice and must visit
+/// the same rows each time.
 pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,
@@ -66,7 +72,7 @@ pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     if sample.is_empty() {
         return counts;
     }
-    // Estimates the number of visible rows from the sample.
+    // Estimates the number of visible rows from the share of visible rows in the sample.
     let visible = all as f64 * sample.len() as f64 / chosen_count as f64;
     counts.begin_sample(sample.len(), visible);
     for_each_batch(&mut |keys, entries| {
@@ -76,7 +82,7 @@ pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     counts
 }
 
-/// Compares the sample with a batch of rows.
+/// Compares each row of the sample with each row of a batch, and adds the near pairs to `counts`.
 fn compare_batch<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,
@@ -86,7 +92,7 @@ fn compare_batch<C: RowComparison<N>, const N: usize>(
 ) {
     let scope = ..nearness.scope_words;
     let mut found = Vec::new();
-    // Rows of the batch. `None` until a row is fetched.
+    // Result of fetching each row of the batch. `None` until the row is fetched.
     let mut rows: Vec<Option<FoundRow<C::Row>>> = Vec::new();
     rows.resize_with(keys.len(), || None);
     for (number, one) in sample.iter().enumerate() {
@@ -110,7 +116,7 @@ fn compare_batch<C: RowComparison<N>, const N: usize>(
     }
 }
 
-/// Visits the wanted entries of an index, a leaf at a time.
+/// Passes the wanted entries of an index to `visit`, the entries of one leaf at a time.
 pub fn for_each_leaf<const N: usize>(
     index: &Index<N>,
     mut is_wanted: impl FnMut(Tid) -> bool,

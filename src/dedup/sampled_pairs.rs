@@ -1,26 +1,29 @@
-//! Errors of numbers of pairs that are estimated from a sample of rows.
+//! Error estimate for a number of pairs that is estimated from a sample of rows.
 //!
-//! Pairs are clustered: a few rows of a table have most of its pairs. The error therefore depends
-//! on how much the sampled rows differ. The sample is divided into parts, and the variance of the
-//! parts gives the variance of their sum.
+//! A few rows of a table have most of its pairs. The error therefore depends on how much the
+//! sampled rows differ in their numbers of pairs. The sample is divided into parts, and the
+//! variance of the parts' counts gives the variance of their sum.
 
-/// Number of parts of a sample.
+/// Number of parts into which the sampled rows are divided.
 const PARTS: usize = 32;
 /// Quantile of Student's distribution with `PARTS - 1` degrees of freedom, for 95 %.
 const QUANTILE: f64 = 2.04;
-/// Upper 95 % limit of an expected count if the observed count is 0 ("rule of three").
+/// Upper 95 % limit of the expected count of pairs if the observed count is 0 ("rule of three").
 const NONE_SEEN: f64 = 3.0;
 
-/// Pairs of the sampled rows, by distance and part.
+/// Number of pairs of the sampled rows, by distance and by part of the sample.
 pub struct SampledPairs {
-    /// Number of sampled rows, and of all rows.
+    /// Number of sampled rows.
     sampled: f64,
+    /// Number of all rows.
     rows: f64,
+    /// Number of pairs of the sampled rows in each part, for each distance from 0.
     counts: Vec<[u64; PARTS]>,
 }
 
 impl SampledPairs {
-    /// Creates empty counts for a sample from `rows` rows and for a number of distances.
+    /// Creates empty counts for a sample of `sampled_rows` out of `rows` rows, and for the
+    /// distances from 0 to `distances - 1`.
     pub fn new(sampled_rows: usize, rows: f64, distances: usize) -> Self {
         SampledPairs {
             sampled: sampled_rows as f64,
@@ -29,18 +32,20 @@ impl SampledPairs {
         }
     }
 
-    /// Counts a pair of a sampled row. The sample must be in random order.
+    /// Counts a pair of the sampled row with the number `row`. The sample must be numbered in
+    /// random order, because the number determines the row's part.
     #[inline]
     pub fn add(&mut self, row: usize, distance: u32) {
         self.counts[distance as usize][row % PARTS] += 1;
     }
 
-    /// Returns the number of pairs that one counted pair represents. Each pair has two rows.
+    /// Returns how many pairs of the table each counted pair represents. The weight is halved
+    /// because a pair is counted for each of its two rows that is in the sample.
     pub fn weight(&self) -> f64 {
         self.rows / self.sampled / 2.0
     }
 
-    /// Returns half of the 95 % confidence interval of the number of pairs at a distance.
+    /// Returns half of the 95 % confidence interval of the estimated number of pairs at a distance.
     pub fn margin(&self, distance: u32) -> f64 {
         // A sample of all rows has no error.
         let unseen = 1.0 - self.sampled / self.rows;

@@ -1,5 +1,7 @@
-//! Comparison of rows by scope. An index stores only a hash of the scope columns, and different
-//! values may have the same hash. For `bigint`, whose halves are folded, 1 and 4294967296 do.
+//! Comparison of rows by scope: only rows with equal values in the index's scope columns are
+//! compared. An index stores only a hash of these values, and different values may have the same
+//! hash, so the values are read from the table. (The hash of a `bigint` folds its halves, so 1 and
+//! 4294967296 have the same hash.)
 use crate::am::keys::Layout;
 use crate::am::strategies;
 use neardup_pg::equality::EqualColumn;
@@ -14,6 +16,7 @@ pub struct ScopeColumns<'a> {
     equal: Vec<EqualColumn>,
 }
 
+/// Values of the scope columns of one row.
 pub type Values = Vec<OwnedValue>;
 
 impl<'a> ScopeColumns<'a> {
@@ -27,7 +30,7 @@ impl<'a> ScopeColumns<'a> {
         })
     }
 
-    /// Returns whether parallel workers may read and compare the values.
+    /// Returns whether parallel workers may read and compare the values of the scope columns.
     pub fn is_parallel_safe(relations: &LockedIndex, layout: &Layout) -> bool {
         let index = relations.index();
         layout.scope_columns == 0
@@ -37,7 +40,8 @@ impl<'a> ScopeColumns<'a> {
                 })
     }
 
-    /// Returns the values of the row in a slot, or `None` if one is NULL, which equals nothing.
+    /// Returns the values of the scope columns of the row in a slot. Returns `None` if one is NULL:
+    /// NULL equals nothing, so the row is in no scope.
     pub fn values(&self, slot: &Slot) -> Option<Values> {
         self.columns.with(slot, |values| {
             let own = values[..self.equal.len()].iter();
@@ -45,22 +49,25 @@ impl<'a> ScopeColumns<'a> {
         })
     }
 
-    /// Returns whether two scopes are the same.
+    /// Returns whether two rows with these values are in the same scope.
     pub fn equal(&self, a: &Values, b: &Values) -> bool {
         (self.equal.iter().zip(a).zip(b)).all(|((column, a), b)| column.equal(a.get(), b.get()))
     }
 }
 
-/// Numbers of scopes that share a hash. Rows must be passed in hash order.
+/// Numbers the scopes that share a hash, from 0. Scopes must be passed in the order of their
+/// hashes.
 #[derive(Default)]
 pub struct ScopeNumbers {
+    /// Hash of the scopes in `known`.
     hash: u64,
+    /// Distinct scopes with this hash. Their positions are their numbers.
     known: Vec<Values>,
 }
 
 impl ScopeNumbers {
-    /// Returns the number of a scope among the scopes with its hash, in order of appearance.
-    /// Forgets scopes with other hashes.
+    /// Returns the number of a scope among the scopes with the same hash, in the order in which
+    /// they were first passed. `values` are the scope's values. Forgets scopes with other hashes.
     pub fn number(&mut self, scope: &ScopeColumns, hash: u64, values: Values) -> u32 {
         if self.hash != hash {
             self.hash = hash;

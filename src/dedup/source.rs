@@ -1,7 +1,9 @@
-//! The index that a caller selects by `relation` and `column_name`.
+//! Selection of the index for functions over whole tables, by the caller's `relation` and
+//! `column_name`.
 //!
-//! A caller may name a neardup index or its table. Only the OID of a table is stable: `REINDEX
-//! CONCURRENTLY` changes the OID of an index, and a view or an SQL function stores the OID.
+//! `relation` is a neardup index or its table. Tables are accepted because only their OIDs are
+//! stable: `REINDEX CONCURRENTLY` changes the OID of an index, and a view or an SQL function stores
+//! the OID.
 use core::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -21,11 +23,11 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// Returns the OID of the index that a caller names, or of the only index on a named table. If
-/// both signatures and fingerprints are indexed, a radius selects the fingerprints. Otherwise the
-/// signatures are selected. Among several indexes on one signature column, the similarity decides.
-/// Raises an error if there is no index or several, or if the caller may not read the table. The
-/// schema of `function` is used to find the extension's types.
+/// Returns the OID of the index that a caller names, or of the only matching index on a named
+/// table. If both signatures and fingerprints are indexed, a radius selects the fingerprints. A
+/// similarity, or no bound, selects the signatures. Among several indexes on one signature column,
+/// the similarity decides. Raises an error if no index or several match, or if the caller may not
+/// read the table. The schema of `function` is used to find the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -43,8 +45,8 @@ pub fn find_index(
     )
 }
 
-/// Like [`find_index`], but without a bound raises an error if the matching indexes have different
-/// bounds, because the search then uses the bound of the index.
+/// Like [`find_index`], but for searches that use the bound of the index if the caller passes none.
+/// In that case, raises an error if the matching indexes have different bounds.
 pub fn find_bounded_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -55,10 +57,10 @@ pub fn find_bounded_index(
     find(function, relation, column, Wanted { bound, agreed })
 }
 
-/// Bound that selects an index.
+/// Bound by which one of several indexes is selected.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// Bound of the caller.
+    /// Bound that the caller passed.
     bound: Option<Bound>,
     /// True if all matching indexes must have the same bound.
     agreed: bool,
@@ -75,7 +77,8 @@ fn find(
         pg_sys::RELKIND_PARTITIONED_TABLE => refuse_partitioned(relation),
         pg_sys::RELKIND_VIEW => refuse_view(relation),
         pg_sys::RELKIND_FOREIGN_TABLE => (),
-        // Opening a relation that is not a neardup index raises an error later.
+        // The caller names an index. If it is not a neardup index, opening it raises an error
+        // later.
         _ if column.is_none() => return relation,
         _ => UserError::invalid_parameter("column_name requires a table, not an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
@@ -92,8 +95,8 @@ fn find(
 }
 
 /// Opens a table that a caller names, for reading all of its rows. Raises an error if the caller
-/// may not read any. Raises error 0A000 if the table does not store all of its rows: they are in
-/// another engine, or in tables that inherit from it, such as the chunks of TimescaleDB.
+/// may read none of its columns. Raises error 0A000 if some rows are stored elsewhere: in another
+/// engine, or in tables that inherit from the table, such as the chunks of TimescaleDB.
 pub fn open_table(oid: pg_sys::Oid) -> OpenRelation {
     acl::check_some(oid);
     let table = OpenRelation::table(oid, pg_sys::AccessShareLock);
@@ -109,7 +112,8 @@ fn has_children(table: pg_sys::Oid) -> bool {
     spi::value(CHILDREN, &[Value::oid(table)]).is_some_and(|found| found.get().as_bool())
 }
 
-/// Reports to the caller, who named a table, that its only index compares rows within scopes.
+/// Sends a notice to a caller who named a table: the index found for it compares rows only within
+/// scopes.
 fn tell_scope(table: Rel, index: pg_sys::Oid) {
     let index = relation_name(index);
     UserNotice {
@@ -128,21 +132,23 @@ fn tell_scope(table: Rel, index: pg_sys::Oid) {
     .report();
 }
 
-/// A neardup index of a table.
+/// Neardup index of the table that the caller named.
 struct Candidate {
     oid: pg_sys::Oid,
     valid: bool,
     partial: bool,
+    /// True if the index is on signatures, false if it is on fingerprints.
     signatures: bool,
-    /// Columns before the fingerprint or signature. 0 for an expression.
+    /// Numbers of the columns before the fingerprint or signature. 0 for an expression.
     scope: Vec<i16>,
-    /// Indexed column of the table. 0 for an expression.
+    /// Number of the fingerprint or signature column. 0 if an expression makes the value.
     plain: i16,
-    /// Columns of the table that the indexed value is made from.
+    /// Numbers of the table columns that the indexed fingerprint or signature is made from.
     columns: Vec<i16>,
 }
 
-/// Returns all neardup indexes of a table with distances. Reading locks the chosen one again.
+/// Returns all neardup indexes of a table whose values have distances, in the order of their OIDs.
+/// Closes them again, because the caller opens the selected index itself.
 fn candidates(table: Rel) -> Vec<Candidate> {
     let mut found = Vec::new();
     for oid in table.indexes() {
@@ -157,7 +163,7 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     found
 }
 
-/// Describes a neardup index.
+/// Reads the properties by which [`choose`] selects an index.
 fn describe(index: Rel) -> Candidate {
     let form = index.index_form();
     let (&plain, scope) = form.columns.split_last().unwrap_or((&0, &[]));
@@ -176,7 +182,8 @@ fn describe(index: Rel) -> Candidate {
     }
 }
 
-/// Returns the index of a table that the caller means.
+/// Returns the OID of the index among `all` that fits the caller's column name and bound. Raises an
+/// error if no index or several fit.
 fn choose(
     table: Rel,
     all: &[Candidate],
@@ -192,7 +199,8 @@ fn choose(
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
-    // If there are only signatures, a later check rejects the radius.
+    // A radius selects signatures only if nothing else is indexed. A later check then rejects the
+    // radius.
     let signatures = match bound {
         Some(Bound::Radius(_)) => fitting.iter().all(|one| one.signatures),
         Some(Bound::Similarity(_)) | None => fitting.iter().any(|one| one.signatures),
@@ -226,7 +234,7 @@ fn choose(
     }
 }
 
-/// Selects one of several usable indexes on the same columns.
+/// Selects one of several usable indexes on the same fingerprint or signature column.
 fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
     const HINT: &str = "Name the index instead of the table.";
     let oid = table.oid();
@@ -260,7 +268,7 @@ fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_s
     }
 }
 
-/// Raises an error if indexes have different bounds.
+/// Raises an error if the indexes were built for different bounds.
 fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
     let opened: Vec<OpenRelation> = (indexes.iter())
         .map(|one| OpenRelation::index(one.oid, pg_sys::AccessShareLock))
@@ -274,8 +282,9 @@ fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
     bounds.refuse(&table.shown(), &hint)
 }
 
-/// Returns the signature index that guarantees the wanted similarity with the fewest candidates.
-/// If there is none, or no similarity is wanted, returns the index with the lowest guarantee.
+/// Returns the OID of the signature index that finds all pairs with the wanted similarity and reads
+/// the fewest candidates: the index with the highest guarantee up to that similarity. If there is
+/// none, or no similarity is wanted, returns the index with the lowest guarantee.
 fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
     let wanted = match bound {
         Some(Bound::Similarity(similarity)) => similarity,
@@ -364,7 +373,7 @@ fn no_index(
     }
 }
 
-/// Returns the statement that creates the missing index.
+/// Returns the CREATE INDEX statement for the hint of an error about a missing index.
 fn statement(
     table: Rel,
     column: Option<i16>,
@@ -444,7 +453,7 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// Returns a statement that finds pairs in anything that can be queried.
+/// Returns the text of a hint: a join finds the pairs in any relation that can be queried.
 fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);

@@ -1,4 +1,4 @@
-//! Sets of addresses with limited memory.
+//! Sets and lists of row addresses, with limited memory and temporary files.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
@@ -6,13 +6,17 @@ use neardup_blocktree::sort::ExternalSort;
 use super::limits::share;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Set of addresses up to a maximum, as a bitmap ordered by block.
+/// Set of row addresses as a bitmap, ordered by block. Each block has as many bits as the highest
+/// offset needs.
 pub struct TidSet {
+    /// Words of the bitmap, of 32 bits each.
     words: Paged<TempSpace>,
+    /// Highest block number and highest offset that the set can contain.
     highest: Tid,
 }
 
-/// Returns an address with the higher block and the higher line of two addresses.
+/// Returns an address that has the higher block number and the higher offset of two addresses. It
+/// is the limit for a [`TidSet`] that contains both.
 pub fn highest(a: Tid, b: Tid) -> Tid {
     Tid {
         block: a.block.max(b.block),
@@ -21,7 +25,8 @@ pub fn highest(a: Tid, b: Tid) -> Tid {
 }
 
 impl TidSet {
-    /// Creates an empty set for addresses up to `highest`. Returns `None` if it is too large.
+    /// Creates an empty set for addresses whose block number and offset are at most those of
+    /// `highest`. Returns `None` if the bitmap would have 2^32 words or more.
     pub fn new(files: &mut TempSpace, highest: Tid) -> Option<Self> {
         let words = Self::length_of(highest)?;
         Some(TidSet {
@@ -34,7 +39,8 @@ impl TidSet {
         u64::from(highest.offset / 32) + 1
     }
 
-    /// Returns the word and the bit of an address, or `None` if it is beyond the highest address.
+    /// Returns the index of the word and the mask of the bit for an address. Returns `None` if its
+    /// block number or offset is beyond the highest of the set.
     fn position(&self, at: Tid) -> Option<(u32, u32)> {
         let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
         let first = u64::from(at.block) * Self::words_of_block(self.highest);
@@ -42,7 +48,8 @@ impl TidSet {
         is_known.then_some((word as u32, 1 << (at.offset % 32)))
     }
 
-    /// Returns the set as words for another process, or `None` if there are more than `most`.
+    /// Serializes the set for another process as at most `most` words of 64 bits. Returns `None` if
+    /// it needs more.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         let length = self.length()?;
         if length.div_ceil(2) as usize >= most {
@@ -59,7 +66,8 @@ impl TidSet {
         Some([vec![self.highest.packed()], words].concat())
     }
 
-    /// Reads the words that [`TidSet::pack`] returned. Returns `None` if there are none.
+    /// Restores a set from the words that [`TidSet::pack`] returned. Returns `None` if there are no
+    /// words.
     pub fn unpack(files: &mut TempSpace, words: &[u64]) -> Option<Self> {
         let (highest, words) = words.split_first()?;
         let mut set = Self::new(files, Tid::from_packed(*highest))?;
@@ -73,7 +81,7 @@ impl TidSet {
         Some(set)
     }
 
-    /// Returns the number of words, or `None` if there are too many.
+    /// Returns the number of words of the bitmap, or `None` if there are 2^32 or more.
     fn length(&self) -> Option<u32> {
         Self::length_of(self.highest)
     }
@@ -82,7 +90,7 @@ impl TidSet {
         u32::try_from((u64::from(highest.block) + 1) * Self::words_of_block(highest)).ok()
     }
 
-    /// Adds an address.
+    /// Adds an address. Ignores an address beyond the highest of the set.
     pub fn insert(&mut self, files: &mut TempSpace, at: Tid) {
         if let Some((word, bit)) = self.position(at) {
             let bits = self.words.get(files, word);
@@ -97,7 +105,7 @@ impl TidSet {
     }
 }
 
-/// List of addresses that can be converted to a set.
+/// List of row addresses that can be converted to a [`TidSet`] when all of them are known.
 pub struct TidList {
     entries: ExternalSort<TempSpace, 1>,
     highest: Tid,
@@ -123,8 +131,8 @@ impl TidList {
         self.entries.is_empty()
     }
 
-    /// Returns the addresses so far as a set. Returns `None` if there are none, or if the set
-    /// would be too large.
+    /// Returns the set of the addresses in the list. Returns `None` if the list is empty, or if the
+    /// set would be too large.
     pub fn set(&mut self, files: &mut TempSpace) -> Option<TidSet> {
         if self.entries.is_empty() {
             return None;
@@ -136,7 +144,7 @@ impl TidList {
         Some(set)
     }
 
-    /// Visits all addresses in order.
+    /// Visits all addresses of the list in ascending order.
     pub fn in_order(&mut self, files: &mut TempSpace, mut each: impl FnMut(&mut TempSpace, Tid)) {
         self.entries.in_order(files, None, |files, entry| {
             each(files, Tid::from_packed(entry.key[0]));

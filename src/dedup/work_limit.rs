@@ -1,7 +1,8 @@
 //! Work limit of searches beyond the guarantee of an index.
 //!
-//! Up to the radius or similarity that an index was made for, a search compares a row only with
-//! its few neighbours in a permutation. Beyond, it compares more rows, at worst every two rows.
+//! Up to the radius or similarity that an index was built for, a search compares each row only with
+//! a few neighbours in each permutation. Beyond that bound, it compares more rows, at worst every
+//! two rows.
 use neardup_blocktree::bands::{BandPairPlan, Bands, ExhaustiveWork, exhaustive_work};
 use neardup_blocktree::block_layout::max_radius;
 use neardup_blocktree::key::Tid;
@@ -17,40 +18,47 @@ use neardup_pg::errors::{UserError, UserNotice};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 
-/// Maximum number of sketch comparisons, which take about a minute.
+/// Maximum number of comparisons of two sketches in an exhaustive search of signatures. They take
+/// about a minute.
 const MOST_COMPARISONS: f64 = 1e10;
-/// Sketch comparisons per second on one processor. Measured (Xeon with AVX-512): 240 million by
-/// `neardup_pairs`, 80 million by `neardup_clusters`.
+/// Comparisons of two sketches per second on one processor, for estimates in messages. Measured
+/// (Xeon with AVX-512): 240 million by `neardup_pairs`, 80 million by `neardup_clusters`.
 const COMPARISONS_PER_SECOND: f64 = 1.5e8;
-/// Maximum number of row pairs that are looked up in the table.
+/// Maximum number of candidate pairs whose rows an exhaustive search of signatures looks up in the
+/// table.
 const MOST_CANDIDATES: f64 = 2e7;
-/// Row pairs looked up per second in a table that is in memory (measured on the same machine).
+/// Candidate pairs whose rows are looked up per second in a table that is in memory, for estimates
+/// in messages (measured on the same machine).
 const LOOK_UPS_PER_SECOND: f64 = 4e6;
-/// Number of rows up to which every search is allowed.
+/// Number of rows of an index up to which every search is allowed.
 const FEW_ROWS: f64 = 5000.0;
-/// Minimum recall in percent for which the hint offers an approximate search.
+/// Minimum recall, in percent, of an approximate search for which the hint of an error offers that
+/// search.
 const WORTH_OFFERING: f64 = 50.0;
-/// Maximum time of a search of a fingerprint index, in estimated nanoseconds.
+/// Maximum estimated time, in nanoseconds, of a search beyond the radius of a fingerprint index.
 const LONGEST: f64 = 60e9;
-/// Maximum number of pairs of unrelated fingerprints that are near by chance.
+/// Maximum expected number of pairs of unrelated fingerprints that are within the radius by chance.
 const MOST_PAIRS: f64 = 1e8;
 
-/// Hint for functions with a parameter `exhaustive`.
+/// End of the hint for functions with a parameter `exhaustive`, which disables the work limit.
 pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
 
 /// Plan of a search for all pairs of signatures.
 pub struct SignaturePlan {
+    /// Plan of the search in the index.
     pub pairs: BandPairPlan,
-    /// Comparisons of an exhaustive search. 0 for a search by bands.
+    /// Number of comparisons of two sketches in an exhaustive search. 0 for a search by bands.
     comparisons: f64,
 }
 
 impl SignaturePlan {
-    /// Makes the plan for an index on signatures.
+    /// Makes the plan for a search within a bound in an index on signatures.
     ///
-    /// Beyond the guarantee of the bands, the search misses pairs if the session allows that.
-    /// Otherwise it compares all rows with each other. Raises an error if that takes too much
-    /// work, unless `otherwise` is `None`. `otherwise` is the end of the hint.
+    /// Up to the guarantee of the bands, the search is by bands. Beyond it, the search is by bands
+    /// and misses pairs if `bound` or the session's settings allow that. Otherwise it is
+    /// exhaustive: it compares all wanted rows with each other. Raises an error if an exhaustive
+    /// search takes too much work, unless `otherwise` is `None`. `otherwise` is the end of the
+    /// error's hint. `wanted` returns whether the row of an index entry takes part.
     pub fn new<const N: usize>(
         relations: &LockedIndex,
         index: &Index<N>,
@@ -93,7 +101,8 @@ impl SignaturePlan {
     }
 }
 
-/// Describes the similarity from which an index finds all pairs, and the wanted similarity.
+/// Returns a sentence for messages: the similarity from which an index finds all pairs, and the
+/// wanted similarity.
 fn limits(bands: &Bands, bound: SignatureBound) -> String {
     let guaranteed = similarity(bands.guaranteed(), bands.hashes());
     format!(
@@ -103,12 +112,13 @@ fn limits(bands: &Bands, bound: SignatureBound) -> String {
     )
 }
 
-/// Returns the percentage of pairs at the minimum similarity that the bands find, rounded down.
+/// Returns the expected percentage of the pairs with exactly the wanted similarity that a search by
+/// bands finds, rounded down to one decimal.
 fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
     (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
 }
 
-/// Warns the caller that the result may lack pairs, as the session allows.
+/// Sends a notice that a search by bands may miss pairs, which the session's settings allow.
 fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBound) {
     UserNotice {
         message: format!(
@@ -126,7 +136,7 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBoun
     .report();
 }
 
-/// Raises error 54000.
+/// Raises error 54000: an exhaustive search of signatures takes too much work.
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
@@ -167,8 +177,8 @@ fn refuse_signatures(
     )
 }
 
-/// Raises an error if a search of a fingerprint index exceeds the index's radius and takes too
-/// much work.
+/// Raises error 54000 if a search of a fingerprint index exceeds the radius that the index was
+/// built for and takes too much work.
 pub fn check_fingerprints<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
@@ -183,7 +193,8 @@ pub fn check_fingerprints<const N: usize>(
     if plan.cost <= LONGEST && pairs <= MOST_PAIRS {
         return;
     }
-    // No index helps against pairs that are near by chance.
+    // The hint suggests another index only if it helps. No index helps against pairs that are near
+    // by chance.
     let hint = if plan.radius <= max_radius(bits) && pairs <= MOST_PAIRS {
         let radius = plan.radius;
         make_index(
@@ -212,7 +223,8 @@ pub fn check_fingerprints<const N: usize>(
     )
 }
 
-/// Returns the share of random fingerprints within a radius of a given fingerprint.
+/// Returns the share of random fingerprints of `bits` bits that are within a radius of a given
+/// fingerprint.
 fn share_within(bits: u32, radius: u32) -> f64 {
     let n = f64::from(bits);
     let mut term = (-n).exp2();
@@ -225,7 +237,8 @@ fn share_within(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// Returns the statement that creates an index with these options on the columns of another index.
+/// Returns a hint with the statement that creates an index with these options on the columns of
+/// another index.
 fn make_index(relations: &LockedIndex, options: &str) -> String {
     let table = relations.table().qualified_name();
     let columns = server::pg_get_indexdef_columns(relations.index().oid(), false);
@@ -241,7 +254,8 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
     )
 }
 
-/// Raises error 54000.
+/// Raises error 54000: a search exceeds the guarantee of the index and takes too much work. The
+/// texts `limit` and `work` are for the detail, `hint` and `otherwise` for the hint.
 fn too_much(
     relations: &LockedIndex,
     limit: String,

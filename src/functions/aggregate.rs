@@ -1,5 +1,5 @@
-//! The aggregates `simhash_agg(text, float8)` and `simhash128_agg(text, float8)`: fingerprints of
-//! features stored in rows.
+//! The aggregates `simhash_agg(text, float8)` and `simhash128_agg(text, float8)`: fingerprint of a
+//! group of rows, each with one feature and its weight.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::simhash::exact::ExactAccumulator;
@@ -11,7 +11,8 @@ use neardup_pg::aggregate::GroupWords;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Adds a row. Ignores a row without feature or weight, like the server's aggregates.
+/// Transition function of both aggregates: adds the feature of a row to the sums of its group.
+/// Ignores a row whose feature or weight is NULL, like the server's aggregates.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
@@ -24,7 +25,7 @@ where
         };
     }
     let state = state.unwrap_or_else(|| GroupWords::new(call));
-    // Rounds to single precision, because the sums are exact only for such weights.
+    // The weight is rounded to single precision, because the sums are exact only for such weights.
     let (feature, weight) = (call.utf8(1), call.float8(2) as f32);
     let mut accumulator = ExactAccumulator::<W, _>::new(&mut *state);
     if let Err(error) = accumulator.add_feature(0, feature.as_bytes(), weight.into()) {
@@ -33,7 +34,8 @@ where
     state.as_datum()
 }
 
-/// Merges the sums of two processes.
+/// Combine function of both aggregates: adds the sums of another process (argument 1) to those of
+/// this process (argument 0).
 fn merge<const W: usize>(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -42,13 +44,14 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
             None => call.return_null(),
         };
     };
-    // The other sums may be in memory that is freed before the group ends.
+    // The sums of the other process may be in memory that is freed before the group ends.
     let ours = ours.unwrap_or_else(|| GroupWords::new(call));
     ExactAccumulator::<W, _>::new(&mut *ours).merge(theirs.as_slice());
     ours.as_datum()
 }
 
-/// Serializes sums for another process of the same server.
+/// Serialization function: returns the sums of a group as bytea, for another process of this
+/// server.
 fn save(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
@@ -59,7 +62,7 @@ fn save(call: &mut Call) -> Datum {
     varlena::build(&[&bytes])
 }
 
-/// Deserializes the result of [`save`].
+/// Deserialization function: reads the sums of a group from the bytea that [`save`] returned.
 fn load(call: &mut Call) -> Datum {
     let (words, _) = call.bytes(0).as_chunks::<8>();
     let state = GroupWords::new_for_now(call);
@@ -70,7 +73,8 @@ fn load(call: &mut Call) -> Datum {
     state.as_datum()
 }
 
-/// Returns the fingerprint, or NULL if no feature has a weight above zero.
+/// Final function: returns the fingerprint of a group, or NULL if no feature has a weight above
+/// zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let words = GroupWords::from_arg(call, 0)
         .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());

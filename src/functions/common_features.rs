@@ -1,5 +1,5 @@
-//! The aggregate `neardup_common_features`: returns the features that many documents share, as a
-//! set for the parameter `without` of fingerprint functions.
+//! The aggregate `neardup_common_features`: returns the set of the features that many documents
+//! share, for the parameter `without` of fingerprint functions.
 use neardup_sketch::Sketcher;
 use neardup_sketch::common_features::{CommonFeatureCollector, Sampled};
 use pgrx::pg_sys::Datum;
@@ -11,13 +11,14 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
 
-/// Maximum size of the words of an aggregate in bytes. The server cannot allocate more at once.
+/// Maximum size of the aggregate's state in bytes. The server cannot allocate more at once.
 const MOST_BYTES: usize = 256 << 20;
-/// Shares of `maintenance_work_mem`: the words, the same amount while they grow or are sorted, and
-/// the unused half of a grown buffer.
+/// `maintenance_work_mem` divided by this number is the limit of the aggregate's state. The rest is
+/// for a copy while the state grows or is sorted, and for the unused half of a grown buffer.
 const SHARES: usize = 4;
 
-/// Adds a document. Ignores NULL, like the server's aggregates.
+/// Transition function: adds the features of a document to the counts. Ignores a document that is
+/// NULL, like the server's aggregates.
 fn add(call: &mut Call) -> Datum {
     let state = GroupWords::from_arg(call, 0);
     if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
@@ -60,6 +61,7 @@ fn add(call: &mut Call) -> Datum {
     })
 }
 
+/// Returns the argument `share`. Raises an error unless it is between 0 and 1.
 fn share(share: f64) -> f64 {
     if !(share > 0.0 && share < 1.0) {
         UserError::invalid_parameter(format!("share {share} is out of range"))
@@ -73,7 +75,8 @@ fn share(share: f64) -> f64 {
     share
 }
 
-/// Merges the states of two processes.
+/// Combine function: adds the counts of another process (argument 1) to those of this process
+/// (argument 0).
 fn merge(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -82,7 +85,7 @@ fn merge(call: &mut Call) -> Datum {
             None => call.return_null(),
         };
     };
-    // The other words may be in memory that is freed before the group ends.
+    // The counts of the other process may be in memory that is freed before the group ends.
     let Some(ours) = ours else {
         let ours = GroupWords::new(call);
         ours.insert_zeroes(0, theirs.as_slice().len());
@@ -94,7 +97,7 @@ fn merge(call: &mut Call) -> Datum {
     datum
 }
 
-/// Returns the set.
+/// Final function: returns the set of common features as bytea, or NULL if there were no documents.
 fn finish(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
@@ -106,7 +109,7 @@ fn finish(call: &mut Call) -> Datum {
     varlena::build(&[&collector.finish(&mut check_interrupts)])
 }
 
-/// Reports that the set comes from a sample.
+/// Reports to the user that the features were counted in a sample of the documents.
 fn tell_sample(Sampled { documents, one_of }: Sampled) {
     UserNotice {
         message: format!(

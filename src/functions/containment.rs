@@ -1,4 +1,4 @@
-//! `containment(a, b, options)`: share of one text that another text contains.
+//! `containment(a, b, options)`: share of the features of text `a` that text `b` has.
 use neardup_sketch::Sketcher;
 use pgrx::pg_sys::Datum;
 
@@ -6,7 +6,7 @@ use super::text_options;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// Returns NULL if the first text has no feature.
+/// `containment(a, b, options)`. NULL if the first text has no feature.
 fn of_texts(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let options = text_options::unweighted(call, 2);

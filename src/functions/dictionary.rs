@@ -1,11 +1,14 @@
-//! Settings of jieba's dictionary, and when it is loaded.
+//! The settings of jieba, the tokenizer of Chinese words, and the loading of its dictionary.
 //!
 //! Each process has its own dictionary. A backend loads it when it first needs it. With
-//! `shared_preload_libraries` the server loads it before it starts backends, which share it.
+//! `shared_preload_libraries` the server loads it before it starts backends, which share the
+//! memory.
 //!
-//! Fingerprints depend on the user words, but the planner treats the functions that compute them
-//! as immutable. Cached plans, which may have results as constants, are therefore invalidated when
-//! the words change. A database can store the hash of the words of its fingerprints, so that users
+//! The setting `neardup.jieba_user_words` adds words to the dictionary. Fingerprints depend on
+//! these words, but the planner treats the functions that compute fingerprints as immutable. Cached
+//! plans may have results of these functions as constants, so they are invalidated when the words
+//! change. A database can store the hash of the words with which its fingerprints were made
+//! (`neardup.jieba_words_hash`). Then a session that finds other words is warned.
 //! are warned of a difference.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,10 +26,10 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::guc_text::{self, Refusal, TextSetting, TextStorage};
 use neardup_pg::varlena;
 
-/// Setting `neardup.jieba_user_words`.
+/// Setting `neardup.jieba_user_words`: words that are added to jieba's dictionary.
 ///
-/// It can only be set for the whole server, so that all sessions find the same words. It changes
-/// at a reload, between statements.
+/// It can be set only for the whole server, so that all sessions find the same words. It changes
+/// when the server reloads its configuration, between statements.
 struct UserWordsSetting;
 
 impl TextSetting for UserWordsSetting {
@@ -69,8 +72,9 @@ impl TextSetting for UserWordsSetting {
     }
 }
 
-/// Setting `neardup.jieba_words_hash`: hash of the words that the fingerprints of a database were
-/// made with, as returned by [`hash_of_words`]. Empty to disable the comparison.
+/// Setting `neardup.jieba_words_hash`: hash of the user words with which the fingerprints of a
+/// database were made, as `neardup_jieba_words_hash()` returns it. If it is empty, sessions do not
+/// compare it with the hash of their words.
 struct WordsHashSetting;
 
 impl TextSetting for WordsHashSetting {
@@ -99,10 +103,10 @@ impl TextSetting for WordsHashSetting {
     }
 }
 
-/// Warns if the database expects fingerprints made with other words.
+/// Warns if the fingerprints of the database were made with other user words than `words`.
 fn compare(words: &UserWords) {
     let (expected, found) = (WordsHashSetting::storage().text(), shown_hash(words));
-    // The leader of a parallel query warns for its workers.
+    // Workers of a parallel query do not warn: their leader does.
     let is_worker = backend::is_parallel_worker();
     if expected.is_empty() || expected == found.as_bytes() || is_worker {
         return;
@@ -124,12 +128,15 @@ fn compare(words: &UserWords) {
     .report(PgLogLevel::WARNING);
 }
 
+/// Returns the hash of user words as 16 hexadecimal digits.
 fn shown_hash(words: &UserWords) -> String {
     format!("{:016x}", words.hash())
 }
 
+/// Parses the value of `neardup.jieba_user_words`. The error says why it is invalid.
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
-    // A list that is too long fails here instead of during parsing.
+    // If there is no memory for the words of the list, this fails here instead of aborting during
+    // parsing.
     if Vec::<u8>::new()
         .try_reserve_exact(WORD_BYTES * value.len())
         .is_err()
@@ -144,7 +151,7 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         hint: "Write them into postgresql.conf in UTF-8, whatever the encoding of the database.",
     })?;
     UserWords::parse(text).map_err(|error| Refusal {
-        // In ASCII, because a database, and therefore an encoding, may not exist yet.
+        // The message is in ASCII, because there may be no database yet, and so no encoding.
         detail: match &error {
             UserWordError::TooLong => error.to_string(),
             UserWordError::Entry { entry, error } => {
@@ -155,11 +162,12 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     })
 }
 
-/// Sum of the versions of both settings when the dictionary was last loaded and compared.
+/// Sum of the versions of both settings when the dictionary was last loaded and its words were
+/// compared.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
-/// Defines the settings. If the library is being preloaded, also loads the dictionary. Called once
-/// when the library is loaded.
+/// Defines the two settings of jieba. If the library is being preloaded, also loads the dictionary.
+/// Called once, when the library is loaded.
 pub fn register() {
     guc_text::define::<UserWordsSetting>();
     guc_text::define::<WordsHashSetting>();
@@ -168,11 +176,12 @@ pub fn register() {
     }
 }
 
-/// Extensions through which other servers take part in a query.
+/// Extensions by which other servers take part in queries.
 const OTHER_SERVERS: [&CStr; 2] = [c"citus", c"postgres_fdw"];
 
-/// Warns once per session of user words in a database that works with other servers, because no
-/// server knows the words of another. Does not warn if the database states the expected words.
+/// Warns once per session if user words are set in a database that works with other servers, which
+/// may have other words. Does not warn if `neardup.jieba_words_hash` is set, since then each server
+/// compares its words with this hash.
 fn warn_of_other_servers() {
     static IS_CHECKED: AtomicBool = AtomicBool::new(false);
     if guc_text::is_preloading() || IS_CHECKED.swap(true, Ordering::Relaxed) {
@@ -203,7 +212,7 @@ fn warn_of_other_servers() {
     .warn();
 }
 
-/// Loads the dictionary with the current words, unless it is already loaded with them.
+/// Loads jieba's dictionary with the current user words, unless it is already loaded with them.
 pub fn load() {
     warn_of_other_servers();
     let version = UserWordsSetting::storage().version() + WordsHashSetting::storage().version();
@@ -221,6 +230,7 @@ pub fn load() {
     LOADED.store(version, Ordering::Relaxed);
 }
 
+/// Parses the value of `neardup.jieba_user_words`. Raises an error if it is invalid.
 fn words(text: &[u8]) -> UserWords {
     parse(text).unwrap_or_else(|refusal| {
         UserError::invalid_parameter("neardup.jieba_user_words is invalid")
@@ -230,19 +240,19 @@ fn words(text: &[u8]) -> UserWords {
     })
 }
 
-/// `neardup_jieba_words_hash()`: hash of the current words.
+/// `neardup_jieba_words_hash()`: hash of the current user words, as 16 hexadecimal digits.
 fn hash_of_words(_: &mut Call) -> Datum {
     let words = words(&UserWordsSetting::storage().text());
     varlena::build(&[shown_hash(&words).as_bytes()])
 }
 
-/// Returns the hash of the current words, or `None` if there are none.
+/// Returns the hash of the current user words, or `None` if there are no user words.
 pub fn user_words_hash() -> Option<String> {
     let words = words(&UserWordsSetting::storage().text());
     (words != UserWords::default()).then(|| shown_hash(&words))
 }
 
-/// Maximum memory of user words for each byte of the list.
+/// Maximum memory of parsed user words, in bytes for each byte of the setting's value.
 const WORD_BYTES: usize = 64;
 
 export! {

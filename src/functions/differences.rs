@@ -15,11 +15,12 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Compares two texts. Raises an error if one is too long.
+/// Compares two texts by words. Raises an error if a text is too long.
 pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
     Diff::new(a, b, &mut ServerHost).unwrap_or_else(|error| refuse(error))
 }
 
+/// Raises the error about a text that is too long.
 #[cold]
 fn refuse(error: TooLong) -> ! {
     let found = match error {
@@ -34,7 +35,7 @@ fn refuse(error: TooLong) -> ! {
         .raise()
 }
 
-/// Spans as rows.
+/// Spans of a comparison, returned as rows of `neardup_diff`.
 struct SpanRows {
     texts: [ServerText<'static>; 2],
     spans: std::vec::IntoIter<Span>,
@@ -63,7 +64,7 @@ impl SetReturning for SpanRows {
     }
 }
 
-/// `neardup_diff(a, b)`: spans in text order.
+/// `neardup_diff(a, b)`: equal and changed spans of two texts, in text order.
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let texts = [0, 1].map(|n| call.server_text(n).into_owned());
@@ -78,15 +79,17 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
-/// Maximum text size of the server.
+/// Maximum number of bytes of a text in the server.
 const MAX_TEXT: usize = (1 << 30) - 5;
-/// Bytes between two checks for interrupts.
+/// Number of bytes written between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Buffer for a result. Allocation failures raise errors, and interrupts are checked.
+/// Buffer for a printed comparison. Raises an error if it grows too long or an allocation fails,
+/// and checks for interrupts.
 #[derive(Default)]
 struct TextBuffer {
     text: String,
+    /// Number of bytes written since the last check for interrupts.
     unchecked: usize,
 }
 
@@ -111,7 +114,9 @@ impl Write for TextBuffer {
     }
 }
 
-/// Prints a comparison. Returns NULL if a text is NULL.
+/// Prints the comparison of arguments 0 and 1 in a notation. Argument 2 is the number of equal
+/// words shown beside a change, or NULL to show both texts completely. Returns NULL if a text is
+/// NULL.
 fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     if call.is_null(0) || call.is_null(1) {
         return call.return_null();
@@ -130,12 +135,12 @@ fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     text::datum(&out.text)
 }
 
-/// `neardup_diff_html(a, b, context)`.
+/// `neardup_diff_html(a, b, context)`: comparison of two texts as HTML.
 fn as_html(call: &mut Call) -> Datum {
     printed(call, &Html)
 }
 
-/// `neardup_diff_ansi(a, b, context)`.
+/// `neardup_diff_ansi(a, b, context)`: comparison of two texts with colours for a terminal.
 fn as_ansi(call: &mut Call) -> Datum {
     printed(call, &Terminal)
 }

@@ -1,4 +1,5 @@
-//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall by labelled pairs.
+//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall of each radius,
+//! computed from labelled pairs.
 use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
@@ -7,26 +8,36 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::srf::SetReturning;
 
-/// A labelled pair.
+/// Pair of documents that a user has labelled as duplicates or not.
 #[derive(Clone, Copy)]
 struct Pair {
+    /// Distance of the pair, or infinity if it is not known.
     distance: f64,
+    /// True if the pair is labelled as duplicates.
     duplicate: bool,
+    /// Number of pairs that this pair represents.
     weight: f64,
 }
 
-/// Pairs within a radius.
+/// Row of the result: the pairs within one radius.
 struct Line {
     radius: f64,
-    /// Number of pairs, and number of duplicates among them.
+    /// Number of labelled pairs within the radius.
     pairs: i64,
+    /// Number of labelled pairs within the radius that are duplicates.
     duplicates: i64,
+    /// Share of the found pairs that are duplicates, by weight. `None` if the weights found add up
+    /// to 0.
     precision: Option<f64>,
+    /// Share of all duplicates that are found, by weight. `None` if the weights of duplicates add
+    /// up to 0.
     recall: Option<f64>,
+    /// Harmonic mean of precision and recall (F1). `None` if no weight is above 0.
     f1: Option<f64>,
 }
 
-/// NULL weights are 1. Ignores pairs without a label. Pairs without a distance are never found.
+/// `neardup_evaluate(distances, duplicates, weights)`. If the array `weights` is NULL, all weights
+/// are 1. Ignores pairs without a label. Pairs without a distance are never found.
 fn evaluate(call: &mut Call) -> Datum {
     call.return_set(|call| Lines {
         lines: lines(pairs(call)).into_iter(),
@@ -55,7 +66,8 @@ impl SetReturning for Lines {
     }
 }
 
-/// Reads the labelled pairs. A pair without a distance gets an infinite one.
+/// Reads the labelled pairs from the arguments. A pair without a distance gets an infinite
+/// distance.
 fn pairs(call: &Call) -> Vec<Pair> {
     for (n, name) in ["distances", "duplicates"].iter().enumerate() {
         if call.is_null(n) {
@@ -96,6 +108,7 @@ fn pairs(call: &Call) -> Vec<Pair> {
     pairs
 }
 
+/// Raises an error unless an array has as many elements as there are distances.
 fn same_number(name: &str, distances: usize, others: usize) {
     if distances != others {
         UserError::invalid_parameter(format!("distances and {name} differ in number"))
@@ -109,10 +122,11 @@ fn same_number(name: &str, distances: usize, others: usize) {
     }
 }
 
-/// Comparisons between two checks for interrupts.
+/// Number of comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Returns one line for each distance that occurs.
+/// Returns the results for each distance that occurs, in ascending order. The distance is the
+/// radius.
 fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
     let mut comparisons = 0;
     pairs.sort_unstable_by(|a, b| {

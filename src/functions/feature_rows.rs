@@ -1,5 +1,6 @@
-//! `neardup_features`: features of a text as rows. `jaccard_similarity`: share of features that
-//! two texts have in common.
+//! SQL functions that show the features of texts: `neardup_features` returns the features of a text
+//! as rows, `_neardup_feature_hashes` returns their hashes, and `jaccard_similarity` compares the
+//! features of two texts.
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
@@ -12,12 +13,13 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Converts a weight to a number. The result is exact except for the largest weights.
+/// Converts the weight of a feature from fixed point to a number. The result is exact except for
+/// the largest weights.
 pub fn weight(weight: u64) -> f32 {
     (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
 }
 
-/// Features of a text as rows.
+/// Features of a text, returned as rows of `neardup_features`.
 struct FeatureRows {
     list: FeatureList,
     next: usize,
@@ -38,7 +40,7 @@ impl SetReturning for FeatureRows {
     }
 }
 
-/// `neardup_features(body, options)`: distinct features, the heaviest first.
+/// `neardup_features(body, options)`: distinct features of a text, the heaviest first.
 fn list(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let options = text_options::weighted(call, 1);
@@ -47,7 +49,8 @@ fn list(call: &mut Call) -> Datum {
     })
 }
 
-/// `jaccard_similarity(a, b, options)`. NULL if neither text has a feature.
+/// `jaccard_similarity(a, b, options)`: Jaccard similarity of the feature sets of two texts. NULL
+/// if neither text has a feature.
 fn jaccard(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let similarity = Sketcher::with_thread_local(text_options::unweighted(call, 2), |sketcher| {
@@ -56,7 +59,8 @@ fn jaccard(call: &mut Call) -> Datum {
     call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))
 }
 
-/// `_neardup_feature_hashes(body, options)`: hashes of the distinct features, in no order.
+/// `_neardup_feature_hashes(body, options)`: hashes of the distinct features of a text, in no
+/// particular order.
 fn hashes(call: &mut Call) -> Datum {
     let text = call.utf8(0);
     let hashes = Sketcher::with_thread_local(text_options::unweighted(call, 1), |sketcher| {
@@ -65,7 +69,8 @@ fn hashes(call: &mut Call) -> Datum {
     bigint_array(hashes.into_iter().map(|hash| hash as i64))
 }
 
-/// `_neardup_feature_hashes_without(body, without, options)`: without the features of a set.
+/// `_neardup_feature_hashes_without(body, without, options)`: hashes of the distinct features of a
+/// text that are not in the set `without`, in no particular order.
 fn hashes_without(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));

@@ -1,6 +1,7 @@
-//! Functions of sets of common features: `neardup_expert_feature_set_info(feature_set)`,
-//! `neardup_expert_feature_set_contains(feature_set, hash)`, `neardup_text_without(body, without,
-//! html)`.
+//! SQL functions that use a set of common features, as `neardup_common_features` returns it:
+//! `neardup_expert_feature_set_info(feature_set)`,
+//! `neardup_expert_feature_set_contains(feature_set, hash)` and `neardup_text_without(body,
+//! without, html)`.
 use std::rc::Rc;
 
 use neardup_sketch::common_features::{FeatureSet, REMAINDER_SEPARATOR};
@@ -17,7 +18,8 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::text;
 
-/// Returns the set in argument `n`. Prepares it once for all calls in a query.
+/// Returns the set of features in argument `n`, prepared once for all calls in a query. Raises an
+/// error if the argument is not a set of features. `name` is the argument's name, for the error.
 pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
     call.kept_argument(n, |bytes| {
         FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
@@ -35,7 +37,8 @@ pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
     })
 }
 
-/// `neardup_expert_feature_set_info(feature_set)`: number of features, and their options.
+/// `neardup_expert_feature_set_info(feature_set)`: number of features in a set, and the options
+/// with which they were made.
 fn info(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     let options = set.options();
@@ -49,13 +52,15 @@ fn info(call: &mut Call) -> Datum {
     ])
 }
 
-/// `neardup_expert_feature_set_contains(feature_set, hash)`.
+/// `neardup_expert_feature_set_contains(feature_set, hash)`: whether a set has the feature with
+/// this hash.
 fn contains(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
 }
 
-/// `neardup_text_without(body, without, html)`. NULL if no text remains.
+/// `neardup_text_without(body, without, html)`: text without its parts that consist of features of
+/// the set. NULL if no text remains.
 fn text_without(call: &mut Call) -> Datum {
     let set = set_argument(call, 1, "without");
     if set.options().tokens.need_dictionary() {

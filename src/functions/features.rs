@@ -1,4 +1,5 @@
-//! `simhash(features, weights, scheme)`, `simhash(hashes, ...)`, `simhash128(features, weights)`.
+//! Simhash of features that the caller gives: `simhash(features, weights, scheme)`,
+//! `simhash(hashes, weights, scheme)` and `simhash128(features, weights)`.
 use std::borrow::Cow;
 
 use neardup_sketch::foreign_schemes::SimhashScheme;
@@ -13,17 +14,19 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// Features between two checks for interrupts.
+/// Number of features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// First two arguments: values, and optional weights.
+/// First two arguments of these functions: an array of features or of their hashes, and an optional
+/// array of weights.
 struct Weighted<'a, T> {
     values: Array<'a, T>,
     weights: Option<Array<'a, f64>>,
 }
 
 impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
-    /// Reads the arguments, or returns `None` for NULL values. `name` is the name of argument 0.
+    /// Reads arguments 0 and 1. Returns `None` if argument 0 is NULL. Raises an error unless there
+    /// is one weight for each value. `name` is the name of argument 0.
     fn new(call: &'a Call, name: &str) -> Option<Self> {
         if call.is_null(0) {
             return None;
@@ -44,7 +47,7 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
         Some(Self { values, weights })
     }
 
-    /// Returns each value with its weight, which is 1 by default.
+    /// Returns each feature or hash with its weight, which is 1 without an array of weights.
     fn iter(&self) -> impl Iterator<Item = (T, f64)> {
         let mut weights = self.weights.as_ref().map(Array::iter);
         self.values.iter().enumerate().map(move |(n, value)| {
@@ -57,11 +60,12 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
     }
 }
 
-/// Returns the scheme in argument 2, or `None` for NULL.
+/// Returns the simhash scheme that argument 2 names, or `None` if it is NULL.
 fn scheme(call: &Call) -> Option<SimhashScheme> {
     (!call.is_null(2)).then(|| text_options::named(call, 2))
 }
 
+/// Converts a computed fingerprint to a Datum. Raises the error about an invalid weight.
 fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<Datum> {
     match found {
         Ok(fingerprint) => fingerprint.map(Fingerprint::into_datum),
@@ -69,8 +73,8 @@ fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<
     }
 }
 
-/// `simhash(features, weights, scheme)`. NULL if there are no features, unless the scheme allows
-/// it.
+/// `simhash(features, weights, scheme)`: simhash of features given as text. NULL if there are no
+/// features, unless the scheme has a fingerprint for that case.
 fn of_features(call: &mut Call) -> Datum {
     let found = Weighted::<Cow<str>>::new(call, "features").zip(scheme(call));
     let found = found.and_then(|(given, scheme)| {
@@ -81,7 +85,8 @@ fn of_features(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// `simhash(hashes, weights, scheme)`, with the same rule for NULL.
+/// `simhash(hashes, weights, scheme)`: simhash of features given as hashes. NULL if there are no
+/// hashes, unless the scheme has a fingerprint for that case.
 fn of_hashes(call: &mut Call) -> Datum {
     let found = Weighted::<i64>::new(call, "hashes").zip(scheme(call));
     let found = found.and_then(|(given, scheme)| {
@@ -95,7 +100,8 @@ fn of_hashes(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// `simhash128(features, weights)`. NULL if no feature has a weight above zero.
+/// `simhash128(features, weights)`: 128-bit simhash of features given as text. NULL if no feature
+/// has a weight above zero.
 fn of_features_128(call: &mut Call) -> Datum {
     let found = Weighted::<Cow<str>>::new(call, "features").and_then(|given| {
         let weighted = (given.iter()).map(|(value, weight)| (FeatureBytes(value), weight));
@@ -104,7 +110,7 @@ fn of_features_128(call: &mut Call) -> Datum {
     call.return_value(found)
 }
 
-/// Text as bytes to hash.
+/// Feature as bytes to hash.
 struct FeatureBytes<'a>(Cow<'a, str>);
 
 impl AsRef<[u8]> for FeatureBytes<'_> {
@@ -113,7 +119,8 @@ impl AsRef<[u8]> for FeatureBytes<'_> {
     }
 }
 
-/// Returns the error about a weight. `name` appears in its detail.
+/// Returns the error about an invalid weight of a feature. `name` names the weight in the error's
+/// detail.
 pub fn bad_weight(name: &str, error: WeightError) -> UserError {
     let value = match error.weight {
         weight if weight.is_infinite() => "infinite",

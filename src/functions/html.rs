@@ -1,4 +1,4 @@
-//! `html_text(html)`: text of an HTML page.
+//! `html_text(html)`: visible text of an HTML page.
 use std::borrow::Cow;
 
 use neardup_sketch::html::html_text;
@@ -9,7 +9,8 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::server_text::ServerText;
 use neardup_pg::text;
 
-/// Returns the text in argument `n`. If `html` is set, returns its visible text, like `html_text`.
+/// Returns the text in argument `n`. If `html` is true, the argument is an HTML page, and the
+/// result is its visible text, as `html_text` returns it.
 pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {
     match html {
         true => {
@@ -20,6 +21,7 @@ pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {
     }
 }
 
+/// `html_text(html)`.
 fn of_page(call: &mut Call) -> Datum {
     let visible = html_text(&call.utf8(0), &mut check_interrupts);
     text::datum(&visible)

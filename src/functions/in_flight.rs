@@ -1,4 +1,5 @@
-//! `neardup_expert_rows_in_flight`: rows that triggers are writing.
+//! `neardup_expert_rows_in_flight`: rows that triggers have published and that are not in the index
+//! yet.
 use pgrx::pg_sys::Datum;
 
 use neardup_pg::backend::column_name;
@@ -9,7 +10,7 @@ export! {
     guarded "neardup_expert_rows_in_flight" => rows_in_flight;
 }
 
-/// `neardup_expert_rows_in_flight()`: backend, table and column of each row in flight in this
+/// `neardup_expert_rows_in_flight()`: process, table and column of each row in flight in this
 /// database.
 fn rows_in_flight(call: &mut Call) -> Datum {
     call.return_collected(|_, add| {

@@ -1,4 +1,4 @@
-//! Verification of an index: `neardup_index_check`.
+//! `neardup_index_check`: verification of an index.
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sets;
@@ -18,14 +18,15 @@ export! {
     guarded "neardup_index_check" => index_check;
 }
 
-/// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree. With
-/// `heap` also checks that each visible row of the table occurs once in each permutation or, in an
-/// index on arrays, under each of its elements. That check needs memory for each row: 24 bytes,
-/// the words of a key, and 8 bytes for the elements. With `concurrently` other sessions may write,
-/// and pages are not compared with their parents.
+/// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree. If `heap`
+/// is true, also checks that each visible row of the table occurs once in each permutation or, in
+/// an index on arrays, once under each of its elements. The check of rows needs memory for each
+/// row: 24 bytes, the words of a key, and 8 bytes in an index on arrays. If `concurrently` is true,
+/// other sessions may write meanwhile, and pages are not compared with their parents.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
-    // As in amcheck: bt_index_parent_check blocks writers, and bt_index_check does not.
+    // The locks are those of amcheck: bt_index_parent_check blocks writers, and bt_index_check does
+    // not.
     let lock = match concurrently {
         true => {
             acl::check_owner_or_monitor(index);
@@ -50,34 +51,38 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
 }
 
-/// Row of the index.
+/// Row of the table, as the index contains it.
 struct IndexedRow<const N: usize> {
-    /// Packed address.
+    /// Address of the row, packed into a number.
     tid: u64,
-    /// Fingerprint with scope. `None` for a row without a value.
+    /// Key of the row: its scope and its value. `None` for a row whose value is NULL.
     key: Option<Key<N>>,
-    /// Number of permutations that contain the row so far, and the last of them.
+    /// Number of permutations in which the row was found so far.
     permutations: u16,
+    /// Last permutation in which the row was found.
     last: u16,
-    /// True if a permutation contains the row twice.
+    /// True if the row was found twice in a permutation.
     is_twice: bool,
 }
 
-/// Rows of an index, collected permutation by permutation.
+/// Rows of an index, collected from one permutation after the other.
 struct IndexedRows<'a, const N: usize> {
     relations: &'a LockedIndex,
     rows: Vec<IndexedRow<N>>,
+    /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// For an index on sets: for each of `rows`, the sum of the elements under which it was found.
-    /// The sums are compared when the last permutation begins.
+    /// For an index on arrays: for each of `rows`, the sum over the elements under which it was
+    /// found. Compared with the sum in the row's key when the last permutation begins.
     sums: Option<Vec<u64>>,
-    /// True if an address may be reused while the index is read. Then only rows that are still
-    /// visible must occur exactly once.
+    /// True if other sessions may write. Then the address of a row may be reused while the index is
+    /// read, so only rows that are still visible must occur exactly once.
     concurrently: bool,
+    /// True if `rows` is sorted by address.
     sorted: bool,
 }
 
 impl<const N: usize> IndexedRows<'_, N> {
+    /// Records that a permutation contains a row under a key.
     fn add(&mut self, permutation: u16, tid: Tid, key: &Key<N>) {
         let tid = tid.packed();
         if self.rows.try_reserve(1).is_err() {
@@ -129,6 +134,7 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
+    /// Sorts the rows by address, and prepares `sums` for them.
     fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.tid);
         self.sorted = true;
@@ -140,7 +146,8 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Counts the permutation of the elements for rows that were found under all their elements.
+    /// Increases the number of permutations of each row that was found under all its elements. Has
+    /// no effect unless the index is on arrays.
     fn compare_sums(&mut self) {
         for (row, sum) in self
             .rows
@@ -152,7 +159,8 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Checks that the index contains each row of the table that the snapshot sees.
+    /// Checks that the index contains each row of the table that the snapshot of `visible` sees,
+    /// once in each permutation. Raises an error otherwise.
     fn check_heap(&mut self, index: &Index<N>, visible: &VisibleRows) {
         if !self.sorted {
             self.sort();
@@ -178,12 +186,14 @@ impl<const N: usize> IndexedRows<'_, N> {
     }
 }
 
+/// Checks the tree and, if `with_heap` is true, the rows. Returns the counts of the check.
 fn check_index<const N: usize>(
     relations: &LockedIndex,
     with_heap: bool,
     concurrently: bool,
 ) -> CheckStats {
-    // Taken before the index is read, so the index already contains all rows that it sees.
+    // The snapshot is taken before the index is read, so the index already contains all rows that
+    // the snapshot sees.
     let visible = with_heap.then(|| VisibleRows::new(relations));
     let check = visible.as_ref().map(VisibleRows::old_snapshot_check);
     let check = check.unwrap_or(OldSnapshotCheck::NONE);
@@ -217,6 +227,7 @@ fn check_index<const N: usize>(
 
 const TWICE: &str = "occurs twice in a permutation";
 
+/// Raises the error that the row at the address `packed` is not in the index as it should be.
 fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     let name = name(relations.index());
     let Tid { block, offset } = Tid::from_packed(packed);

@@ -1,5 +1,5 @@
-//! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and
-//! the distribution of its keys.
+//! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and its
+//! largest bucket.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
@@ -28,19 +28,19 @@ export! {
     guarded "neardup_expert_index_statistics" => index_statistics;
 }
 
-/// `neardup_index_info(index)`: radius, layout, size and load of an index, for users.
+/// `neardup_index_info(index)`: radius, layout, size and fill of an index, for users.
 fn index_info(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.info.to_vec())
 }
 
-/// `neardup_expert_index_statistics(index)`: parameters of an index, its pages by kind, and its
-/// largest bucket, for experts.
+/// `neardup_expert_index_statistics(index)`: parameters of an index, numbers of its pages of each
+/// kind, and bits of its largest bucket, for experts.
 fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index in argument 0 and returns columns of the result as a record. Reads every
-/// page. Other sessions may read and write rows meanwhile.
+/// Measures the index in argument 0, and returns the columns chosen by `columns` as a record. Reads
+/// every page of the index. Other sessions may read and write rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
@@ -56,17 +56,20 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     call.return_record(&columns(&measured))
 }
 
-/// Value of a column. `None` for NULL.
+/// Value of a column of the result. `None` for NULL.
 type ColumnValue = Option<pg_sys::Datum>;
 
-/// Columns of the two functions, in the order of the SQL script.
+/// Columns of the results of both functions, in the order in which the SQL script declares them.
 struct Measured {
+    /// Columns of `neardup_index_info`.
     info: [ColumnValue; 17],
+    /// Columns of `neardup_expert_index_statistics`.
     statistics: [ColumnValue; 14],
 }
 
-/// Reads the index and fills in the columns. Columns that show bits of fingerprints are NULL
-/// unless `with_bits`. `after_reindex` describes the next layout for a number of rows.
+/// Reads the index and computes the columns. If `with_bits` is false, columns that show bits of
+/// fingerprints are NULL. `after_reindex` returns a description of the layout that REINDEX would
+/// choose for a number of rows.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,
@@ -77,12 +80,14 @@ fn measure<const N: usize>(
     let leading =
         (0..layout.permutations().len()).map(|permutation| probed_bits(layout, permutation));
     let pages = u64::from(index.pages.blocks());
-    // The 1 is the meta page. No count has the pages that were added after the tree was read.
+    // The 1 is the meta page. Pages that were added after the tree was read are in none of the
+    // counts.
     let known = 1 + info.inner_pages + info.leaf_pages + info.empty_leaves;
     let rows = info.rows + info.null_rows;
     let bytes = pages as f64 * PAGE_SIZE as f64;
     let [entries, permutation, mask, bits, tid] = largest_bucket(index, &info, with_bits);
-    // Columns about fingerprints are NULL for signatures and vice versa. Both are NULL for sets.
+    // Columns about fingerprints are NULL for an index on signatures and vice versa. For an index
+    // on arrays both are NULL.
     let bands = index.metric.bands().map(Rc::as_ref);
     let of_bits = |column| index.metric.is_hamming().then_some(column).flatten();
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
@@ -127,14 +132,15 @@ fn measure<const N: usize>(
     }
 }
 
-/// Column `probed_radius`. NULL with scope columns, because scope sizes determine the plan.
+/// Returns the column `probed_radius`. It is NULL with scope columns, because the plan of a search
+/// then depends on the number of rows in the scope.
 fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
     let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
     let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));
     probed.flatten().and_then(integer)
 }
 
-/// Columns `radius` and `similarity`. At most one of them is not NULL.
+/// Returns the columns `radius` and `similarity`. At most one of them is not NULL.
 fn bound_columns<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
     match bound_of(index.relation()) {
         Some(UsualBound::Radius(radius)) => [integer(radius), None],
@@ -143,7 +149,8 @@ fn bound_columns<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
     }
 }
 
-/// Columns about the largest bucket. All are NULL if no row has a fingerprint.
+/// Returns the columns about the largest bucket: entries, permutation, mask, bits and row address.
+/// All are NULL if no row has a value.
 fn largest_bucket<const N: usize>(
     index: &Index<N>,
     info: &Info<N>,
@@ -161,7 +168,7 @@ fn largest_bucket<const N: usize>(
     };
     let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
-        // The format of type bit: the length in bits, then the bits.
+        // The bytes are those of a value of type bit: its length in bits, then the bits.
         let length = index.meta.metric.size() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
@@ -185,12 +192,12 @@ fn bigint(value: u64) -> ColumnValue {
     Some(pg_sys::Datum::from(value as i64))
 }
 
-/// Converts a double precision number without rounding.
+/// Converts a number to a float8 without rounding.
 fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// Converts a double precision number, rounded to the hundredth.
+/// Converts a number to a float8, rounded to hundredths.
 fn double(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
 }

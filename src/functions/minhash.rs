@@ -1,5 +1,5 @@
-//! `minhash(...)` of a text, of features and of a tsvector, its aggregate, and functions of
-//! signatures.
+//! MinHash signatures in SQL: `minhash` of a text, of features and of a tsvector, the aggregate
+//! `minhash_agg`, `minhash_union`, `minhash_values` and `minhash_from_values`.
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,24 +19,27 @@ use neardup_pg::text;
 
 /// Default number of values in a signature.
 const DEFAULT_HASHES: usize = 128;
-/// Features between two checks for interrupts.
+/// Number of features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
 thread_local! {
     static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
-/// Returns the hash family of the arguments `hashes`, `seed` and `scheme`, which begin at `first`.
+/// Returns the hash family that the arguments `hashes`, `seed` and `scheme` describe. `first` is
+/// the position of `hashes`. Raises an error if one of them is out of range.
 pub fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
     let (hashes, seed) = (hashes(call.int4(first)), call.int8(first + 1));
     family(text_options::named(call, first + 2), hashes, seed as u64)
 }
 
-/// Returns the hash family of `minhash` without parameters.
+/// Returns the hash family that `minhash` uses by default.
 pub fn default_family() -> Rc<HashFamily> {
     family(Scheme::Neardup1, DEFAULT_HASHES, 0)
 }
 
+/// Returns a hash family from the cache of this backend, or creates it. Raises an error if the seed
+/// is out of range for the scheme.
 fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     let found = FAMILIES.with_borrow_mut(|families| families.get(scheme, hashes, seed));
     found.unwrap_or_else(|_| {
@@ -50,6 +53,7 @@ fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     })
 }
 
+/// Checks a number of values in a signature. Raises an error if it is out of range.
 fn hashes(hashes: i32) -> usize {
     usize::try_from(hashes)
         .ok()
@@ -65,7 +69,7 @@ fn hashes(hashes: i32) -> usize {
         })
 }
 
-/// Converts values to a signature.
+/// Converts the values of a signature, made by `family`, to a Datum of type `minhash_signature`.
 pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
     Signature {
         scheme: family.scheme(),
@@ -75,7 +79,8 @@ pub fn signature(family: &HashFamily, values: &[u32]) -> Datum {
     .into_datum()
 }
 
-/// Returns the signature of a text, or NULL if it has no feature.
+/// `minhash(body, options, hashes, seed, scheme)`: signature of a text, or NULL if the text has no
+/// feature.
 fn of_text(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let family = family_argument(call, 6);
@@ -85,7 +90,8 @@ fn of_text(call: &mut Call) -> Datum {
     call.return_value(values.map(|values| signature(&family, &values)))
 }
 
-/// Returns the signature of features, or NULL if there are none.
+/// `minhash(features, hashes, seed, scheme)`: signature of an array of features, or NULL if it is
+/// empty.
 fn of_features(call: &mut Call) -> Datum {
     let family = family_argument(call, 1);
     let features = call.array::<Cow<str>>(0, "features");
@@ -93,7 +99,8 @@ fn of_features(call: &mut Call) -> Datum {
     call.return_value(signature)
 }
 
-/// Returns the signature of the lexemes of a tsvector, or NULL if there are none.
+/// `minhash(tsvector, hashes, seed, scheme)`: signature of the lexemes of a tsvector, or NULL if it
+/// has none.
 fn of_tsvector(call: &mut Call) -> Datum {
     let family = family_argument(call, 1);
     let lexemes = call.tsvector(0);
@@ -102,6 +109,7 @@ fn of_tsvector(call: &mut Call) -> Datum {
     call.return_value(signature)
 }
 
+/// Returns the signature of a set of features, or `None` if there are no features.
 fn of_set<'a>(family: &HashFamily, features: impl Iterator<Item = Cow<'a, str>>) -> Option<Datum> {
     let mut builder = SignatureBuilder::default();
     builder.reset(family);
@@ -115,8 +123,8 @@ fn of_set<'a>(family: &HashFamily, features: impl Iterator<Item = Cow<'a, str>>)
     values.map(|values| signature(family, values))
 }
 
-/// Step of `minhash_agg`: adds a feature to the state, which is a signature. Ignores NULL
-/// features, like the server's aggregates.
+/// Transition function of `minhash_agg`: adds a feature to the state, which is a signature. Ignores
+/// NULL features, like the server's aggregates.
 fn accumulate(call: &mut Call) -> Datum {
     if call.is_null(1) {
         return if call.is_null(0) {
@@ -130,7 +138,7 @@ fn accumulate(call: &mut Call) -> Datum {
         let family = aggregate_family(call);
         let mut values = vec![u32::MAX; family.hashes()];
         family.add(&mut values, feature.as_bytes());
-        // The server copies the result into the memory of the group.
+        // The server copies the result into memory that lives as long as the group.
         return signature(&family, &values);
     }
     let state = Signature::argument(call, 0);
@@ -138,7 +146,8 @@ fn accumulate(call: &mut Call) -> Datum {
     Signature::edit_state(call, |values| family.add(values, feature.as_bytes()))
 }
 
-/// Returns the hash family of the optional parameters of `minhash_agg`.
+/// Returns the hash family that the optional arguments 2 to 4 of `minhash_agg` describe: `hashes`,
+/// `seed` and `scheme`.
 fn aggregate_family(call: &Call) -> Rc<HashFamily> {
     let given = |n: usize| n < call.arg_count() && !call.is_null(n);
     let hashes = if given(2) {
@@ -155,20 +164,21 @@ fn aggregate_family(call: &Call) -> Rc<HashFamily> {
     family(scheme, hashes, seed as u64)
 }
 
-/// `minhash_union(a, b)`: signature of the union of two sets.
+/// `minhash_union(a, b)`: signature of the union of two sets, computed from their signatures.
 fn union(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     a.expect_comparable(&b);
     Signature::edit_state(call, |values| minhash::merge(values, b.values))
 }
 
-/// `minhash_values(signature)`: values as bigint[].
+/// `minhash_values(signature)`: values of a signature as bigint[].
 fn values(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     bigint_array(signature.values.iter().map(|value| i64::from(*value)))
 }
 
-/// `minhash_from_values(values, seed, scheme)`: signature made by another program.
+/// `minhash_from_values(values, seed, scheme)`: signature from values that another program has
+/// computed.
 fn from_values(call: &mut Call) -> Datum {
     let values = call.array::<i64>(0, "values");
     let scheme = text_options::named(call, 2);

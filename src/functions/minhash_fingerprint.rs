@@ -1,5 +1,5 @@
-//! `minhash64(...)` and `minhash128(...)`: fingerprints of feature sets, whose distance estimates
-//! the Jaccard similarity.
+//! `minhash64(...)` and `minhash128(...)`: fingerprints of a text, of features and of a tsvector,
+//! whose distance estimates the Jaccard similarity.
 use std::borrow::Cow;
 
 use neardup_sketch::Sketcher;
@@ -13,10 +13,10 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 use neardup_pg::text;
 
-/// Features between two checks for interrupts.
+/// Number of features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// Returns the 64-bit fingerprint of a text, or NULL if it has no feature.
+/// `minhash64(body, options)`: 64-bit fingerprint of a text, or NULL if the text has no feature.
 fn minhash64(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
@@ -25,7 +25,7 @@ fn minhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
-/// Returns the 128-bit fingerprint of a text, or NULL if it has no feature.
+/// `minhash128(body, options)`: 128-bit fingerprint of a text, or NULL if the text has no feature.
 fn minhash128(call: &mut Call) -> Datum {
     let (text, options) = (call.utf8(0), text_options::unweighted(call, 1));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
@@ -34,7 +34,8 @@ fn minhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
-/// Returns the fingerprint of an array of features, or NULL if it is empty.
+/// `minhash64(features)` and `minhash128(features)`: fingerprint of an array of features, or NULL
+/// if the array is empty.
 fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let features = call.array::<Cow<str>>(0, "features");
     let hashes = features.iter().map(|text| feature_hash(text.as_bytes()));
@@ -42,7 +43,8 @@ fn of_features<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call)
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
-/// Returns the fingerprint of the lexemes of a document, or NULL if there are none.
+/// `minhash64(tsvector)` and `minhash128(tsvector)`: fingerprint of the lexemes of a tsvector, or
+/// NULL if it has none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let lexemes = call.tsvector(0);
     let texts = lexemes.iter().map(|lexeme| text::bytes_utf8(lexeme.bytes));
@@ -50,6 +52,7 @@ fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) 
     call.return_value(fingerprint.map(Fingerprint::into_datum))
 }
 
+/// Returns the fingerprint of a set of features, given as hashes, or `None` if there are none.
 fn of_set<const W: usize, T: From<[u64; W]>>(mut hashes: impl Iterator<Item = u64>) -> Option<T> {
     let mut minima = FingerprintBuilder::<W>::default();
     loop {

@@ -1,4 +1,4 @@
-//! SQL functions, one file for each family.
+//! SQL functions on texts, fingerprints and indexes, one file for each family.
 //!
 //! docs/dev/architecture.md follows `simhash(body)` through these and other files.
 //!

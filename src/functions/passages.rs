@@ -1,5 +1,7 @@
-//! Passages that texts share: `passages(body, length, options)`, the same without a set's
-//! features, `passages_in_common(a, b)` and `shared_passages(a, b, length, options)`.
+//! SQL functions on passages, runs of tokens that texts share: `passages(body, length, options)`
+//! returns hashes of a text's passages, `passages_without` those without the features of a set,
+//! `passages_in_common(a, b)` compares two arrays of hashes, and `shared_passages(a, b, length,
+//! options)` lists the passages that two texts share.
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::{NamedOption, Tokens};
@@ -19,12 +21,13 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Maximum number of elements of a `bigint[]`. The server cannot allocate more at once.
+/// Maximum number of elements of a `bigint[]` result. The server cannot allocate more at once.
 const MOST_HASHES: usize = 100_000_000;
-/// Comparisons between two checks for interrupts.
+/// Number of comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Returns the length in argument `n`, for texts with these options.
+/// Returns the length in argument `n`: the number of tokens of the shortest passage that is found
+/// with certainty. Raises an error if texts with these options cannot have this length.
 fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     let length = call.int4(n);
     PassageLength::new(length.into(), options).unwrap_or_else(|error| match error {
@@ -62,6 +65,8 @@ fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     })
 }
 
+/// Returns the hashes of the passages of a text as a `bigint[]`, without those of the set
+/// `without`.
 fn hashes(
     text: &str,
     length: PassageLength,
@@ -86,13 +91,15 @@ fn hashes(
     bigint_array(hashes.into_iter().map(|hash| hash as i64))
 }
 
-/// `passages(body, length, tokens, shingle, html, accents, digits)`.
+/// `passages(body, length, tokens, shingle, html, accents, digits)`: hashes of the passages of a
+/// text.
 fn of_text(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     hashes(&call.utf8(0), length(call, 1, &options), options, None)
 }
 
-/// `passages_without(body, without, length, tokens, shingle, html, accents, digits)`.
+/// `passages_without(body, without, length, tokens, shingle, html, accents, digits)`: hashes of the
+/// passages of a text, without the features of the set `without`.
 fn of_text_without(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 3);
     let length = length(call, 2, &options);
@@ -100,11 +107,12 @@ fn of_text_without(call: &mut Call) -> Datum {
     hashes(&call.utf8(0), length, options, Some(&set))
 }
 
-/// Returns the distinct elements of an array argument in ascending order.
+/// Returns the distinct elements of the array in argument `n` in ascending order. `name` is the
+/// argument's name, for errors.
 fn sorted(call: &Call, n: usize, name: &str) -> Vec<i64> {
     let mut elements = Vec::new();
     elements.grow_all(call.array::<i64>(n, name).iter());
-    // Arrays from `passages` are already sorted.
+    // Arrays that `passages` returned are already sorted.
     if !elements.is_sorted() {
         let mut left = CHECK_EVERY;
         elements.sort_unstable_by(|a, b| {
@@ -142,10 +150,11 @@ fn count_shared(call: &mut Call) -> Datum {
     Datum::from(shared)
 }
 
-/// Shared passages as rows.
+/// Passages that two texts share, returned as rows of `shared_passages`.
 struct PassageRows {
     found: SharedPassages,
-    /// Texts to which the positions refer.
+    /// Texts to which the positions of the passages refer: the visible texts if the arguments are
+    /// HTML.
     texts: [ServerText<'static>; 2],
     next: usize,
 }
@@ -175,7 +184,8 @@ impl SetReturning for PassageRows {
     }
 }
 
-/// `shared_passages(a, b, length, tokens, html, accents, digits)`.
+/// `shared_passages(a, b, length, tokens, html, accents, digits)`: passages that two texts share,
+/// with their positions in both.
 fn list(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let options = text_options::single_tokens(call, 3);

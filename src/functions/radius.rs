@@ -1,14 +1,15 @@
-//! `neardup_radius(function, similarity)`: radius for a similarity.
+//! `neardup_radius(function, similarity)`: radius of the fingerprints of a function that
+//! corresponds to a similarity.
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Datum;
 
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
 
-/// Functions whose fingerprints estimate a similarity, and the bits of their fingerprints.
+/// Functions whose fingerprints estimate a similarity, and the number of bits of a fingerprint.
 const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
 
-/// `neardup_radius(function, similarity)`.
+/// `neardup_radius(function, similarity)`. Raises an error unless the similarity is from 0 to 1.
 fn radius(call: &mut Call) -> Datum {
     let (function, similarity) = (call.bytes(0), call.float8(1));
     let Some((_, bits)) = WIDTHS.iter().find(|(name, _)| *name == function) else {
@@ -23,7 +24,7 @@ fn radius(call: &mut Call) -> Datum {
     Datum::from(minhash_fingerprint::radius(similarity, *bits))
 }
 
-/// Raises an error for a function whose fingerprints do not estimate a similarity.
+/// Raises the error that the fingerprints of a function do not estimate a similarity.
 fn refuse(function: &[u8]) -> ! {
     let hint = match function {
         b"minhash" => "Search signatures by similarity: minhash_similarity(signature, q) >= 0.8.",

@@ -1,5 +1,5 @@
-//! `neardup_segments(body, unit)`: paragraphs, lines or sentences as rows.
-//! `neardup_cut_segments(body, ordinals, unit)`: text without some segments.
+//! `neardup_segments(body, unit)`: paragraphs, lines or sentences of a text as rows.
+//! `neardup_cut_segments(body, ordinals, unit)`: text without some of these segments.
 use std::collections::BTreeSet;
 
 use neardup_sketch::memory::GrowVec;
@@ -13,7 +13,7 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 
-/// Segments of a text as rows.
+/// Segments of a text, returned as rows of `neardup_segments`.
 struct SegmentRows {
     body: ServerText<'static>,
     segments: std::vec::IntoIter<Segment>,
@@ -39,7 +39,8 @@ impl SetReturning for SegmentRows {
     }
 }
 
-/// `neardup_segments(body, unit)`: segments in text order.
+/// `neardup_segments(body, unit)`: segments of a text in text order, with their positions and
+/// hashes.
 fn rows(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let unit = text_options::named(call, 1);
@@ -53,7 +54,8 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
-/// `neardup_cut_segments(body, ordinals, unit)`: keeps all other bytes, in the database encoding.
+/// `neardup_cut_segments(body, ordinals, unit)`: text without the segments with these ordinals,
+/// which count from 1. Keeps all other bytes of the text in the database encoding.
 fn without_segments(call: &mut Call) -> Datum {
     let unit = text_options::named(call, 2);
     let body = call.server_text(0);
@@ -76,6 +78,7 @@ fn without_segments(call: &mut Call) -> Datum {
     body.joined(&kept, "")
 }
 
+/// Raises the error that a text with `count` segments has no segment with this ordinal.
 fn unknown_segment(ordinal: i32, count: usize) -> ! {
     UserError::invalid_parameter(format!("segment {ordinal} does not exist"))
         .detail(format!("The text has {count} segments."))

@@ -1,8 +1,10 @@
-//! `neardup_keys` and `neardup_meet`, and `minhash_keys` and `minhash_meet`: keys that
-//! near-duplicates share, for equality joins.
+//! Shared keys in SQL, for equality joins in engines without the index: `neardup_keys` and
+//! `minhash_keys` return keys that near-duplicates have in common. `neardup_meet` and
+//! `minhash_meet` tell whether two values with a common key are near-duplicates.
 //!
 //! [`neardup_blocktree::shared_keys`] computes the keys. All rows of a statement have the same
-//! parameters, so the values derived from them are cached for the next call.
+//! parameters, so the values derived from them (masks of bits, or bands) are cached for the next
+//! call.
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread::LocalKey;
@@ -22,13 +24,14 @@ use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 
-/// Number of cached parameter sets for each kind of value.
+/// Maximum number of cached parameter sets for each type of fingerprint, and for signatures.
 const KEPT: usize = 4;
 
-/// Cache of parameters and the keys derived from them. The last used entry is first.
+/// Cache from parameters `P` to the key maker `K` derived from them. The entry that was used last
+/// is first.
 type Kept<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
-/// Returns the keys for parameters. Creates them if they are not cached.
+/// Returns the key maker for some parameters from the cache. Calls `make` if the cache lacks it.
 #[inline]
 fn kept<P: PartialEq + Copy, K>(
     slot: &'static LocalKey<Kept<P, K>>,
@@ -41,7 +44,7 @@ fn kept<P: PartialEq + Copy, K>(
         Some(Rc::clone(&kept[0].1))
     });
     known.unwrap_or_else(|| {
-        // May raise an error, so the cache is not borrowed here.
+        // `make` may raise an error, so the cache is not borrowed during the call.
         let made = Rc::new(make());
         slot.with_borrow_mut(|kept| {
             kept.truncate(KEPT - 1);
@@ -51,18 +54,18 @@ fn kept<P: PartialEq + Copy, K>(
     })
 }
 
-/// Radius, and the number of blocks unless it is the default.
+/// Radius in bits, and the number of blocks or `None` for the default.
 type BlockParameters = (i32, Option<i32>);
 
-/// Fingerprint of `N` words.
+/// Fingerprint type with `N` words of 64 bits.
 trait Words<const N: usize>: Fingerprint {
-    /// Returns the words, most significant first.
+    /// Returns the words of the fingerprint, the most significant word first.
     fn words(self) -> Key<N>;
-    /// Returns the cache for parameters.
+    /// Returns the cache of key makers for this type.
     fn slot() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
 }
 
-/// Implements [`Words`] for types whose only field is one word or an array of words.
+/// Implements [`Words`] for types whose only field is a word or an array of words.
 macro_rules! words {
     ($($words:literal: $($type:ty, |$value:ident| $body:expr);+;)*) => { $($(
         impl Words<$words> for $type {
@@ -88,7 +91,8 @@ words! {
     4: Fingerprint256, |words| words;
 }
 
-/// Returns the keys for the arguments from `n` on: a radius and, optionally, blocks.
+/// Returns the key maker for the arguments from `n` on: a radius and, optionally, a number of
+/// blocks.
 #[inline]
 fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
     let parameters = (
@@ -98,6 +102,8 @@ fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKey
     kept(T::slot(), parameters, || make_block_keys(parameters))
 }
 
+/// Creates the key maker for a radius and a number of blocks. Raises an error if they are out of
+/// range.
 fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKeys<N> {
     let most = max_radius(64 * N as u32);
     let Some(within) = u32::try_from(radius).ok().filter(|it| *it <= most) else {
@@ -127,13 +133,13 @@ fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKe
     })
 }
 
-/// `neardup_keys(fp, radius [, blocks])`.
+/// `neardup_keys(fp, radius [, blocks])`: shared keys of a fingerprint.
 fn keys<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 1);
     bigint_array(keys.keys(&arg::<T>(call, 0).words()))
 }
 
-/// `neardup_keys(text, radius [, blocks])`.
+/// `neardup_keys(text, radius [, blocks])`: shared keys of a fingerprint given as text.
 fn text_keys(call: &mut Call) -> Datum {
     fn of<const N: usize, T: Words<N>>(call: &Call, fingerprint: T) -> Datum {
         bigint_array(block_keys::<N, T>(call, 1).keys(&fingerprint.words()))
@@ -145,7 +151,8 @@ fn text_keys(call: &mut Call) -> Datum {
     }
 }
 
-/// Returns false if `neardup_meet` must be false, as for most pairs of a join by keys.
+/// Returns the result false of `neardup_meet` if the two fingerprints are farther apart than the
+/// radius, as for most pairs of a join by keys. Otherwise returns `None`.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
@@ -153,7 +160,8 @@ fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     are_apart.then(|| Datum::from(false))
 }
 
-/// `neardup_meet(key, a, b, radius [, blocks])`.
+/// `neardup_meet(key, a, b, radius [, blocks])`: whether two fingerprints are within the radius and
+/// `key` is the first key that they share. So a join by keys returns each pair once.
 fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 3);
     let [a, b] = [1, 2].map(|n| arg::<T>(call, n).words());
@@ -171,6 +179,7 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     Datum::from(met)
 }
 
+/// Raises the error that a key was made with other parameters. `is` describes the key.
 #[cold]
 fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with other parameters")
@@ -181,15 +190,16 @@ fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
         .raise()
 }
 
-/// Length of the signatures, bits of the similarity, and bands unless it is the default number.
+/// Number of values of the signatures, bits of the minimum similarity (a float8), and the number of
+/// bands or `None` for the default.
 type BandParameters = (usize, u64, Option<i32>);
 
 thread_local! {
     static BAND_KEYS: Kept<BandParameters, BandKeys> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the keys for signatures with `hashes` values. The arguments from `n` on are a
-/// similarity and, optionally, bands.
+/// Returns the key maker for signatures with `hashes` values. The arguments from `n` on are a
+/// minimum similarity and, optionally, a number of bands.
 fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
     let bands = (call.arg_count() > n + 1).then(|| call.int4(n + 1));
     let parameters = (hashes, call.float8(n).to_bits(), bands);
@@ -198,6 +208,7 @@ fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
     })
 }
 
+/// Creates the key maker for signatures. Raises an error if the parameters are out of range.
 fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKeys {
     if !(similarity > 0.0 && similarity <= 1.0) {
         UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
@@ -226,15 +237,16 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
     })
 }
 
-/// `minhash_keys(sig, similarity [, bands])`.
+/// `minhash_keys(sig, similarity [, bands])`: shared keys of a signature.
 fn signature_keys(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     let keys = band_keys(call, 1, signature.values.len());
     bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
 }
 
-/// `minhash_meet(key, a, b, similarity [, bands])`. NULL for signatures that cannot be compared,
-/// like all conditions on them.
+/// `minhash_meet(key, a, b, similarity [, bands])`: whether two signatures have the similarity and
+/// `key` is the first key that they share. NULL for signatures that cannot be compared, like all
+/// conditions on them.
 fn signatures_meet(call: &mut Call) -> Datum {
     let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
     let keys = band_keys(call, 3, a.values.len());

@@ -1,8 +1,8 @@
-//! Text options, which are parameters of all functions of a text:
-//! `tokens text, shingle int, [weight text,] html boolean, accents text, digits text`.
+//! Reads the text options, which are parameters of all SQL functions of a text: `tokens text,
+//! shingle int, [weight text,] html boolean, accents text, digits text`.
 //!
-//! Each call parses the options, because parsing a few names is faster than comparing them with
-//! the names of the last call.
+//! Each call parses the options, because parsing a few names is faster than comparing them with the
+//! names of the last call.
 use std::ops::RangeInclusive;
 
 use neardup_sketch::options::{
@@ -14,27 +14,31 @@ use super::dictionary;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 
-/// Valid numbers of tokens in a feature.
+/// Valid values of `shingle`, the number of consecutive tokens in a feature.
 const SHINGLES: RangeInclusive<i32> = 1..=MAX_SHINGLE as i32;
 
-/// Options of a strict function with `weight`. The first is argument `first`.
+/// Reads the options of a strict function (no argument is NULL) that has all options. `first` is
+/// the position of `tokens`.
 pub fn weighted(call: &Call, first: usize) -> TextOptions {
     let weight = named(call, first + 2);
     let positions = [first, first + 1, first + 3, first + 4, first + 5];
     parse(call, positions, weight)
 }
 
-/// Options of a strict function of feature sets, which has no `weight`.
+/// Reads the options of a strict function of feature sets, which has all options but `weight`.
+/// `first` is the position of `tokens`.
 pub fn unweighted(call: &Call, first: usize) -> TextOptions {
     parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
-/// Options of a strict function of tokens, which has no `shingle` or `weight`.
+/// Reads the options of a strict function of single tokens, which has all options but `shingle` and
+/// `weight`. `first` is the position of `tokens`.
 pub fn single_tokens(call: &Call, first: usize) -> TextOptions {
     parse_with(call, std::array::from_fn(|n| first + n), 1, Weight::Set)
 }
 
-/// Options with `weight`. If `shingle` or `weight` is NULL, `defaults` has its value.
+/// Reads the options of a function that has all options. If `shingle` or `weight` is NULL, takes
+/// its value from `defaults`. `first` is the position of `tokens`.
 pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOptions {
     let weight = match call.is_null(first + 2) {
         true => defaults.weight,
@@ -48,8 +52,8 @@ pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOp
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
-/// Options of an aggregate of feature sets. From argument `first` on, the aggregate has no
-/// options, `tokens` and `shingle`, or all options.
+/// Reads the options of an aggregate of feature sets, which has three overloads: from argument
+/// `first` on, it has no options, or `tokens` and `shingle`, or all options but `weight`.
 pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     match call.arg_count() - first {
         0 => TextOptions::SET,
@@ -66,12 +70,14 @@ pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     }
 }
 
+/// Reads the options at the positions of `tokens`, `shingle`, `html`, `accents` and `digits`.
 fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = positions;
     let shingle = shingle_of(call.int4(shingle));
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
+/// Reads the options at the positions of `tokens`, `html`, `accents` and `digits`.
 fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight) -> TextOptions {
     let [tokens, html, accents, digits] = positions;
     let (tokens, keywords) = loaded_tokens(call.bytes(tokens));
@@ -88,7 +94,8 @@ fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight
     }
 }
 
-/// Like [`tokens_of`], but also loads the dictionary that the tokens need.
+/// Returns the kind of tokens with this name, and the number of keywords. Loads the dictionary if
+/// these tokens need it.
 fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     let (tokens, keywords) = tokens_of(name);
     if tokens.need_dictionary() {
@@ -97,7 +104,8 @@ fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     (tokens, keywords)
 }
 
-/// Reads the name of tokens, and the number of keywords, which is 0 by default.
+/// Returns the kind of tokens with this name, and the number of keywords, which is 0 by default.
+/// Raises an error if the name is unknown.
 fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     match Tokens::parse(name) {
         Ok(parsed) => parsed,
@@ -113,13 +121,13 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     }
 }
 
-/// Returns the option named in argument `n`.
+/// Returns the value of an option that argument `n` names. Raises an error if the name is unknown.
 pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
     let name = call.bytes(n);
     T::from_name(name).unwrap_or_else(|error| refuse(&error, name))
 }
 
-/// Raises an error about an unknown name.
+/// Raises the error that `name` is not a value of an option.
 #[cold]
 fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
@@ -134,8 +142,8 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     }
 }
 
-/// Returns a hint for callers of another overload: with an array or a tsvector the second argument
-/// is not `tokens`.
+/// Returns a hint for callers who meant another overload: if the first argument is an array or a
+/// tsvector, the second argument is not `tokens`.
 fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     if parameter != Tokens::PARAMETER {
         return None;
@@ -152,6 +160,7 @@ fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Checks a value of `shingle`. Raises an error if it is out of range.
 fn shingle_of(shingle: i32) -> usize {
     if !SHINGLES.contains(&shingle) {
         UserError::invalid_parameter(format!("shingle {shingle} is out of range"))

@@ -1,5 +1,5 @@
-//! `simhash(tsvector)` and `simhash128(tsvector)`: fingerprints of the lexemes that PostgreSQL's
-//! text search extracts from a document by stemmers, stop words and dictionaries.
+//! `simhash(tsvector)` and `simhash128(tsvector)`: simhash of the lexemes that PostgreSQL's text
+//! search extracts from a document by stemmers, stop words and dictionaries.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::simhash::lexeme::LexemeAccumulator;
 use pgrx::pg_sys::Datum;
@@ -8,7 +8,8 @@ use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::text;
 
-/// Returns the fingerprint of the lexemes of a document, or NULL if there are none.
+/// `simhash(tsvector)` and `simhash128(tsvector)`: simhash of the lexemes of a tsvector, or NULL if
+/// it has none.
 fn of_lexemes<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,

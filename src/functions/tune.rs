@@ -1,5 +1,5 @@
-//! `neardup_tune(...)` and `neardup_tune_radius(...)`: recommended index options and their
-//! expected costs.
+//! `neardup_tune(...)` for signatures and `neardup_tune_radius(...)` for fingerprints: recommended
+//! options of an index, and its expected costs.
 use neardup_blocktree::bands::tune::{self, Choice};
 use neardup_blocktree::block_layout::{BlockLayout, default_radius};
 use neardup_blocktree::layout_choice::{best_layout, search_cost};
@@ -19,11 +19,13 @@ export! {
     guarded "neardup_tune_radius" => hamming;
 }
 
+/// Converts a number to a Datum of type float8.
 fn of_float8(value: f64) -> Datum {
     Datum::from(value.to_bits())
 }
 
-/// Checks that an argument is above 0 and at most 1. Rejects NaN.
+/// Returns the argument `name` if it is above 0 and at most 1. Otherwise, and for NaN, raises an
+/// error.
 fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
@@ -34,6 +36,7 @@ fn share(name: &str, value: f64) -> f64 {
     value
 }
 
+/// Returns the argument `rows_expected` as a number. Raises an error if it is below 1.
 fn rows_expected(value: i64) -> f64 {
     if value < 1 {
         UserError::invalid_parameter(format!("rows_expected {value} is out of range"))
@@ -43,7 +46,8 @@ fn rows_expected(value: i64) -> f64 {
     value as f64
 }
 
-/// `neardup_tune(similarity, recall, hashes, rows_expected)`.
+/// `neardup_tune(similarity, recall, hashes, rows_expected)`: bands for an index on signatures, and
+/// its expected costs.
 fn minhash(call: &mut Call) -> Datum {
     let similarity = share("similarity", call.float8(0));
     let recall = share("recall", call.float8(1));
@@ -103,10 +107,10 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// Lower recall that a warning suggests.
+/// Recall that the warning about a useless index suggests, if the caller asked for a higher one.
 const LOWER_RECALL: f64 = 0.9;
 
-/// Warns of an index whose searches compare most of the table.
+/// Warns if the searches of the recommended index would compare more than half of the table's rows.
 fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: usize, rows: f64) {
     let is_whole = |choice: &Choice| choice.candidates(rows) > rows / 2.0;
     if !is_whole(choice) {
@@ -138,7 +142,9 @@ fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: us
     .warn();
 }
 
-/// `neardup_tune_radius(bits, radius, rows_expected, search_radius)`. `search_radius` may be NULL.
+/// `neardup_tune_radius(bits, radius, rows_expected, search_radius)`: layout of an index on
+/// fingerprints, and its expected costs. If `search_radius` is NULL, searches have the radius of
+/// the index.
 fn hamming(call: &mut Call) -> Datum {
     if (0..3).any(|argument| call.is_null(argument)) {
         return call.return_null();
@@ -184,25 +190,33 @@ fn hamming(call: &mut Call) -> Datum {
     )
 }
 
-/// Properties of the layout that an index chooses for a radius and a number of rows.
+/// Expected properties of an index on fingerprints with the radius and number of rows that the
+/// caller gave.
 struct Expected {
+    /// Maximum radius up to which a search reads at most one range of each permutation.
     guaranteed_radius: u32,
+    /// Number of blocks into which the bits of a fingerprint are divided.
     blocks: usize,
+    /// Number of permutations of the index.
     permutations: usize,
+    /// Minimum number of leading bits by which a search finds its range of a permutation.
     leading_bits: u32,
-    /// Number of entries that a search reads.
+    /// Number of index entries that a search reads.
     candidates: f64,
-    /// Bytes per row.
+    /// Number of bytes of the index for each row.
     bytes: f64,
-    /// Cost of a search in sequentially read leaf pages.
+    /// Cost of a search, in units of one leaf page that is read in sequence.
     search_cost: f64,
-    /// Cost of a search in an index with default options.
+    /// Cost of the same search in an index with default options, in units of one leaf page that is
+    /// read in sequence.
     default_cost: f64,
 }
 
+/// Returns the properties of an index for this radius and number of rows, and the costs of a search
+/// with `search_radius`.
 fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expected {
     let layout = |radius| best_layout::<N>(false, radius, rows);
-    // A negative radius finds no rows.
+    // A search with a negative radius finds no rows and has no plan.
     let plan = |layout: &BlockLayout<N>| {
         u32::try_from(search_radius)
             .ok()

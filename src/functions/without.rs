@@ -1,5 +1,5 @@
-//! Fingerprints and signatures of the features of a text that are not in a set:
-//! `minhash64_without(body, without, options)` and so on.
+//! Fingerprints and signatures of a text without the features of a set, such as those of a site's
+//! frame: `minhash64_without(body, without, options)` and so on.
 use std::rc::Rc;
 
 use neardup_sketch::common_features::FeatureSet;
@@ -15,7 +15,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// Returns the set in argument 1, for texts with these options.
+/// Returns the set of features in argument 1. Raises an error unless it was made with these
+/// options.
 pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
     let set = feature_sets::set_argument(call, 1, "without");
     if !set.fits(options) {
@@ -40,6 +41,7 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
     set
 }
 
+/// `simhash_without(body, without, options)`. NULL if no feature remains.
 fn simhash64(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
@@ -49,6 +51,7 @@ fn simhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
+/// `simhash128_without(body, without, options)`. NULL if no feature remains.
 fn simhash128(call: &mut Call) -> Datum {
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
@@ -58,6 +61,7 @@ fn simhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
+/// `minhash64_without(body, without, options)`. NULL if no feature remains.
 fn minhash64(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
@@ -67,6 +71,7 @@ fn minhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
+/// `minhash128_without(body, without, options)`. NULL if no feature remains.
 fn minhash128(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
@@ -76,6 +81,7 @@ fn minhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
+/// `minhash_without(body, without, options, hashes, seed, scheme)`. NULL if no feature remains.
 fn minhash(call: &mut Call) -> Datum {
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));

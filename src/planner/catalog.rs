@@ -1,8 +1,9 @@
-//! OIDs of the extension's objects, looked up in the extension's schema.
+//! OIDs of the extension's objects that the planner support needs, looked up in the extension's
+//! schema.
 //!
-//! The search_path is not used: the schema is that of the support function that the server has
-//! just called. Each backend caches the result until a function or an operator changes in the
-//! catalogue.
+//! The lookup does not use search_path. The schema is that of the support function that the server
+//! has just called. Each backend caches the result until a function or an operator in the database
+//! changes.
 use core::cell::{Cell, RefCell};
 use core::ffi::CStr;
 use std::rc::Rc;
@@ -13,61 +14,73 @@ use pgrx::pg_sys::{self, Oid, SysCacheIdentifier};
 use neardup_pg::catalog::{Named, find, schema_of_function};
 use neardup_pg::catalog_changes::on_change;
 
-/// Objects of the extension that the planner support builds expressions from.
+/// OIDs of the extension's objects from which the planner support builds expressions.
 pub struct Catalog {
-    /// The domain `hamming`.
+    /// Type OID of the domain `hamming`, which `<~>` returns.
     pub hamming: Oid,
-    /// `_neardup_radius(bigint)`.
+    /// Function `_neardup_radius(bigint)`, which limits a radius to int4.
     pub radius: Oid,
-    /// `_neardup_radius_below(bigint)`.
+    /// Function `_neardup_radius_below(bigint)`, which returns the largest integer radius below a
+    /// number.
     pub radius_below: Oid,
-    /// `_neardup_floor_radius(float8)`, `_neardup_floor_radius_below` and `_neardup_whole_radius`.
+    /// Functions `_neardup_floor_radius`, `_neardup_floor_radius_below` and `_neardup_whole_radius`
+    /// of a float8, which round it to a radius.
     pub float_radii: [Oid; 3],
-    /// The same three functions of numeric.
+    /// Functions `_neardup_floor_radius`, `_neardup_floor_radius_below` and `_neardup_whole_radius`
+    /// of a numeric.
     pub numeric_radii: [Oid; 3],
-    /// `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`.
+    /// Functions `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`,
+    /// which convert a similarity to a radius for a width in bits.
     pub similarity_radii: [Oid; 2],
-    /// `_neardup_inverse(int4, float8, int4, float8)`.
+    /// Function `_neardup_inverse(int4, float8, int4, float8)`, which inverts arithmetic on float8.
     pub inverse: Oid,
-    /// Types that are searched by distance and exist in the installed version of the SQL script.
+    /// Types that are searched by distance, as far as they exist in the installed version of the
+    /// SQL script.
     pub types: Vec<SearchedType>,
 }
 
-/// Objects of a type whose values are searched by distance.
+/// OIDs of the objects of one type whose values are searched by distance.
 pub struct SearchedType {
-    /// Metric of the type, never [`Metric::Overlap`].
+    /// Metric of the type. It is never [`Metric::Overlap`].
     pub metric: Metric,
-    /// Type of the values.
+    /// Type OID of the values, such as `fingerprint`.
     pub value: Oid,
-    /// Ball type of the type.
+    /// Type OID of the balls of these values, such as `fingerprint_ball`.
     pub ball: Oid,
-    /// `<#>`, the distance as int4, or `<%>`.
+    /// Distance operator of two values: `<#>`, which returns int4, or `<%>` for signatures.
     pub distance_operator: Oid,
-    /// `<#|>`, the distance that puts NULL first; `None` for signatures.
+    /// Operator `<#|>`, the distance by which an index can order with NULL first; `None` for
+    /// signatures.
     pub nulls_first_operator: Option<Oid>,
-    /// `<@`, which indexes support.
+    /// Operator `value <@ ball`, which indexes support.
     pub contained_operator: Oid,
-    /// `ball(value, radius)` or `minhash_ball(value, radius)`.
+    /// Function `ball(value, radius)` or `minhash_ball(value, radius)`.
     pub ball_function: Oid,
-    /// `_neardup_within(value, value, bound...)`.
+    /// Function `_neardup_within(value, value, bound...)`.
     pub within_function: Oid,
     /// Functions of two values that return an estimated Jaccard similarity.
     pub similarity_functions: Vec<Oid>,
-    /// `_neardup_at_distance(fingerprint, fingerprint, int4)`; `None` for signatures.
+    /// Function `_neardup_at_distance(value, value, int4)`; `None` for signatures.
     pub at_distance_function: Option<Oid>,
-    /// `_neardup_ball(signature, float8, int4)`, for other bounds; `None` for fingerprints.
+    /// Function `_neardup_ball(signature, float8, int4)`, which makes a ball for any kind of bound;
+    /// `None` for fingerprints.
     pub bound_function: Option<Oid>,
-    /// `_neardup_approximate(ball)`; `None` for fingerprints.
+    /// Function `_neardup_approximate(ball)`, which allows approximate searches; `None` for
+    /// fingerprints.
     pub approximate_function: Option<Oid>,
 }
 
-/// Names of a type and of its ball type. The server's own types have no name here.
+/// Names of a searched type and its ball type, for the lookup.
 struct TypeNames {
+    /// Metric of the type.
     metric: Metric,
+    /// Name of the value type; `None` for bigint, which the extension does not declare.
     value: Option<&'static CStr>,
+    /// Name of the ball type.
     ball: &'static CStr,
 }
 
+/// The types that are searched by distance.
 const TYPES: [TypeNames; 5] = [
     TypeNames {
         metric: Metric::Hamming { bits: 64 },
@@ -102,19 +115,20 @@ thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the objects in the schema of `function`, a function of the extension. `None` if objects
-/// are missing, as during the extension's own script; then nothing is rewritten.
+/// Returns the OIDs from the schema of `function`, a function of the extension. `None` if objects
+/// are missing, as while the extension's own script runs; then nothing is rewritten.
 pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     watch();
     of_schema(schema_of_function(function))
 }
 
-/// Returns the objects that this backend looked up last, as they are in the catalogue now. `None`
-/// if it has not looked up any.
+/// Returns the OIDs for the schema that this backend used last. Repeats the lookup if the catalogue
+/// has changed since. `None` if this backend has not looked up any.
 pub fn current() -> Option<Rc<Catalog>> {
     of_schema(KNOWN.with_borrow(|known| known.as_ref().map(|(schema, _)| *schema))?)
 }
 
+/// Returns the OIDs from a schema, from the cache if it is current.
 fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
     if STALE.take() {
         KNOWN.set(None);
@@ -129,24 +143,23 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
         return known;
     }
     let catalog = Rc::new(Catalog::find(schema)?);
-    // A change that arrives during the lookup has set STALE again, so the next call repeats the
-    // lookup.
+    // A change during the lookup sets STALE again, so the next call repeats the lookup.
     KNOWN.set(Some((schema, catalog.clone())));
     Some(catalog)
 }
 
 impl Catalog {
-    /// Returns the searched type with this OID.
+    /// Returns the searched type with this type OID.
     pub fn by_value(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.value == oid)
     }
 
-    /// Returns the searched type of a ball type.
+    /// Returns the searched type whose ball type has this OID.
     pub fn by_ball(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.ball == oid)
     }
 
-    /// Returns the searched type of a distance operator.
+    /// Returns the searched type with this distance operator.
     pub fn by_distance(&self, operator: Oid) -> Option<&SearchedType> {
         (self.types.iter()).find(|searched| searched.distance_operator == operator)
     }
@@ -179,8 +192,8 @@ impl Catalog {
                 let arguments = Named::Function(&[int4, float8, int4, float8]);
                 find(schema, c"_neardup_inverse", arguments)?
             },
-            // A missing type belongs to a later version of the SQL script than is installed. The
-            // other types work without it.
+            // A missing type belongs to a later version of the SQL script than the installed one.
+            // The other types work without it.
             types: (TYPES.iter())
                 .filter_map(|names| SearchedType::find(schema, names))
                 .collect(),
@@ -189,7 +202,7 @@ impl Catalog {
 }
 
 impl SearchedType {
-    /// Looks up the objects of a type; `None` if one is missing.
+    /// Looks up the objects of a searched type; `None` if an object is missing.
     fn find(schema: Oid, names: &TypeNames) -> Option<Self> {
         let value = match names.value {
             Some(name) => find(schema, name, Named::Type)?,
@@ -198,7 +211,8 @@ impl SearchedType {
         let ball = find(schema, names.ball, Named::Type)?;
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let is_jaccard = names.metric.is_jaccard();
-        // Types of the bound in a call of `_neardup_within`, after the two values.
+        // `bound` has the types of the arguments behind the two values in a call of
+        // `_neardup_within`.
         let (distance, bound) = match is_jaccard {
             true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
             false => (c"<#>", &[pg_sys::INT4OID][..]),
@@ -209,7 +223,7 @@ impl SearchedType {
         let mut nulls_first_operator = None;
         let mut approximate_function = None;
         if is_jaccard {
-            // `minhash_similarity` exists for signatures only.
+            // The function `minhash_similarity` exists for signatures only.
             similarity_functions.push(function(c"minhash_similarity", &[value, value])?);
             bound_function = Some(function(c"_neardup_ball", &[&[value], bound].concat())?);
             approximate_function = Some(function(c"_neardup_approximate", &[ball])?);
@@ -235,7 +249,7 @@ impl SearchedType {
     }
 }
 
-/// Registers for invalidations of the catalogue, once for each backend.
+/// Registers for changes of functions and operators in the catalogue, once for each backend.
 fn watch() {
     if !WATCHING.replace(true) {
         for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {

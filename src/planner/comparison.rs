@@ -1,9 +1,9 @@
-//! Comparisons of distances with numbers.
+//! Comparison operators between a distance or similarity and a number.
 use pgrx::pg_sys::{self, Oid};
 
 use neardup_pg::catalog;
 
-/// Comparison of a distance with a number.
+/// Comparison of a distance or similarity with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Less,
@@ -15,7 +15,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Returns the comparison that holds for `(b, a)` whenever this one holds for `(a, b)`.
+    /// Returns the comparison with exchanged operands: it holds for `(b, a)` if and only if this
+    /// one holds for `(a, b)`.
     pub fn commuted(self) -> Self {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -26,7 +27,7 @@ impl Comparison {
         }
     }
 
-    /// Returns whether the comparison holds for two numbers.
+    /// Returns whether `a` compares with `b` in this way.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             Comparison::Less => a < b,
@@ -39,7 +40,8 @@ impl Comparison {
     }
 }
 
-/// Returns the comparison of an operator in a type's btree family; else `None`.
+/// Returns which comparison an operator makes, by the btree operator family of the type `number`.
+/// `None` if neither the operator nor, for `<>`, its negator belongs to this family.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
     let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;

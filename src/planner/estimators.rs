@@ -1,6 +1,8 @@
-//! Estimates of the rows that `<@`, `~=`, `_neardup_within` and `_neardup_at_distance` return.
+//! Selectivity estimators for `<@`, `@>`, `~=`, `=` on signatures, `_neardup_within` and
+//! `_neardup_at_distance`.
 //!
-//! This file reads the planner's requests; `selectivity` computes the estimates.
+//! This file reads the planner's requests and the statistics; [`super::selectivity`] computes the
+//! estimates.
 use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::Datum;
 
@@ -16,23 +18,30 @@ use neardup_pg::expr::{Expr, Form};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 
-/// Estimate without any information: the server's own default for pattern matches.
+/// Share of rows that is estimated without any information: the server's own default for pattern
+/// matches.
 const UNKNOWN: f64 = 0.005;
 
-/// Condition that `a` and `b` are at some distances, written with any operator or function.
+/// Condition that two values `a` and `b` have a distance in a range, written with any of these
+/// operators or functions.
 struct NearClause<'c, 'a> {
+    /// Type of both values.
     searched: &'c SearchedType,
+    /// The planner's request about the condition.
     condition: Condition<'a>,
+    /// First value; in a condition with a ball, the value that is searched in the ball.
     a: Expr<'a>,
-    /// `None` if it cannot be separated from its ball.
+    /// Second value, or the centre of the ball; `None` if the expression of the ball does not show
+    /// its centre.
     b: Option<Expr<'a>>,
+    /// Range of distances that the condition admits.
     distances: Distances,
 }
 
 impl<'c, 'a> NearClause<'c, 'a> {
-    /// Reads `left operator right`; `None` if the types are not operands of `<@`, `@>` or `~=` on
-    /// values that are searched by distance. `radius_of_values` returns the radius of an operator
-    /// on two values.
+    /// Reads a condition `left operator right`. `None` if the operands are not two values, or a
+    /// value and a ball, of a type that is searched by distance. `radius_of_values` returns the
+    /// radius that the operator has between two values.
     fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
@@ -40,8 +49,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
     ) -> Option<Self> {
         let [left, right] = condition.operands.elements()?;
         let (left_type, right_type) = (left.base_type(), right.base_type());
-        // Users may declare this estimator for operators on other types, whose values must not be
-        // read as these.
+        // A user may declare this estimator for operators on other types, whose values must not be
+        // decoded as values of these types.
         let (searched, a, ball) = if let Some(searched) = catalog.by_ball(right_type) {
             (searched, left, right)
         } else if let Some(searched) = catalog.by_ball(left_type) {
@@ -69,11 +78,12 @@ impl<'c, 'a> NearClause<'c, 'a> {
         })
     }
 
-    /// Returns the estimated share of rows.
+    /// Returns the estimated share of rows, or of pairs in a join; `None` without a column to
+    /// compare.
     fn estimate(&self) -> Option<f64> {
         let (searched, distances) = (self.searched, self.distances);
         let metric = searched.metric;
-        // A ball that cannot be read counts as an unknown value.
+        // If the ball does not show its centre, the centre is an unknown value.
         let unknown = || self.condition.planner.null(searched.value);
         let operands = [self.a, self.b.unwrap_or_else(unknown)];
         self.condition
@@ -97,7 +107,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
                     let finds = |value: &Point| {
                         let center = searched.value(value);
                         let found = index_probe::finds(index?, center.get(), distances.radius())?;
-                        // All rows within the radius may be nearer than requested.
+                        // A row within the radius is no evidence if it may be nearer than the
+                        // condition admits.
                         (!found || distances.is_ball()).then_some(found)
                     };
                     matched(
@@ -111,20 +122,22 @@ impl<'c, 'a> NearClause<'c, 'a> {
             })
     }
 
+    /// Reads the statistics of a column, as far as the user may see the values through the
+    /// condition's function.
     fn read(&self, statistics: &Statistics) -> Column {
         Column::read(self.searched, statistics, self.condition.function)
     }
 }
 
 impl SearchedType {
-    /// Returns the radius if the planner knows it, else the usual radius.
+    /// Returns the radius if the planner knows it, otherwise the usual radius of near-duplicates.
     fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
         known.map_or(usual_radius(self.metric), BallRadius::distance)
     }
 }
 
-/// Estimates the share of rows that fulfil an operator's condition. `radius_of_values` returns the
-/// radius of an operator on two values.
+/// Answers an estimator call for an operator: the share of rows or pairs that fulfil the condition.
+/// `radius_of_values` returns the radius that the operator has between two values.
 fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;
@@ -134,19 +147,19 @@ fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum 
     Datum::from(share().unwrap_or(UNKNOWN).clamp(0.0, 1.0).to_bits())
 }
 
-/// Estimator of `<@`, `@>` and `~=`, for restrictions and joins.
+/// Estimator of `<@`, `@>` and `~=` for restrictions and joins.
 fn near_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, usual_radius)
 }
 
 /// Restriction estimator of `=` on signatures: the estimated share of rows at distance 0. Unlike
-/// the server's `eqsel` it also uses the most common values of long signatures.
+/// the server's `eqsel`, it also uses the statistics of shortened long signatures.
 fn equality_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, |_| 0.0)
 }
 
-/// Answers a request about a function of two values and a bound. `distances` converts the bound to
-/// the distances that the function admits.
+/// Answers a selectivity request about `_neardup_within` or `_neardup_at_distance`. `distances`
+/// converts the radius to the range of distances that the function admits.
 pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
     let condition = request.condition;
     let Some((searched, [a, b], bound)) = read_arguments(catalog, condition.operands) else {

@@ -1,4 +1,5 @@
-//! Further conditions on a distance, which consist only of the server's own operators.
+//! Rewrites further comparisons of a Hamming distance, which consist only of the server's own
+//! operators, to conditions that indexes support.
 //!
 //! | written | planned as |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | `coalesce(fp <~> q, 64) <= 3` | `fp <~> q <= 3`, where NULL counts as false |
 //! | `fp <~> q IN (0, 1, 2, 5)` | `fp <~> q <= 2 OR fp <~> q = 5` |
 //!
-//! `conditions` calls this after the planner has simplified a query's conditions.
+//! [`super::conditions`] calls this module after the planner has simplified a query's conditions.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog::Catalog;
@@ -19,20 +20,23 @@ use neardup_pg::catalog::operator;
 use neardup_pg::expr::{Expr, Form, List};
 use neardup_pg::planner::Planner;
 
-/// Maximum length of a list; each element may become a search.
+/// Maximum number of elements of an IN list that is rewritten, because each element may become an
+/// index search.
 const LONGEST_LIST: usize = 64;
 
-/// One side of a comparison: a distance or its negative, plus a number.
+/// One side of a comparison: `distance + offset`, or `offset - distance`.
 struct Side<'c, 'a> {
     distance: Distance<'c, 'a>,
+    /// True for `offset - distance`.
     negated: bool,
     offset: i64,
-    /// Number that replaces NULL.
+    /// Number by which COALESCE replaces a NULL distance; `None` without COALESCE.
     of_null: Option<i64>,
 }
 
-/// Rewrites a simplified condition on a distance to a form that indexes support; `None` for other
-/// conditions. `truth_only`: false and NULL may be exchanged.
+/// Rewrites a simplified condition on a Hamming distance to a form that indexes support; `None` if
+/// it is not one of this file's table. `truth_only` is true if NULL and false have the same effect
+/// where the condition stands.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -59,7 +63,7 @@ pub fn rewritten<'a>(
     }
 }
 
-/// Reads one side of a comparison.
+/// Reads an expression as one side of a comparison; `None` if it is not a form of a distance.
 fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, 'a>> {
     let expression = without_casts(expression);
     let plain = |distance| Side {
@@ -94,7 +98,8 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
         },
         _ => return None,
     };
-    // The sum would overflow near the largest integers, and must still raise an error.
+    // Do not rewrite larger numbers: their sum with a distance may overflow, and the error must not
+    // disappear.
     if number.abs() > i64::from(i32::MAX) / 2 {
         return None;
     }
@@ -105,7 +110,7 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
     })
 }
 
-/// Returns the expression inside casts of an integer that keep its value.
+/// Removes casts of an integer to a wider numeric type, which keep its value.
 fn without_casts(expression: Expr) -> Expr {
     let expression = expression.strip_relabel();
     let Form::Call(function, arguments) = expression.form() else {
@@ -121,7 +126,7 @@ fn without_casts(expression: Expr) -> Expr {
     }
 }
 
-/// Rewrites `side comparison number` to balls.
+/// Rewrites `side comparison number` to a form that indexes support; `None` if that is impossible.
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -131,7 +136,7 @@ fn compared<'a>(
     truth_only: bool,
 ) -> Option<Expr<'a>> {
     let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-    // An equality with a column is in its final form: tables are joined by it.
+    // Keep an equality with a column, because the planner can join tables by it.
     if is_equality && number.has_columns() {
         return None;
     }
@@ -153,8 +158,8 @@ fn compared<'a>(
     rewrite(catalog, planner, &side.distance, comparison, number)
 }
 
-/// Rewrites `distance = ANY (list)`. The numbers 0, 1, 2, ... up to a gap become one ball, and
-/// each other number an equality.
+/// Rewrites `distance = ANY (list)`. The consecutive numbers 0, 1, 2, ... of the list become one
+/// ball, and each other number becomes an equality.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

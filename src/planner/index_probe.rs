@@ -1,29 +1,30 @@
-//! Searches of an index during planning, for values that many rows of a join have.
+//! Index searches while a semi-join is being planned, for values that many of its outer rows have.
 //!
-//! Statistics do not show whether a value that is common on one side of a semi-join has a match on
-//! the other side, which decides about all its rows. One search does. The access method, which
-//! this folder does not import, makes the search.
+//! Statistics do not show whether a common value of one side of a semi-join has a match on the
+//! other side, which decides about all rows with this value. One index search does. The access
+//! method makes the search and installs it here, because this folder must not import it.
 use core::cell::Cell;
 
 use pgrx::pg_sys::Oid;
 
 use neardup_pg::value::Value;
 
-/// Returns whether an index has a row within a radius of a value; `None` if a search costs too
-/// much, or the index cannot tell.
+/// Search of an index (by its OID) for a row within a radius of a value. The radius is in bits, or
+/// a share of positions for signatures. Returns whether there is such a row; `None` if the search
+/// would cost too much, or the index cannot find all such rows.
 pub type Probe = fn(Oid, Value, f64) -> Option<bool>;
 
 thread_local! {
     static PROBE: Cell<Option<Probe>> = const { Cell::new(None) };
 }
 
-/// Installs the search. Called once, when the library is loaded.
+/// Installs the search function of the access method. Called once, when the library is loaded.
 pub fn install(probe: Probe) {
     PROBE.set(Some(probe));
 }
 
-/// Returns whether an index, which the planner has locked, has a row within a radius of a value.
-/// Dead rows count until VACUUM removes them.
+/// Returns whether an index, which the planner has locked, has a row within a radius of `center`.
+/// Dead rows count until VACUUM removes them. `None` if no search is possible, see [`Probe`].
 pub fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
     PROBE.get()?(index, center, radius)
 }

@@ -20,14 +20,14 @@
 //! | `coalesce(s, 0) >= 0.8` | `s >= 0.8`, where NULL counts as false |
 //! | the same with columns on both sides | `_neardup_within(a, b, bound...)` |
 //!
-//! The radius of fingerprints is a constant if `s` is one. Otherwise it is
+//! The radius of fingerprints is a constant if `s` is one. Otherwise it is a call of
 //! `_neardup_similarity_radius(s, bits)` or `_neardup_similarity_radius_above(s, bits)`.
 //!
-//! [`super::monotone`] converts a bound of `1 - s` to a bound of `s`. `_neardup_inverse` computes
-//! it if the bound is not known while planning.
+//! [`super::monotone`] converts a bound of `1 - s` to a bound of `s`. If the bound is not known
+//! while planning, `_neardup_inverse` converts it when the query runs.
 //!
-//! The operators are the server's own, on float8. The parser converts bounds of all other numeric
-//! types except float4. [`super::conditions`] finds the comparisons.
+//! The comparisons are the server's own operators on float8. The parser converts bounds of all
+//! other numeric types except float4 to float8. [`super::conditions`] finds the comparisons.
 use neardup_blocktree::metric::Metric;
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -48,38 +48,43 @@ use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
 use neardup_pg::value::Value;
 
-/// `left <%> right`, or a function of both values that returns an estimated similarity. Part of a
-/// comparison.
+/// Estimated Jaccard distance `left <%> right`, or call of a function of two values that returns an
+/// estimated similarity, in a comparison.
 pub struct JaccardEstimate<'c, 'a> {
+    /// Type of the two values.
     pub searched: &'c SearchedType,
+    /// The two values.
     pub values: [Expr<'a>; 2],
+    /// True for a similarity, false for a distance.
     is_similarity: bool,
 }
 
 impl JaccardEstimate<'_, '_> {
-    /// Returns whether evaluating the values a second time costs nothing.
+    /// Returns whether evaluating both values twice costs nothing.
     fn is_trivial(&self) -> bool {
         self.values.into_iter().all(is_trivial)
     }
 }
 
-/// Maximum length of a list; each element may become a search.
+/// Maximum number of elements of an IN list that is rewritten, because each element may become an
+/// index search.
 const LONGEST_LIST: usize = 64;
-/// Largest bound that is not taken for a percentage. Sums of fractions are rounded.
+/// Largest similarity bound that is not rejected as a percentage. It is slightly above 1, because
+/// sums of fractions are rounded.
 const LARGEST_BOUND: f64 = 1.0 + 1e-9;
 
 /// Support function of `<%>`, `minhash_similarity` and `fingerprint_similarity`. Does not change
-/// the call. It loads the library and looks up the extension's objects before the planner has
-/// finished simplifying the conditions of the query.
+/// the call. Calling it loads the library and looks up the extension's objects before the planner
+/// has finished simplifying the query's conditions.
 fn estimate_support(call: &mut Call) -> Datum {
     catalog(call.function_oid());
     UNHANDLED
 }
 
-/// Rewrites a condition on an estimate to its form in this file's table. `None` for other
-/// conditions, and for forms that are not in the table. The condition must have been simplified.
+/// Rewrites a simplified condition on an estimated distance or similarity to the form in this
+/// file's table. `None` if the table has no such condition.
 ///
-/// Raises an error if a similarity must reach a constant above 1, which is impossible.
+/// Raises an error if a similarity must reach a constant above 1, because no similarity does.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -114,14 +119,17 @@ pub fn rewritten<'a>(
     compared.rewritten(catalog, planner, comparison, context)
 }
 
-/// Side of a comparison: a monotone function of an estimate.
+/// Side of a comparison or ORDER BY item: a monotone function of an estimated distance or
+/// similarity.
 pub struct Side<'c, 'a> {
+    /// The estimated distance or similarity.
     pub estimate: JaccardEstimate<'c, 'a>,
+    /// Monotone function of the estimate; the identity if the side is the estimate itself.
     pub function: Monotone<'a>,
 }
 
 impl<'c, 'a> Side<'c, 'a> {
-    /// Reads an expression; `None` if it is not such a function.
+    /// Reads an expression as a monotone function of an estimate; `None` if it is not one.
     pub fn read(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Self> {
         let leaf = |expression| estimate_below(catalog, expression);
         let (estimate, function) = Monotone::read(expression, leaf)?;
@@ -129,17 +137,21 @@ impl<'c, 'a> Side<'c, 'a> {
     }
 }
 
-/// Comparison of a side with a bound.
+/// Comparison of an estimate, or a monotone function of one, with a bound.
 struct ComparedEstimate<'c, 'a> {
+    /// The operand with the estimate.
     side: Side<'c, 'a>,
+    /// Comparison operator as written.
     operator: Oid,
+    /// Both operands as written.
     operands: [Expr<'a>; 2],
-    /// Position of the side among the operands.
+    /// Index in `operands` of the operand with the estimate, 0 or 1.
     position: usize,
 }
 
 impl<'a> ComparedEstimate<'_, 'a> {
-    /// Rewrites the condition to balls. `comparison` has the bound on the right.
+    /// Rewrites the comparison to balls. `comparison` is the comparison as if the bound were on the
+    /// right.
     fn rewritten(
         &self,
         catalog: &Catalog,
@@ -189,7 +201,8 @@ impl<'a> ComparedEstimate<'_, 'a> {
         }
     }
 
-    /// Returns the equality family's `>=` and `<=`, with the bound on the right.
+    /// Returns the operators `>=` and `<=` of the equality's btree family, for the estimate
+    /// compared with the bound. They are commuted if the bound is on the left.
     fn bounds_of_equality(&self) -> Option<[Oid; 2]> {
         let [left, right] = self.operands.map(Expr::base_type);
         let family = btree_family(left);
@@ -205,7 +218,7 @@ impl<'a> ComparedEstimate<'_, 'a> {
     }
 }
 
-/// Rewrites `side = ANY (list)` to one equality for each element.
+/// Rewrites `side = ANY (list)` to one equality for each element of the list.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -224,7 +237,7 @@ fn one_of<'a>(
         .filter(|numbers| !is_long(numbers))?;
     wanted.sort_by(f64::total_cmp);
     wanted.dedup();
-    // The operator takes the type of the elements on its right.
+    // The right operand must have the type of the list's elements.
     let element = operator(equality)?.oprright;
     let conditions: Option<Vec<Expr>> = (wanted.into_iter())
         .map(|number| {
@@ -246,7 +259,8 @@ fn one_of<'a>(
     Some(planner.or(*first, others))
 }
 
-/// Raises an error for a similarity that must reach a constant above 1, such as a percentage.
+/// Raises an error if a similarity must reach a constant above 1, such as a percentage.
+/// `comparison` has the similarity on the left.
 fn reject_percent(comparison: Comparison, bound: Expr) {
     let reaches = matches!(
         comparison,
@@ -270,7 +284,8 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
     .raise()
 }
 
-/// Returns the estimate inside relabellings of its type.
+/// Returns the estimated distance or similarity inside relabellings of its type; `None` for other
+/// expressions.
 fn estimate_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
@@ -298,7 +313,7 @@ fn estimate_below<'c, 'a>(
     })
 }
 
-/// Rewrites `estimate comparison bound` to balls.
+/// Rewrites `estimate comparison bound` to balls; `None` if that is impossible.
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -331,14 +346,15 @@ fn rewrite<'a>(
     })
 }
 
-/// Rewrites `estimate = bound` to a lower and an upper bound.
+/// Rewrites `estimate = bound` to a lower and an upper bound of the estimate, or for fingerprints
+/// to `_neardup_at_distance`.
 fn equal<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
     estimate: &JaccardEstimate<'_, 'a>,
     bound: Expr<'a>,
 ) -> Option<Expr<'a>> {
-    // An equality with a column is in its final form: tables are joined by it.
+    // Keep an equality with a column, because the planner can join tables by it.
     if bound.has_columns() {
         return None;
     }
@@ -356,7 +372,7 @@ fn equal<'a>(
     {
         let radius = minhash_fingerprint::radius(number, bits);
         let above = minhash_fingerprint::radius_above(number, bits);
-        // Similarity 0 has many distances, the others have one or none.
+        // Similarity 0 stands for many distances, each other similarity for one or none.
         if radius - above > 1 {
             return None;
         }
@@ -365,12 +381,12 @@ fn equal<'a>(
         let function = estimate.searched.at_distance_function?;
         return Some(planner.call(function, &[left, right, distance]));
     }
-    // Both conditions evaluate the arguments, so that must cost nothing.
+    // The replacement evaluates the arguments twice, so they must cost nothing.
     (estimate.is_trivial() && is_trivial(bound))
         .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
 }
 
-/// Makes the condition that the estimate is within a bound.
+/// Makes the condition that the two values of the estimate are within a bound of this kind.
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -385,8 +401,8 @@ fn within_bound<'a>(
     Some(within(planner, estimate.searched, estimate.values, &bound))
 }
 
-/// Converts a bound of the similarity of fingerprints to a radius of type int4. `None` for bounds
-/// of distances.
+/// Converts a bound of the similarity of fingerprints of `bits` bits to a radius of type int4.
+/// `None` for bounds of a distance.
 fn radius<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

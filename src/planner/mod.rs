@@ -1,6 +1,7 @@
-//! Rewrites comparisons of distances to conditions that indexes support, and estimates their rows.
+//! Planner support: rewrites comparisons of distances and similarities to conditions that indexes
+//! support, and estimates how many rows fulfil these conditions.
 //!
-//! docs/dev/architecture.md follows a condition to the index.
+//! docs/dev/architecture.md describes the path of a condition from the query to the index.
 pub mod catalog;
 mod comparison;
 pub mod conditions;

@@ -1,9 +1,9 @@
-//! Monotone functions of an estimate, such as `1 - s`, `100 * s` or `round(s::numeric, 2)`.
-//! Converts a bound of the function to a bound of the estimate.
+//! Monotone functions of an estimated distance or similarity `s`, such as `1 - s`, `100 * s` or
+//! `round(s::numeric, 2)`. Converts a bound of the function's value to a bound of the estimate.
 //!
-//! The bound is exact despite rounding. `_neardup_inverse` inverts steps on float8, also for
-//! bounds that are not known yet. For other steps the server itself compares: bisection finds the
-//! last estimate for which the comparison holds.
+//! The converted bound is exact despite rounding. `_neardup_inverse` inverts arithmetic on float8,
+//! even if the bound is not known while planning. For other functions, bisection finds the last
+//! estimate for which the server's own comparison holds.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog::Catalog;
@@ -15,46 +15,56 @@ use neardup_pg::expr::{Expr, Form};
 use neardup_pg::planner::Planner;
 use neardup_pg::value::Value;
 
-/// Maximum number of steps.
+/// Maximum number of steps of a function that is converted.
 const MAX_STEPS: usize = 4;
-/// Largest constant of a step, and largest divisor. No step on an estimate leaves the range of
-/// int4 or float4, where the server would raise an error.
+/// Largest absolute value of a step's constant, and reciprocal of the smallest factor or divisor.
+/// So no step on an estimate exceeds the range of int4 or float4, where the server would raise an
+/// error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Less than every estimate that is not 0. Arithmetic on numbers closer to 0 raises an error,
-/// which the query would not raise.
+/// Positive number below every estimate that is not 0. Bisection does not evaluate numbers closer
+/// to 0, for which the server's arithmetic could raise an error that the query would not raise.
 const SMALLEST: f64 = 1e-9;
 
-/// Step: an operator with a constant, a cast, or a rounding.
+/// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or
+/// COALESCE.
 struct Step<'a> {
+    /// Operator or function of the step.
     function: Applied,
-    /// Arguments. The input of the step is at `position`.
+    /// Arguments of the operator or function, including its input.
     arguments: Vec<Expr<'a>>,
+    /// Index in `arguments` of the step's input, which is the estimate or the previous step.
     position: usize,
-    /// The step as arithmetic on float8, and its constant.
+    /// Arithmetic on float8 that equals this step, and its constant; `None` for other steps.
     float: Option<(FloatStep, f64)>,
 }
 
+/// Operator or function that a step applies.
 enum Applied {
+    /// Operator with this OID.
     Operator(Oid),
+    /// Function with this OID.
     Function(Oid),
-    /// COALESCE with a constant.
+    /// COALESCE, which replaces NULL by a constant.
     Coalesce,
 }
 
-/// Monotone function, as steps from the innermost to the outermost.
+/// Monotone function of an estimate, as its steps from the innermost to the outermost.
 pub struct Monotone<'a> {
     steps: Vec<Step<'a>>,
 }
 
-/// Estimates that a bound of a monotone function admits.
+/// Estimates for which a comparison of a monotone function with a bound holds.
 pub enum Admitted<'a> {
+    /// Estimates up to this float8 expression.
     AtMost(Expr<'a>),
+    /// Estimates from this float8 expression on.
     AtLeast(Expr<'a>),
 }
 
 impl<'a> Monotone<'a> {
-    /// Reads a function of an expression that `leaf` recognizes; `None` if there is none or if the
-    /// function may not be monotone.
+    /// Reads an expression as a monotone function of an inner expression that `leaf` recognizes.
+    /// Returns the result of `leaf` and the function. `None` if `leaf` recognizes no inner
+    /// expression, or the function may not be monotone.
     pub fn read<T>(
         mut expression: Expr<'a>,
         leaf: impl Fn(Expr<'a>) -> Option<T>,
@@ -76,22 +86,24 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Returns whether no cast to an integer can overflow.
+    /// Returns whether no cast to int4 in the function can overflow.
     fn fits_integers(&self) -> bool {
         let is_cast =
             |step: &Step| matches!(step.function, Applied::Function(oid) if to_integer(oid));
         let cast = self.steps.iter().position(is_cast);
         let is_arithmetic = |step: &&Step| matches!(step.function, Applied::Operator(_));
-        // Two steps multiply by MAX_CONSTANT squared at most.
+        // Two arithmetic steps multiply an estimate by at most MAX_CONSTANT squared, which fits
+        // into int4.
         cast.is_none_or(|cast| self.steps[..cast].iter().filter(is_arithmetic).count() <= 2)
     }
 
-    /// Returns whether the function is the identity.
+    /// Returns whether the function is the estimate itself, without any step.
     pub fn is_identity(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Returns whether the function grows with the estimate; `None` if its two ends are equal.
+    /// Returns whether the function increases with the estimate, by its values at 0 and 1. `None`
+    /// if these are equal or cannot be computed.
     pub fn grows(&self, planner: Planner<'a>) -> Option<bool> {
         let at = |estimate| {
             let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
@@ -101,13 +113,13 @@ impl<'a> Monotone<'a> {
         (first != last).then_some(first < last)
     }
 
-    /// Returns whether a COALESCE replaces a NULL estimate.
+    /// Returns whether a COALESCE in the function replaces a NULL estimate.
     pub fn replaces_null(&self) -> bool {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns whether `holds` is true for no value by which a COALESCE replaces NULL. `holds`
-    /// gets the function's value.
+    /// Returns whether the comparison `holds` is not true for a NULL estimate, with each constant
+    /// by which a COALESCE replaces it. `holds` returns the comparison for a value of the function.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -120,8 +132,8 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// Returns the estimates for which `function comparison bound` holds; `None` if they are
-    /// unknown. `holds(value, bound)` is the comparison as the server makes it.
+    /// Returns the estimates for which `function comparison bound` holds; `None` if the bound
+    /// cannot be converted. `holds` returns the server's comparison for a value of the function.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -134,7 +146,8 @@ impl<'a> Monotone<'a> {
             .or_else(|| bound.is_constant().then(|| self.searched(planner, holds))?)
     }
 
-    /// Inverts the steps one by one, if all are arithmetic on float8.
+    /// Converts the bound by inverting the steps from the outermost to the innermost. `None` if a
+    /// step is not arithmetic on float8.
     fn inverted(
         &self,
         catalog: &Catalog,
@@ -177,7 +190,8 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Finds the admitted estimates from 0 to 1 by evaluating the comparison in the server.
+    /// Finds the estimates from 0 to 1 for which `holds` is true, by bisection. The server
+    /// evaluates the comparison.
     fn searched(
         &self,
         planner: Planner<'a>,
@@ -207,7 +221,8 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// Applies the steps from `first` on to a value.
+    /// Makes the expression that applies the steps from step `first` on to a value that is not
+    /// NULL.
     fn applied(&self, planner: Planner<'a>, first: usize, value: Expr<'a>) -> Expr<'a> {
         self.steps[first..].iter().fold(value, |value, step| {
             let mut arguments = step.arguments.clone();
@@ -220,7 +235,7 @@ impl<'a> Monotone<'a> {
                     planner.operator(operator, arguments[0], arguments[1])
                 }
                 Applied::Function(function) => planner.call(function, &arguments),
-                // The value is not NULL.
+                // COALESCE returns its first argument, because the value is not NULL.
                 Applied::Coalesce => value,
             }
         })
@@ -228,7 +243,7 @@ impl<'a> Monotone<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// Reads the outermost step of an expression.
+    /// Reads the outermost step of an expression; `None` if it is not a known step.
     fn read(expression: Expr<'a>) -> Option<Self> {
         match expression.form() {
             Form::Coalesce(list) => {
@@ -259,6 +274,8 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// Reads an operator with OID `oid` as a step; `function` is the OID of its function. `None` if
+    /// it is not monotone arithmetic with a constant.
     fn from_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
         use pg_sys as pg;
         let negates = matches!(function, pg::F_FLOAT8UM | pg::F_NUMERIC_UMINUS);
@@ -302,7 +319,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Casts and roundings that are monotone, and raise no error for small numbers.
+/// OIDs of casts and rounding functions that are monotone and raise no error for small numbers.
 const ROUNDINGS: [u32; 16] = [
     pg_sys::F_FLOAT4_FLOAT8,
     pg_sys::F_FLOAT8_FLOAT4,
@@ -322,7 +339,7 @@ const ROUNDINGS: [u32; 16] = [
     pg_sys::F_TRUNC_NUMERIC,
 ];
 
-/// Returns whether a function is a cast to int4.
+/// Returns whether a function is a cast from another numeric type to int4.
 fn to_integer(function: Oid) -> bool {
     matches!(
         function.to_u32(),
@@ -330,7 +347,7 @@ fn to_integer(function: Oid) -> bool {
     )
 }
 
-/// Returns the approximate value of a constant of a numeric type.
+/// Returns the approximate value of a constant of a numeric type; `None` for other expressions.
 fn number(expression: Expr) -> Option<f64> {
     let value = expression.value()?;
     let integer = || value.integer().map(|integer| integer as f64);

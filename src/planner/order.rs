@@ -1,4 +1,4 @@
-//! Plans orders by a similarity as orders by the distance, which indexes support.
+//! Rewrites ORDER BY a similarity to ORDER BY the Hamming distance, which indexes support.
 //!
 //! | written | planned |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `ORDER BY fingerprint_similarity(fp, q) DESC` | `ORDER BY fp <#|> q` |
 //! | the same of `1 - s` without DESC, `100 * s`, `round(s::numeric, 2)` | the same |
 //!
-//! DESC puts NULL first by default, and `<#|>` is -1 for NULL. Rows of equal similarity may have
-//! any order, so the distance may order them. A second ORDER BY item would have to order them
-//! instead, so such a query is not rewritten.
+//! DESC puts NULL first by default, and `<#|>` returns -1 for NULL. Rows with equal similarity may
+//! be in any order, so ordering by distance is correct. A second ORDER BY item would order such
+//! rows, so a query with two items is not rewritten.
 use super::catalog::Catalog;
 use super::comparison::{Comparison, comparison_of};
 use super::jaccard::Side;
@@ -16,7 +16,8 @@ use neardup_pg::expr::Expr;
 use neardup_pg::planned_order::Order;
 use neardup_pg::planner::Planner;
 
-/// Returns the distance whose ascending order is the given order; `None` if there is none.
+/// Returns the distance whose ascending order is a correct result of `order`; `None` if there is no
+/// such distance.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -35,7 +36,8 @@ pub fn rewritten<'a>(
         _ => return None,
     };
     let grows = function.is_identity() || function.grows(planner)?;
-    // The similarity falls as the distance grows.
+    // The similarity decreases as the distance increases, so the order must be descending in the
+    // similarity.
     if ascending == grows {
         return None;
     }

@@ -1,4 +1,5 @@
-//! Balls as the planner sees them: the bound is often known even if the centre is not.
+//! Balls in expressions, as far as the planner knows them. The radius is often known even if the
+//! centre is not.
 use pgrx::pg_sys::Oid;
 
 use super::catalog::{SearchedType, catalog};
@@ -6,7 +7,7 @@ use crate::types::signature::Bound;
 use neardup_pg::expr::{Expr, Form};
 use neardup_pg::planner::Planner;
 
-/// Radius of a ball, if it is known before the query runs.
+/// Radius of a ball that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum BallRadius {
     /// Radius of a ball of fingerprints, in bits; below zero for an empty ball.
@@ -16,7 +17,8 @@ pub enum BallRadius {
 }
 
 impl BallRadius {
-    /// Returns the radius for estimates: in bits, or as a share of positions.
+    /// Returns the radius for selectivity estimates: in bits for fingerprints, as a share of
+    /// positions for signatures.
     pub fn distance(self) -> f64 {
         match self {
             BallRadius::Bits(bits) => bits.into(),
@@ -25,17 +27,18 @@ impl BallRadius {
     }
 }
 
-/// Radius of a ball of signatures, if it is known before the query runs.
+/// Radius of a ball of signatures that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Number of mismatches and of positions, if the whole ball is known.
+    /// Maximum number of mismatches, and number of positions, of a constant ball.
     Mismatches(i32, usize),
-    /// Bound of a ball whose centre may be a column of another table.
+    /// Kind and value of a bound, if the centre is unknown, such as a column of another table.
     Bound(Bound, f64),
 }
 
 impl SignatureRadius {
-    /// Returns the maximum mismatches for this length; below zero for an empty ball.
+    /// Returns the maximum number of mismatches for signatures of `hashes` positions; below zero
+    /// for an empty ball.
     pub fn mismatches(self, hashes: usize) -> i32 {
         match self {
             SignatureRadius::Mismatches(mismatches, _) => mismatches,
@@ -43,9 +46,10 @@ impl SignatureRadius {
         }
     }
 
-    /// Returns the maximum number of mismatches as a share of positions, for estimates.
+    /// Returns the maximum number of mismatches as a share of the positions, for selectivity
+    /// estimates.
     fn share(self) -> f64 {
-        // Any length is good enough for an estimate.
+        // Any realistic number of positions is good enough for an estimate.
         const HASHES: usize = 1000;
         match self {
             SignatureRadius::Mismatches(mismatches, hashes) => {
@@ -56,27 +60,27 @@ impl SignatureRadius {
     }
 }
 
-/// Ball as the planner sees it: a constant, or a call that makes one.
+/// What the planner knows of a ball: a constant, or a call of a function that makes balls.
 #[derive(Default)]
 pub struct PlannedBall<'a> {
-    /// Centre; `None` if it cannot be separated from the ball.
+    /// Centre of the ball; `None` if the expression does not show it.
     pub center: Option<Expr<'a>>,
-    /// Radius; `None` if it is a parameter without a value.
+    /// Radius of the ball; `None` if it is not known before the query runs.
     pub radius: Option<BallRadius>,
-    /// True if an index may answer approximately.
+    /// True if an index search for this ball may be approximate.
     pub approximate: bool,
 }
 
 impl<'a> PlannedBall<'a> {
-    /// Reads an operand of one of the extension's operators; `None` if its type is not a ball
-    /// type.
+    /// Reads `ball`, an operand of `operator`. `None` if the operator does not belong to the
+    /// extension or the operand's type is not a ball type.
     pub fn from_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
         let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
         let searched = catalog.by_ball(ball.base_type())?;
         Some(Self::read(searched, planner, ball))
     }
 
-    /// Reads an expression of the type's balls.
+    /// Reads an expression of `searched`'s ball type.
     pub fn read(searched: &SearchedType, planner: Planner<'a>, mut ball: Expr<'a>) -> Self {
         let known = planner.estimated(ball).value();
         if let Some(ball) = known.and_then(|known| searched.ball(known)) {
@@ -108,8 +112,9 @@ impl<'a> PlannedBall<'a> {
 }
 
 impl SearchedType {
-    /// Returns the radius of a bound, if the planner can know it. `bound` has the arguments after
-    /// the centre in a call that makes a ball, or after the values in a call of `_neardup_within`.
+    /// Returns the radius that a bound states; `None` if it is not known before the query runs.
+    /// `bound` has the arguments behind the centre in a call of a ball function, or behind both
+    /// values in a call of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
         if self.metric.is_hamming() {
@@ -125,7 +130,8 @@ impl SearchedType {
     }
 }
 
-/// Returns the kind of bound, a constant in a call of `_neardup_within`.
+/// Returns the kind of bound from the constant argument that encodes it in a call of
+/// `_neardup_within`; `None` if it is not such a constant.
 pub fn bound_kind(expression: Expr) -> Option<Bound> {
     Bound::from_code(expression.integer()? as i32)
 }

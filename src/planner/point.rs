@@ -1,4 +1,4 @@
-//! Values and balls of the types that are searched by distance, read from the server's form.
+//! Decodes values and balls of the types that are searched by distance, for selectivity estimates.
 use std::rc::Rc;
 
 use neardup_blocktree::metric::Metric;
@@ -11,16 +11,20 @@ use crate::types::{Ball, Fingerprint, Fingerprint64, Fingerprint128, Fingerprint
 use neardup_pg::catalog::base_type;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Value of a searched type.
+/// Decoded value of a type that is searched by distance.
 #[derive(Clone)]
 pub enum Point {
+    /// Fingerprint or bigint of 64 bits.
     Bits64(Fingerprint64),
+    /// Fingerprint of 128 bits.
     Bits128(Fingerprint128),
+    /// Fingerprint of 256 bits.
     Bits256(Fingerprint256),
+    /// MinHash signature.
     Signature(OwnedSignature),
 }
 
-/// Signature whose copies share its memory.
+/// Signature that owns its values. Clones share the memory.
 #[derive(Clone)]
 pub struct OwnedSignature {
     scheme: Scheme,
@@ -29,7 +33,7 @@ pub struct OwnedSignature {
 }
 
 impl OwnedSignature {
-    /// Returns the signature.
+    /// Borrows the signature.
     pub fn get(&self) -> Signature<'_> {
         Signature {
             scheme: self.scheme,
@@ -39,17 +43,20 @@ impl OwnedSignature {
     }
 }
 
-/// Ball with its centre in the server's form.
+/// Constant ball, decoded.
 pub struct KnownBall {
+    /// Centre as a value of the searched type.
     pub center: OwnedValue,
+    /// Radius in bits, or in mismatches for signatures.
     pub radius: BallRadius,
-    /// True if an index may answer approximately.
+    /// True if an index search for this ball may be approximate.
     pub approximate: bool,
 }
 
 impl SearchedType {
-    /// Reads a value of the searched type. `None` if it has another type. A cast that keeps the
-    /// value has the statistics of the column inside it, so 64 bits may also be a bigint.
+    /// Decodes a value of the searched type; `None` if the value has another type. A value of 64
+    /// bits may also be a bigint: a column's statistics have the column's type, even if the query
+    /// casts it to fingerprint.
     pub fn point(&self, value: Value) -> Option<Point> {
         let of = value.value_type();
         let has_64_bits = of.by_value() && of.length() == 8;
@@ -75,7 +82,7 @@ impl SearchedType {
         }
     }
 
-    /// Returns a value in the server's form.
+    /// Encodes a decoded value as a value of the searched type.
     pub fn value(&self, point: &Point) -> OwnedValue {
         match point {
             Point::Bits64(fingerprint) => self.center(&[fingerprint.0]),
@@ -87,7 +94,7 @@ impl SearchedType {
         }
     }
 
-    /// Reads a ball. `None` if it has another type.
+    /// Decodes a ball of the searched type; `None` if the value is not such a ball.
     pub fn ball(&self, ball: Value) -> Option<KnownBall> {
         if base_type(ball.type_oid()) != self.ball {
             return None;
@@ -120,11 +127,12 @@ impl SearchedType {
         })
     }
 
-    /// Returns the centre of a ball of fingerprints.
+    /// Encodes the words of a fingerprint as a value of the searched type.
     fn center(&self, words: &[u64]) -> OwnedValue {
         OwnedValue::from_words(words, self.value)
     }
 
+    /// Decodes a ball of signatures from the bytes of its value.
     fn signature_ball(&self, body: &[u8]) -> KnownBall {
         let ball = SignatureBall::from_body(body);
         let hashes = ball.center.values.len();
@@ -137,7 +145,7 @@ impl SearchedType {
     }
 }
 
-/// Reads a fingerprint from a value of its length.
+/// Decodes a fingerprint from a value of the same length.
 fn fingerprint<T: Fingerprint>(value: Value) -> T {
     let mut words = [0; 4];
     value.copy_words(&mut words[..T::WORDS]);
@@ -145,7 +153,8 @@ fn fingerprint<T: Fingerprint>(value: Value) -> T {
 }
 
 impl Point {
-    /// Counts the differing bits of two fingerprints of one width. `None` for other pairs.
+    /// Returns the number of differing bits of two fingerprints of the same width; `None` for other
+    /// pairs.
     #[inline(always)]
     pub fn bits(&self, other: &Self) -> Option<u32> {
         match (self, other) {

@@ -1,5 +1,5 @@
-//! Number on the other side of a comparison of a distance: as a radius of type int4, and as an
-//! operand of the server's own comparisons.
+//! Converts the number with which a distance is compared: to a radius of type int4, or to an
+//! operand of the server's own integer comparisons.
 use pgrx::pg_sys;
 
 use super::catalog::Catalog;
@@ -9,18 +9,20 @@ use neardup_pg::catalog;
 use neardup_pg::expr::Expr;
 use neardup_pg::planner::Planner;
 
-/// Rounding of a number to the integer that has the same effect in a comparison with a distance.
+/// Rounding of a number to an integer that gives the same result in a comparison with a distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// Largest integer that is not above the number: `distance <= number`.
+    /// Largest integer not above the number, for `distance <= number`.
     Floor,
-    /// Largest integer below the number: `distance < number`.
+    /// Largest integer below the number, for `distance < number`.
     Below,
-    /// The number itself, or a number that is not a distance: `distance = number`.
+    /// The number if it is an integer, otherwise -1, which no distance equals; for
+    /// `distance = number`.
     Whole,
 }
 
-/// Converts a constant to a radius, from -1 (no distance) to the width.
+/// Converts a constant to a radius from -1 (no distance) to `bits`, the width. `None` if `number`
+/// is not a constant of an integer or floating-point type.
 fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     let radius = constant(number, rounding)?;
     let bits = i64::from(bits);
@@ -30,7 +32,8 @@ fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     })
 }
 
-/// Returns the rounded value of a constant of a numeric type.
+/// Returns the rounded value of a constant; `None` if `number` is not a constant of an integer or
+/// floating-point type.
 fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     if let Some(integer) = number.integer() {
         return Some(match rounding {
@@ -46,8 +49,8 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }))
 }
 
-/// Converts a number to a radius, as an expression of type int4. `None` if the operators are not
-/// declared for the number's type.
+/// Converts the number in a comparison with a distance of `bits` bits to a radius, as an expression
+/// of type int4. `None` if the extension has no comparison of a distance with the number's type.
 pub fn expression<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -103,9 +106,9 @@ pub fn expression<'a>(
     })
 }
 
-/// Makes the server's own comparison of integers, which indexes, joins and statistics support.
-/// Replaces a floating-point constant by an equivalent integer. `None` for other floating-point
-/// numbers, and for constants that have no equivalent int4.
+/// Makes the server's own comparison of two integers, which indexes, joins and statistics support.
+/// Replaces a floating-point constant by an integer that gives the same result. `None` if an
+/// operand is another floating-point number, or a constant without such an integer.
 pub fn integer_comparison<'a>(
     planner: Planner<'a>,
     comparison: Comparison,
@@ -140,10 +143,10 @@ pub fn integer_comparison<'a>(
     ))
 }
 
-/// Converts a comparison of an integer with a floating-point number to one with an integer. `None`
-/// if no integer gives the same result for every int4.
+/// Converts a comparison of an int4 with a floating-point number to a comparison with an int4
+/// constant. `None` if no such comparison gives the same result for every int4.
 fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> {
-    // Beyond these limits an int4 constant would give other results for the largest integers.
+    // Beyond these limits, an int4 constant would give other results for the largest integers.
     if number.is_nan() || number.abs() >= f64::from(i32::MAX) {
         return None;
     }
@@ -152,7 +155,8 @@ fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> 
         Comparison::LessOrEqual => (Comparison::LessOrEqual, hamming_float::floor(number)),
         Comparison::Greater => (Comparison::Greater, hamming_float::floor(number)),
         Comparison::GreaterOrEqual => (Comparison::Greater, hamming_float::below(number)),
-        // An integer may be -1, unlike a distance.
+        // The replacement -1 for a fraction is wrong here, because an integer, unlike a distance,
+        // may be -1.
         Comparison::Equal | Comparison::NotEqual if number.fract() != 0.0 => return None,
         Comparison::Equal | Comparison::NotEqual => (comparison, number as i32),
     })

@@ -1,4 +1,4 @@
-//! Rewrites comparisons of distances to operators that indexes support.
+//! Rewrites comparisons of Hamming distances to operators that indexes support.
 //!
 //! | written | planned |
 //! |---|---|
@@ -12,12 +12,13 @@
 //! | the same with columns on both sides | `_neardup_within(a, b, r)` |
 //! | `distance_column <= r` | the server's own integer comparison |
 //!
-//! [`super::within`] turns `_neardup_within` into `<@` for the index of either side.
+//! [`super::within`] turns `_neardup_within` into `<@` for an index on either argument.
 //!
-//! A floating-point `r` is rounded down first. In an equality, a fraction becomes -1.
+//! A floating-point `r` is rounded down first. In an equality, an `r` that is not an integer
+//! becomes -1, which no distance equals.
 //!
-//! The server calls these functions with simplified arguments, and does not simplify the result.
-//! So this file must fold constants itself.
+//! The server calls the support functions with simplified arguments and does not simplify their
+//! results. So this file must fold constants itself.
 use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys::{Datum, Oid};
 
@@ -30,27 +31,30 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{SupportRequest, UNHANDLED, replaced_by};
 
-/// `left <#> right` in a comparison.
+/// A call of `left <#> right`, the Hamming distance as an integer, in a comparison.
 pub struct Distance<'c, 'a> {
+    /// Type of the two values.
     pub searched: &'c SearchedType,
-    /// Width of the fingerprints.
+    /// Width of the fingerprints in bits.
     pub bits: u32,
+    /// The operands of `<#>`.
     pub values: [Expr<'a>; 2],
-    /// The operator expression, of type int4.
+    /// The call itself, an expression of type int4.
     expression: Expr<'a>,
-    /// [`SearchedType::at_distance_function`].
+    /// OID of `_neardup_at_distance` for the type, see [`SearchedType::at_distance_function`].
     at_distance_function: Oid,
 }
 
 impl<'a> Distance<'_, 'a> {
-    /// Makes the condition that the distance is exactly this number.
+    /// Makes the condition that the distance is exactly `number`.
     pub fn equals(&self, planner: Planner<'a>, number: Expr<'a>) -> Expr<'a> {
         let [left, right] = self.values;
         planner.call(self.at_distance_function, &[left, right, number])
     }
 }
 
-/// Answers a request to simplify a call with two arguments.
+/// Runs a support function that simplifies calls with two arguments. `rewrite` returns the
+/// replacement of a call, or `None` to keep the call.
 fn simplify(
     call: &Call,
     rewrite: impl for<'a> FnOnce(&Catalog, Planner<'a>, [Expr<'a>; 2]) -> Option<Expr<'a>>,
@@ -63,7 +67,8 @@ fn simplify(
     replaced_by(replacement)
 }
 
-/// Support function of `<~>`: plans it as `<#>`, as an index can order by its plain integer.
+/// Support function of `<~>`: replaces it by `<#>`, because an index can order by `<#>`, which
+/// returns a plain integer.
 fn distance_support(call: &mut Call) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         let searched = catalog.by_value(left.base_type())?;
@@ -72,7 +77,7 @@ fn distance_support(call: &mut Call) -> Datum {
     })
 }
 
-/// Support function of the comparisons of distances with integers.
+/// Support function of the comparisons of a distance with a number or with another distance.
 fn support(call: &mut Call, comparison: Comparison) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         if let Some(distance) = distance_below(catalog, left) {
@@ -87,7 +92,8 @@ fn support(call: &mut Call, comparison: Comparison) -> Datum {
     })
 }
 
-/// Returns the `<#>` inside the relabelling that `distance_support` has added.
+/// Returns the call of `<#>` inside the type relabelling that `distance_support` has added; `None`
+/// for other expressions.
 pub fn distance_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
@@ -109,8 +115,8 @@ pub fn distance_below<'c, 'a>(
     })
 }
 
-/// Rewrites `distance comparison number` to balls; `None` if the comparisons are not declared for
-/// the number's type.
+/// Rewrites `distance comparison number` to balls; `None` if the type of `number` has no such
+/// comparison.
 pub fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -142,11 +148,10 @@ pub fn rewrite<'a>(
         Comparison::Less => ball(Rounding::Below),
         Comparison::Greater => ball(Rounding::Floor).map(not),
         Comparison::GreaterOrEqual => ball(Rounding::Below).map(not),
-        // Tables may be joined or merged by an equality with a column, which takes an operator of
-        // the server.
+        // Keep an operator of the server for an equality with a column, because joins need it.
         Comparison::Equal | Comparison::NotEqual if number.has_columns() => {
             let equal = integer_comparison(planner, comparison, distance.expression, number)?;
-            // Both conditions evaluate the arguments, so that must cost nothing.
+            // The replacement evaluates the arguments twice, so they must cost nothing.
             let indexable = comparison == Comparison::Equal
                 && values.into_iter().chain([number]).all(is_trivial);
             if !indexable {
@@ -159,12 +164,12 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether an argument of a comparison cannot turn into a distance of two fingerprints, or
-/// only where [`super::conditions`] sees the comparison again.
+/// Returns whether an argument of a comparison is in its final form: it cannot turn into a distance
+/// of two fingerprints later, or if it does, [`super::conditions`] sees the comparison again.
 ///
-/// A column of a DISTINCT or GROUP BY can, because the server moves the comparison down to the
-/// computation of the column. From version 18.6 on the server moves only its own comparisons,
-/// which are known to agree with the equality that groups the rows.
+/// A column that comes from DISTINCT or GROUP BY is not in its final form: the server moves the
+/// comparison down to where the column is computed. From version 18.6 on the server moves only its
+/// own comparisons, which are known to agree with the equality that groups the rows.
 fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;
@@ -176,7 +181,8 @@ fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     }
 }
 
-/// Returns whether evaluating an expression a second time costs nothing.
+/// Returns whether evaluating an expression twice costs nothing: it is a column, a constant or a
+/// parameter.
 pub fn is_trivial(expression: Expr) -> bool {
     let form = expression.strip_relabel().form();
     matches!(

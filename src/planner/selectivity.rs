@@ -1,16 +1,15 @@
-//! Selectivity: the estimated share of rows within a radius of a value (a ball), and of pairs of
-//! rows in a join.
+//! Selectivity estimates: the share of rows within a radius of a value (a ball), and the share of
+//! pairs of rows in a join.
 //!
 //! The estimate is the maximum of three sources:
-//! - **the volume of the ball**, its share of all bit patterns. It is tiny for unrelated 64-bit
-//!   fingerprints and small radii (2.4e-15 at radius 3), but grows fast, to 3 % at radius 24. It
-//!   is 0 for signatures;
-//! - **the value's own kin**: most searches for near-duplicates have a value that is in the table.
-//!   About one distinct value, with all rows that share it, is expected;
-//! - **the statistics' sample**, which shows the density of the actual data: documents of one
-//!   language or site are closer to each other than random bits.
+//! - **volume**: the ball's share of all bit patterns. It is tiny for 64-bit fingerprints and small
+//!   radii (2.4e-15 at radius 3), but grows fast, to 3 % at radius 24. It is 0 for signatures;
+//! - **kin**: the near-duplicates of the value. Most searches for near-duplicates have a value that
+//!   is in the table, so the rows of about one distinct value are expected to match;
+//! - **density**: the share of near pairs in the statistics' sample, which shows how close the
+//!   actual data are: documents of one language or site are closer than random bits.
 //!
-//! The most common values are added; their shares are known exactly.
+//! The most common values are added to this estimate, because their shares are known exactly.
 use core::slice;
 
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_RADIUS, near_duplicate_bits};
@@ -20,32 +19,36 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum number of matches that a sample should show if every value had one. With a smaller
-/// sample, the matches that it does show are not evidence.
+/// Minimum number of matches that a sample would show if every value had one. If a sample would
+/// show fewer, it is too small for an estimate.
 const EVIDENCE: f64 = 8.0;
 
-/// Minimum share of the outer rows for which planning a semi-join searches an index.
+/// Minimum share of the outer rows that a common value must have, so that planning a semi-join
+/// searches an index for it.
 const SEARCHED_SHARE: f64 = 0.01;
 
-/// Distances that a condition admits: bits of fingerprints, shares of positions of signatures.
+/// Range of distances that a condition admits. The unit is bits for fingerprints, and the share of
+/// differing positions for signatures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distances {
+    /// Smallest admitted distance.
     from: f64,
+    /// Largest admitted distance.
     to: f64,
 }
 
 impl Distances {
-    /// Returns the largest distance.
+    /// Largest admitted distance.
     pub fn radius(self) -> f64 {
         self.to
     }
 
-    /// Returns whether all distances up to the largest are admitted.
+    /// Returns whether the condition is a ball: all distances up to the largest are admitted.
     pub fn is_ball(self) -> bool {
         self.from <= 0.0
     }
 
-    /// Distances of at most `radius`.
+    /// Returns all distances up to `radius`.
     pub fn up_to(radius: f64) -> Self {
         Distances {
             from: 0.0,
@@ -53,7 +56,7 @@ impl Distances {
         }
     }
 
-    /// Exactly this distance.
+    /// Returns the range with this distance only.
     pub fn exactly(distance: f64) -> Self {
         Distances {
             from: distance,
@@ -61,34 +64,37 @@ impl Distances {
         }
     }
 
+    /// Returns whether this distance is admitted.
     fn hold(self, distance: f64) -> bool {
         (self.from..=self.to).contains(&distance)
     }
 
-    /// Returns whether no two values can be at one of these distances.
+    /// Returns whether no two values of this metric can have an admitted distance.
     fn are_none(self, metric: Metric) -> bool {
         self.to < 0.0 || self.from > largest_distance(metric)
     }
 
-    /// Returns whether all pairs of values are at one of these distances.
+    /// Returns whether the condition admits every distance of this metric.
     fn are_all(self, metric: Metric) -> bool {
         self.from <= 0.0 && self.to >= largest_distance(metric)
     }
 
-    /// Returns the share of rows that are kin of a value at these distances. Kin is equally likely
-    /// at each distance of a ball.
+    /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
+    /// admitted distance from it. `distinct` is the number of distinct values. The kin are the rows
+    /// of about one distinct value, which may have any distance in the ball with equal probability.
     fn kin(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
 }
 
-/// Returns at most `limit` of the elements, evenly spread.
+/// Returns at most `limit` elements of `sample`, evenly spaced.
 fn thin<T: Clone>(limit: usize, sample: &[T]) -> Vec<T> {
     let step = sample.len().div_ceil(limit).max(1);
     sample.iter().step_by(step).cloned().collect()
 }
 
-/// Returns the radius of `~=`. Estimates also assume it for a radius that is a parameter.
+/// Returns the radius of the operator `~=`. Estimates also assume it if a radius is an unknown
+/// parameter.
 pub fn usual_radius(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => near_duplicate_bits(bits).into(),
@@ -97,7 +103,7 @@ pub fn usual_radius(metric: Metric) -> f64 {
     }
 }
 
-/// Returns the largest possible distance of two values.
+/// Returns the largest possible distance of two values of this metric.
 fn largest_distance(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => bits.into(),
@@ -106,8 +112,8 @@ fn largest_distance(metric: Metric) -> f64 {
     }
 }
 
-/// Maximum number of values of a sample that are compared with another sample. The cost is
-/// quadratic: 200 by 200 distances of fingerprints take some 40 microseconds.
+/// Maximum number of sample values that are compared with another sample. The cost is quadratic:
+/// 200 by 200 distances of fingerprints take about 40 microseconds.
 fn sample_size(metric: Metric) -> usize {
     match metric {
         Metric::Hamming { .. } => 200,
@@ -116,18 +122,20 @@ fn sample_size(metric: Metric) -> usize {
     }
 }
 
-/// Maximum number of values that each value of a sample is compared with where the estimate
-/// depends on finding a match: some 400 microseconds. Only a raised statistics target has as many.
+/// Maximum number of values that each sample value is compared with if the estimate depends on
+/// finding a match. It takes about 400 microseconds. Samples reach this size only with a raised
+/// statistics target.
 fn max_compared(metric: Metric) -> usize {
     10 * sample_size(metric)
 }
 
+/// Panics: types without distances (arrays) have no estimates here.
 fn no_distances() -> ! {
     unreachable!("the catalogue has no array type")
 }
 
-/// Returns the share of all bit patterns at these distances from one of them, which is the sum of
-/// C(bits, i) / 2^bits over the distances i. 0 for signatures.
+/// Returns the share of all bit patterns that have an admitted distance from a fingerprint: the sum
+/// of C(bits, i) / 2^bits over the admitted distances i. 0 for signatures.
 fn volume(metric: Metric, distances: Distances) -> f64 {
     let Metric::Hamming { bits } = metric else {
         return 0.0;
@@ -143,8 +151,9 @@ fn volume(metric: Metric, distances: Distances) -> f64 {
     sum.min(1.0)
 }
 
-/// Returns the share of pairs of different values of two samples at these distances. A single pair
-/// may be chance and does not count. Equal values in samples of one column are one row twice.
+/// Returns the share of pairs of different values of two samples that have an admitted distance.
+/// One pair is not counted, because a single one may be chance. Equal values are skipped, because
+/// in samples of one column they may be the same row.
 fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f64 {
     let (a, b) = (thin(sample_size(metric), a), thin(sample_size(metric), b));
     let hits = a
@@ -159,8 +168,8 @@ fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f6
     }
 }
 
-/// Estimated share of pairs at these distances among values of two columns that are not most
-/// common values: the maximum of volume, kin and density.
+/// Estimates the share of pairs with an admitted distance among the values of two columns that are
+/// not most common values. It is the maximum of volume, `kin` ([`Distances::kin`]) and density.
 fn share_of_others(
     metric: Metric,
     a: &[Point],
@@ -171,7 +180,8 @@ fn share_of_others(
     (volume(metric, distances).max(kin)).max(density(metric, a, b, distances))
 }
 
-/// Returns the distance of two values; infinite for signatures that were made differently.
+/// Returns the distance of two values; infinite for signatures made with different schemes or
+/// seeds.
 #[inline(always)]
 fn distance(a: &Point, b: &Point) -> f64 {
     let distance = match (a, b) {
@@ -181,12 +191,14 @@ fn distance(a: &Point, b: &Point) -> f64 {
     distance.unwrap_or(f64::INFINITY)
 }
 
+/// Returns whether two values have an admitted distance.
 fn near(a: &Point, b: &Point, distances: Distances) -> bool {
     distances.hold(distance(a, b))
 }
 
-/// Returns the share of positions in which two signatures differ; `None` if they were made
-/// differently. Statistics may have kept only the first [`KEPT`] positions.
+/// Returns the share of positions in which two signatures differ; `None` if they were made with
+/// different schemes or seeds. Compares the first [`KEPT`] positions if statistics have only these
+/// for one of them.
 fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
     let length = a.values.len().min(b.values.len());
     let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
@@ -196,8 +208,8 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
         .map(|mismatches| mismatches as f64 / length as f64)
 }
 
-/// Returns the share of a column's rows at these distances from `center`. An unknown center is
-/// expected to be the value of a random row.
+/// Estimates the share of a column's rows that have an admitted distance from `center`. `None` for
+/// `center` stands for an unknown value, which is assumed to be the value of a random row.
 pub fn restriction(
     metric: Metric,
     column: &Column,
@@ -218,7 +230,8 @@ pub fn restriction(
                 .filter(|(value, _)| near(value, &center, distances))
                 .map(|(_, share)| share)
                 .sum();
-            // Then all rows equal to the center have a most common value.
+            // For distance 0, these are all matching rows, because they all have the same most
+            // common value.
             if distances == Distances::up_to(0.0) && common > 0.0 {
                 return common;
             }
@@ -231,7 +244,7 @@ pub fn restriction(
     }
 }
 
-/// Returns the share of all pairs of two columns' rows that are at these distances.
+/// Estimates the share of all pairs of two columns' rows that have an admitted distance.
 pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
@@ -247,7 +260,8 @@ pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64
         + a.other_fraction() * b.other_fraction() * others
 }
 
-/// Returns the share of pairs of rows with most common values on both sides.
+/// Estimates the share of pairs in which both rows have most common values and their distance is
+/// admitted.
 fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(metric, a, |value, _| {
         let common = b.common.iter().take(max_compared(metric));
@@ -256,8 +270,8 @@ fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) ->
     })
 }
 
-/// Returns the share of pairs of rows with a most common value on one side and another value on
-/// the other.
+/// Estimates the share of pairs with an admitted distance in which the row of `common` has a most
+/// common value and the row of `others` does not.
 fn common_with_others(
     metric: Metric,
     common: &Column,
@@ -271,8 +285,9 @@ fn common_with_others(
     share * others.other_fraction()
 }
 
-/// Returns the share of a column's other rows that are kin of a value: 0 if its kin is among the
-/// most common values.
+/// Estimates the share of `column`'s rows without a most common value that are near-duplicates
+/// ("kin") of `value`. 0 if a most common value has an admitted distance from `value`, because then
+/// these rows are its kin.
 fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
     let mut common = column.common.iter().take(max_compared(metric));
     if common.any(|(other, _)| near(value, other, distances)) {
@@ -282,8 +297,8 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     }
 }
 
-/// Returns the sum of the shares of a column's most common values, each times the result of
-/// `each`. If there are many, a sample is scaled up.
+/// Returns the sum of share times `each(value, share)` over the column's most common values. If
+/// there are many, sums over some and scales the result up.
 fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
@@ -294,10 +309,10 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f6
     if seen > 0.0 { sum * all / seen } else { 0.0 }
 }
 
-/// Returns the share of an outer column's rows that match some row of the inner column at these
-/// distances. The rows of one common value all match or all do not.
+/// Estimates the share of the outer column's rows that have at least one matching inner row, for
+/// semi-joins and anti-joins. Rows with the same common value either all match or all do not.
 ///
-/// `finds` searches an index for an inner row that matches a value; `None` if it cannot.
+/// `finds` searches an index for an inner row that matches a value; `None` if it cannot search.
 pub fn matched(
     metric: Metric,
     outer: &Column,
@@ -334,14 +349,14 @@ pub fn matched(
     common + outer.other_fraction() * inner.matches_others(outer)
 }
 
-/// Inner column of a semi-join or anti-join.
+/// Inner column of a semi-join or anti-join, with its table's other conditions.
 struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
     distances: Distances,
-    /// Number of rows after conditions on their table.
+    /// Estimated number of rows that fulfil the other conditions on their table.
     rows: f64,
-    /// Share of rows that fulfil those conditions.
+    /// Share of the table's rows that fulfil these conditions.
     kept: f64,
 }
 
@@ -358,22 +373,24 @@ impl<'a> Inner<'a> {
         }
     }
 
+    /// Number of rows that fulfil the conditions and have no most common value.
     fn other_rows(&self) -> f64 {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the chance that none of `rows` rows, counted before the conditions, fulfils them.
+    /// Returns the probability that none of `rows` table rows fulfils the conditions on the table.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
 
-    /// Returns the chance that some row of a less common value fulfils the conditions.
+    /// Returns the probability that at least one row of a value that is not most common fulfils the
+    /// conditions on the table.
     fn chance_of_any(&self) -> f64 {
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         1.0 - self.chance_of_none(rows_each)
     }
 
-    /// Returns the chance that no row with a most common value matches this value.
+    /// Returns the probability that no inner row with a most common value matches `value`.
     fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
         let common = self.column.common.iter().take(max_compared(self.metric));
@@ -383,7 +400,8 @@ impl<'a> Inner<'a> {
             .product()
     }
 
-    /// Returns the chance that a value of `outer`, not a most common one, has a match.
+    /// Returns the probability that a row of `outer` without a most common value matches some inner
+    /// row.
     fn matches_others(&self, outer: &Column) -> f64 {
         let sample = thin(sample_size(self.metric), &outer.sample);
         let without_common = match sample.len() {
@@ -405,8 +423,9 @@ impl<'a> Inner<'a> {
         1.0 - without_common * without_others
     }
 
-    /// Returns the chance that a value of `outer` matches a value that is not a most common one.
-    /// `None` if the samples cover too few values.
+    /// Returns the probability that a value of the sample `outer` matches an inner value that is
+    /// not most common, as the samples show it. `None` if the samples cover too few values
+    /// ([`EVIDENCE`]).
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

@@ -1,23 +1,26 @@
-//! ANALYZE of columns of signatures.
+//! ANALYZE function of the signature type, which keeps shortened values of long signatures.
 //!
 //! For values above 1,024 bytes, such as signatures of 253 hashes and more, the server keeps
-//! neither common values nor a histogram. This module keeps the first 128 values of these
-//! signatures. They are a signature of the default length, so estimates are as good as for it.
-//! pg_statistic has them under separate kinds, so the server's estimates for `=` do not use them.
+//! neither common values nor a histogram. This module keeps the first 128 hashes of each such
+//! signature, which are a signature of the default length, so estimates are as good as for that
+//! length. pg_statistic stores them under separate kinds, so that the server's estimates for `=` do
+//! not use them.
 use crate::types::signature::Signature;
 use neardup_pg::fmgr::export;
 use neardup_pg::short_sample::{ShortSample, analyze};
 
-/// Number of values that are kept of a long signature.
+/// Number of hashes that statistics keep of a long signature.
 pub const KEPT: usize = 128;
 
-// pg_statistic.h reserves this range for private use.
-/// Most common shortened values with their shares, like `STATISTIC_KIND_MCV`.
+// pg_statistic.h reserves the kinds 10000 to 30000 for private use.
+/// Kind in pg_statistic for the most common shortened signatures and their shares, like
+/// `STATISTIC_KIND_MCV`.
 pub const COMMON_KIND: u32 = 26_161;
-/// Shortened values drawn evenly from the others, like `STATISTIC_KIND_HISTOGRAM`.
+/// Kind in pg_statistic for a sample of the other shortened signatures, like
+/// `STATISTIC_KIND_HISTOGRAM`.
 pub const SAMPLE_KIND: u32 = 26_162;
 
-/// The first values of each signature.
+/// Statistics of signatures shortened to their first [`KEPT`] hashes.
 struct SignatureSample;
 
 impl ShortSample for SignatureSample {

@@ -1,4 +1,4 @@
-//! Statistics of a column of fingerprints or signatures (pg_statistic).
+//! Reads the statistics (pg_statistic) of a column of fingerprints or signatures.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog::SearchedType;
@@ -6,26 +6,27 @@ use super::point::Point;
 use super::signature_sample::{COMMON_KIND, SAMPLE_KIND};
 use neardup_pg::column_statistics::Statistics;
 
-/// Statistics of one column or expression, as the estimates need them.
+/// Statistics of one column or expression, in the form that `selectivity` needs.
 pub struct Column {
-    /// Share of NULLs.
+    /// Share of the rows that are NULL.
     pub null_fraction: f64,
-    /// Number of different values, at least 1. Without statistics, the number of rows:
-    /// fingerprints of different documents differ.
+    /// Number of distinct values, at least 1. Without statistics it is the number of rows, because
+    /// different documents have different fingerprints.
     pub distinct: f64,
-    /// Most common values with their shares of all rows.
+    /// Most common values, each with its share of all rows.
     pub common: Vec<(Point, f64)>,
-    /// Values drawn evenly from the others: the bounds of the histogram.
+    /// Evenly drawn sample of the values that are not most common: the bounds of the histogram.
     pub sample: Vec<Point>,
-    /// Rows expected from the relation; `None` if it is unknown.
+    /// Estimated number of rows that the relation returns after its conditions; `None` if it is
+    /// unknown.
     pub rows: Option<f64>,
-    /// Rows in the relation, before conditions; 0 if it is unknown.
+    /// Number of rows of the relation before conditions; 0 if it is unknown.
     pub tuples: f64,
 }
 
 impl Column {
-    /// Reads statistics. `function` will be applied to the values: the server decides whether the
-    /// user may see them through it.
+    /// Reads the statistics of a column of type `searched`. Omits values that the user may not see
+    /// through `function`, which the server decides.
     pub fn read(searched: &SearchedType, statistics: &Statistics, function: Oid) -> Self {
         let tuples = statistics.rows.map(|(_, tuples)| tuples);
         let guess = tuples.filter(|_| statistics.is_guess);
@@ -40,7 +41,8 @@ impl Column {
         if statistics.null_fraction.is_none() || !statistics.allow(function) {
             return column;
         }
-        // The server's own values, or the shortened ones of long signatures.
+        // Take the server's own statistics, or those that ANALYZE stores for shortened long
+        // signatures.
         let first = |kinds: [u32; 2], has_shares| {
             (kinds.into_iter()).find_map(|kind| statistics.values(kind, has_shares))
         };
@@ -57,13 +59,13 @@ impl Column {
         column
     }
 
-    /// Returns the share of rows that are neither NULL nor one of the most common values.
+    /// Share of the rows that are neither NULL nor have a most common value.
     pub fn other_fraction(&self) -> f64 {
         (1.0 - self.null_fraction - self.common.iter().map(|(_, share)| share).sum::<f64>())
             .max(0.0)
     }
 
-    /// Returns the number of different values without the most common ones, at least 1.
+    /// Number of distinct values without the most common ones, at least 1.
     pub fn other_distinct(&self) -> f64 {
         (self.distinct - self.common.len() as f64).max(1.0)
     }

@@ -1,10 +1,10 @@
-//! `_neardup_within(a, b, bound...)` and `_neardup_at_distance(a, b, distance)`: conditions that
-//! the index of either side can serve. The bound of fingerprints is a radius; the bound of
-//! signatures is a number and its kind ([`Bound`]).
+//! `_neardup_within(a, b, bound...)` and `_neardup_at_distance(a, b, distance)`: conditions on two
+//! values that an index on either of them can serve. The bound of fingerprints is a radius. The
+//! bound of signatures is a number and the kind of the bound ([`Bound`]).
 //!
-//! An index condition has the form `column operator value`. While two tables are being joined,
-//! either may be the searched one. So the condition stays a function, and the planner calls its
-//! support function for each index that matches one of the arguments.
+//! An index condition has the form `column operator value`. In a join, either of the two columns
+//! may be the one whose index is searched. So the condition stays a function call, and the planner
+//! calls its support function for each index that matches one of the arguments.
 use pgrx::pg_sys::Datum;
 
 use super::catalog::{Catalog, SearchedType, catalog};
@@ -20,8 +20,9 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 
-/// Makes the condition that `left` and `right` are within a bound, in the form that serves the
-/// most indexes. `bound` has the arguments after both values in a call of `_neardup_within`.
+/// Makes the condition that `left` and `right` are within a bound: `<@` if only one of them has
+/// columns, otherwise a call of `_neardup_within`. `bound` has the arguments behind both values in
+/// such a call.
 pub fn within<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -31,12 +32,13 @@ pub fn within<'a>(
     match (left.has_columns(), right.has_columns()) {
         (true, false) => contained(planner, searched, left, right, bound),
         (false, true) => contained(planner, searched, right, left, bound),
-        // Either side may be the indexed one: `within_support` decides for each index.
+        // An index on either value may be searched: `within_support` makes the condition for each
+        // index.
         _ => planner.call(searched.within_function, &[&[left, right], bound].concat()),
     }
 }
 
-/// `key <@ ball(center, bound)`.
+/// Makes the condition `key <@ ball(center, bound)`.
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -52,7 +54,7 @@ fn contained<'a>(
     if let Some(function) = searched.approximate_function
         && settings::allow_approximate()
     {
-        // Part of the condition, so that EXPLAIN shows it.
+        // The ball itself allows approximate searches, so that EXPLAIN shows it.
         ball = planner.call(function, &[ball]);
     }
     if center.is_constant() && bound[0].is_constant() {
@@ -61,13 +63,14 @@ fn contained<'a>(
     planner.operator(searched.contained_operator, key, ball)
 }
 
-/// Support function of `_neardup_at_distance(a, b, distance)`.
+/// Support function of `_neardup_at_distance(a, b, distance)`: index conditions and selectivity.
 fn at_distance_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
     };
     match call.support_request() {
-        // The ball also has nearer values, so each row is rechecked.
+        // The index condition is a ball, which also contains nearer values, so the server must
+        // recheck each row.
         SupportRequest::IndexCondition(request) => index_condition(&catalog, request, true),
         SupportRequest::Selectivity(request) => {
             estimators::answer(&catalog, request, Distances::exactly)
@@ -76,7 +79,8 @@ fn at_distance_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Support function of `_neardup_within(a, b, bound...)`.
+/// Support function of `_neardup_within(a, b, bound...)`: index conditions, simplification and
+/// selectivity.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -93,7 +97,8 @@ fn within_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Rewrites a call with a constant or a parameter on one side to `<@`.
+/// Rewrites a call of `_neardup_within` to `<@` if only one of its values has columns; otherwise
+/// returns `None`.
 fn simplify_within<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -104,7 +109,8 @@ fn simplify_within<'a>(
     matches!(replacement.form(), Form::Operator(..)).then_some(replacement)
 }
 
-/// Makes `key <@ ball(other, bound)`, where `key` is the side that is the index's key.
+/// Answers a request for an index condition by `key <@ ball(other, bound)`, where `key` is the
+/// argument that the index covers. `lossy` is true if the server must recheck the rows.
 fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> Datum {
     let condition = || {
         let (searched, [left, right], bound) = read_arguments(catalog, request.arguments)?;

@@ -1,10 +1,11 @@
-//! Arguments of `_neardup_within` and `_neardup_at_distance`, read from an expression tree.
+//! Reads the arguments of `_neardup_within` and `_neardup_at_distance` from an expression tree.
 use super::catalog::{Catalog, SearchedType};
 use super::planned_ball::bound_kind;
 use neardup_pg::expr::{Expr, List};
 
-/// Returns the searched type, the two values and the bound of a call of one of the functions.
-/// `None` if the kind of bound of signatures is not known.
+/// Splits the arguments of a call of `_neardup_within` or `_neardup_at_distance` into the type, the
+/// two values and the arguments of the bound. `None` if the type is not searched by distance, or
+/// the kind of bound of signatures is not a constant.
 pub fn read_arguments<'c, 'a>(
     catalog: &'c Catalog,
     arguments: List<'a>,

@@ -1,4 +1,5 @@
-//! Balls in Hamming space: all fingerprints within a radius of a centre.
+//! Balls in Hamming space: all fingerprints within a radius of a centre. A ball is the right
+//! argument of the operator `<@` that an index answers.
 use core::fmt::Write;
 
 use neardup_blocktree::metric::near_duplicate_bits;
@@ -11,18 +12,19 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::value::Value;
 use neardup_pg::varlena;
 
-/// Number of words of the largest ball.
+/// Number of words of the largest ball: four for the centre and one for the radius.
 const MAX_WORDS: usize = 5;
 
-/// Stored ball: the SQL types `fingerprint_ball` and `bigint_ball`, passed by reference.
+/// Value of the SQL type `fingerprint_ball`, `bigint_ball` and so on, as it is stored. It is passed
+/// by reference.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Ball<T> {
-    /// Centre.
+    /// Fingerprint at the centre.
     pub center: T,
     /// Maximum distance from the centre, in bits: `0..=BITS`, or -1 for the empty ball.
     pub radius: i32,
-    // Zero, so that equal balls have equal bytes.
+    // Always zero, so that equal balls have equal bytes.
     padding: i32,
 }
 
@@ -32,8 +34,8 @@ const _: () = assert!(
 
 impl<T: Fingerprint> Ball<T> {
     /// Creates the ball of all values within `radius` bits of `center`. A radius beyond the width
-    /// contains all values and is stored as the width. A negative radius contains none and is
-    /// stored as -1, because `fp <~> q <= -1` is a valid condition that is never true.
+    /// of the type contains all values and is stored as the width. A negative radius contains no
+    /// value and is stored as -1, because `fp <~> q <= -1` is a valid condition that is never true.
     pub fn new(center: T, radius: i32) -> Self {
         Ball {
             center,
@@ -42,8 +44,8 @@ impl<T: Fingerprint> Ball<T> {
         }
     }
 
-    /// Reads a value of the ball type that belongs to `T`. Raises an internal error for values of
-    /// another length.
+    /// Reads a ball with a centre of type `T`. Raises an internal error if the value has another
+    /// length.
     pub fn from_value(value: Value) -> Self {
         let mut words = [0; MAX_WORDS];
         value.copy_words(&mut words[..=T::WORDS]);
@@ -52,7 +54,7 @@ impl<T: Fingerprint> Ball<T> {
 
     #[inline(always)]
     fn from_words(words: [u64; MAX_WORDS]) -> Self {
-        // The radius uses half a word.
+        // The radius uses the first half of the word after the centre.
         let [a, b, c, d, ..] = words[T::WORDS].to_ne_bytes();
         Ball {
             center: T::from_words(&words),
@@ -61,12 +63,13 @@ impl<T: Fingerprint> Ball<T> {
         }
     }
 
-    /// Allocates the value in the current memory context for the server.
+    /// Copies the ball into the current memory context, and returns the Datum that refers to it.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::by_reference(self)
     }
 
-    /// Reads argument `n`. Raises an internal error for NULL and for values of another length.
+    /// Reads the ball in argument `n`. Raises an internal error for NULL and for a value of another
+    /// length.
     #[inline(always)]
     pub fn argument(call: &Call, n: usize) -> Self {
         let mut words = [0; MAX_WORDS];
@@ -80,6 +83,7 @@ impl<T: Fingerprint> Ball<T> {
         value.distance(self.center) as i32 <= self.radius
     }
 
+    /// Parses a ball written as `<center,radius>`. Returns `None` if the text is invalid.
     fn parse(text: &[u8]) -> Option<Self> {
         let inner = text.strip_prefix(b"<")?.strip_suffix(b">")?;
         let comma = inner.iter().position(|byte| *byte == b',')?;
@@ -88,12 +92,13 @@ impl<T: Fingerprint> Ball<T> {
     }
 }
 
-/// `ball(center, radius)`.
+/// `ball(center, radius)`: creates a ball.
 pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     Ball::new(arg::<T>(call, 0), call.int4(1)).into_datum()
 }
 
-/// Converts text to a ball. Raises error 22P02 if the text is invalid.
+/// Input function of a ball type: converts text to a ball. Raises error 22P02 if the text is
+/// invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match Ball::<T>::parse(text) {
@@ -116,7 +121,7 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Converts a ball to text.
+/// Output function of a ball type: converts a ball to text, `<center,radius>`.
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let ball = Ball::<T>::argument(call, 0);
     let mut text = String::from("<");
@@ -125,8 +130,8 @@ pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Converts a binary message to a ball: the centre's bytes, then the radius as int4, most
-/// significant byte first.
+/// Receive function of a ball type: converts a binary message to a ball. The message has the bytes
+/// of the centre, then the radius as int4, each most significant byte first.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let center = T::Bytes::try_from(call.message(T::BITS as usize / 8)).ok();
     let radius = call.message(size_of::<i32>()).try_into();
@@ -138,25 +143,25 @@ pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Converts a ball to a binary message.
+/// Send function of a ball type: converts a ball to the binary message that [`receive`] reads.
 pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let ball = Ball::<T>::argument(call, 0);
     varlena::build(&[ball.center.to_bytes().as_ref(), &ball.radius.to_be_bytes()])
 }
 
-/// Operator `fingerprint <@ ball`.
+/// Operator `fingerprint <@ ball`: whether the ball contains the fingerprint.
 #[inline(always)]
 pub fn contained<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(Ball::argument(call, 1).contains(arg::<T>(call, 0)))
 }
 
-/// Operator `ball @> fingerprint`.
+/// Operator `ball @> fingerprint`: whether the ball contains the fingerprint.
 #[inline(always)]
 pub fn contains<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(Ball::argument(call, 0).contains(arg::<T>(call, 1)))
 }
 
-/// Operator `ball ~= ball`: each ball contains the centre of the other.
+/// Operator `ball ~= ball`: whether each ball contains the centre of the other ball.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Ball::<T>::argument(call, n));

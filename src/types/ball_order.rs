@@ -1,7 +1,7 @@
 //! Equality, order and hash of balls, for GROUP BY, DISTINCT, UNION and the server's indexes.
 //!
-//! Balls are equal if their centres and radii are equal. The order is by centre, then by radius.
-//! It has no other meaning.
+//! Two balls are equal if their centres and their radii are equal. Balls are ordered by centre,
+//! then by radius. The order has no other meaning.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;
@@ -11,17 +11,17 @@ use super::order::export_order;
 use super::{Ball, Fingerprint};
 use neardup_pg::fmgr::{Call, export};
 
-/// Returns the order of the two arguments.
+/// Returns the order of the two balls of fingerprints in arguments 0 and 1.
 #[inline(always)]
 pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
     let [a, b] = [0, 1].map(|n| Ball::<T>::argument(call, n));
     a.center.cmp(&b.center).then(a.radius.cmp(&b.radius))
 }
 
-/// Hashes the bytes of the centre and the radius, most significant first. The hash is the same on
-/// every machine.
+/// Hashes a ball of fingerprints: the bytes of the centre, then those of the radius, each most
+/// significant first. The hash is the same on every machine.
 pub fn hash<T: Fingerprint>(call: &mut Call) -> Datum {
-    // The longest centre, and the radius.
+    // Room for the bytes of the longest centre and for the radius.
     let mut bytes = [0; 32 + 4];
     let ball = Ball::<T>::argument(call, 0);
     let (center, radius) = (ball.center.to_bytes(), ball.radius.to_be_bytes());
@@ -31,11 +31,13 @@ pub fn hash<T: Fingerprint>(call: &mut Call) -> Datum {
     hash_of_bytes(call, &bytes[..length])
 }
 
-/// Returns the order of two balls of signatures. Equal balls have equal bytes.
+/// Returns the order of the two balls of signatures in arguments 0 and 1, by their bytes. Equal
+/// balls have equal bytes.
 fn signature_order(call: &Call) -> Ordering {
     call.bytes(0).cmp(call.bytes(1))
 }
 
+/// Hashes the bytes of a ball of signatures.
 fn signature_hash(call: &mut Call) -> Datum {
     hash_of_bytes(call, call.bytes(0))
 }

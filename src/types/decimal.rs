@@ -1,7 +1,9 @@
-//! Casts between fingerprints and `numeric`: the bits read as one unsigned number.
+//! Casts between fingerprints and `numeric`. The bits of a fingerprint are read as one unsigned
+//! number.
 //!
-//! Programs that store 64-bit hashes as unsigned integers print them in decimal, beyond the range
-//! of `bigint`. `numeric` is the only type of the server that can represent them.
+//! Programs that store 64-bit hashes as unsigned integers print them in decimal, and half of these
+//! numbers are beyond the range of `bigint`. Of the server's types, only `numeric` can represent
+//! them.
 use core::fmt::Write;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -14,15 +16,15 @@ use neardup_pg::varlena;
 
 /// Number of 64-bit words of the longest fingerprint.
 const WORDS: usize = 4;
-/// Number of decimal digits that always fit in a word.
+/// Number of decimal digits that a word of 64 bits can always hold.
 const CHUNK: usize = 19;
 
-/// Unsigned number of 256 bits, most significant word first.
+/// Unsigned number of 256 bits. The most significant word is first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct U256([u64; WORDS]);
 
 impl U256 {
-    /// Returns `self * factor + addend`, or `None` beyond 256 bits.
+    /// Returns `self * factor + addend`, or `None` if the result needs more than 256 bits.
     fn multiply_add(self, factor: u64, addend: u64) -> Option<Self> {
         let mut words = self.0;
         let mut carry = u128::from(addend);
@@ -34,7 +36,7 @@ impl U256 {
         (carry == 0).then_some(U256(words))
     }
 
-    /// Returns the quotient and the remainder.
+    /// Returns the quotient and the remainder of a division by `divisor`.
     fn divide(self, divisor: u64) -> (Self, u64) {
         let mut words = self.0;
         let mut rest = 0;
@@ -46,7 +48,8 @@ impl U256 {
         (U256(words), rest)
     }
 
-    /// Reads decimal digits. Returns `None` beyond 256 bits or for a byte that is not a digit.
+    /// Parses decimal digits. Returns `None` if a byte is not a digit or the number needs more than
+    /// 256 bits.
     fn parse(digits: &[u8]) -> Option<Self> {
         let mut number = U256::default();
         for chunk in digits.chunks(CHUNK) {
@@ -60,7 +63,7 @@ impl U256 {
         Some(number)
     }
 
-    /// Writes decimal digits without leading zeros.
+    /// Returns the number in decimal digits without leading zeros.
     fn write(self) -> String {
         let mut chunks = Vec::new();
         let mut number = self;
@@ -80,7 +83,8 @@ impl U256 {
     }
 }
 
-/// Cast from numeric. Raises 22003 outside the type's range, and 22023 for a fraction.
+/// Cast from numeric to a fingerprint type. Raises error 22003 if the number is beyond the range of
+/// the type, and 22023 if it has a fraction.
 pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.numeric(0).as_bytes();
     let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
@@ -93,7 +97,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             .hint("Round it first, if the fraction means nothing.")
             .raise()
     }
-    // Words beyond the type's width must be zero.
+    // The words beyond the width of the type must be zero.
     let bytes = U256::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
     let spare = 8 * WORDS - T::BITS as usize / 8;
     let value = bytes.as_ref().and_then(|bytes| {
@@ -117,7 +121,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast to numeric. Reads the bits as an unsigned number.
+/// Cast from a fingerprint type to numeric. Reads the bits as an unsigned number.
 pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let value = arg::<T>(call, 0).to_bytes();
     let mut words = [[0; 8]; WORDS];

@@ -1,4 +1,5 @@
-//! Hamming distance of two fingerprints, the similarity that it estimates, and conditions on both.
+//! Hamming distance of two fingerprints, the similarity that it estimates, and conditions on
+//! distance and similarity.
 use neardup_blocktree::metric::near_duplicate_bits;
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys;
@@ -7,40 +8,42 @@ use super::Fingerprint;
 use super::fingerprint::arg;
 use neardup_pg::fmgr::{Call, export};
 
-/// Bits of the longest type.
+/// Number of bits of the longest fingerprint type.
 const WIDEST: i32 = 256;
 
+/// Returns the number of bits in which the fingerprints in arguments 0 and 1 differ.
 #[inline(always)]
 fn bits<T: Fingerprint>(call: &Call) -> u32 {
     arg::<T>(call, 0).distance(arg(call, 1))
 }
 
-/// Operators `<~>` and `<#>`: number of differing bits.
+/// Operators `<~>` and `<#>`: number of bits in which two fingerprints differ.
 #[inline(always)]
 pub fn distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32)
 }
 
-/// Operator `~=`: near-duplicates by convention.
+/// Operator `~=`: whether two fingerprints are near-duplicates by the conventional radius.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) <= const { near_duplicate_bits(T::BITS) })
 }
 
-/// `_neardup_within(a, b, radius)`: planned form of `a <~> b <= radius` if both fingerprints come
-/// from tables.
+/// `_neardup_within(a, b, radius)`: whether the distance of two fingerprints is at most `radius`.
+/// The planner replaces `a <~> b <= radius` by this function if both fingerprints come from tables.
 #[inline(always)]
 pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 <= call.int4(2))
 }
 
-/// `_neardup_at_distance(a, b, distance)`: planned form of `a <~> b = distance`.
+/// `_neardup_at_distance(a, b, distance)`: whether two fingerprints have exactly this distance. The
+/// planner replaces `a <~> b = distance` by this function.
 #[inline(always)]
 pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
-/// `a <#|> b`: distance, or -1 if a value is NULL.
+/// Operator `<#|>`: number of bits in which two fingerprints differ, or -1 if one is NULL.
 #[inline(always)]
 pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     match call.is_null(0) || call.is_null(1) {
@@ -49,31 +52,35 @@ pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// `fingerprint_similarity(a, b)`: Jaccard similarity that the distance estimates.
+/// `fingerprint_similarity(a, b)`: Jaccard similarity that the distance of two fingerprints
+/// estimates, 0 to 1.
 #[inline(always)]
 pub fn similarity<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     float8(minhash_fingerprint::similarity(bits::<T>(call), T::BITS))
 }
 
+/// Converts a number to a Datum of type float8.
 fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above`: maximum
-/// distance with which a pair meets a similarity bound.
+/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above(similarity,
+/// bits)`: maximum distance of two fingerprints whose estimated similarity is at least, or above, a
+/// bound.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
-    // No type is longer than `WIDEST`.
+    // Clamped, because no type is longer than [`WIDEST`].
     let bits = call.int4(1).clamp(1, WIDEST) as u32;
     pg_sys::Datum::from(radius(call.float8(0), bits))
 }
 
-/// `_neardup_radius(bigint)`: clamps a radius to the range of int4.
+/// `_neardup_radius(bigint)`: radius clamped to the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0))
 }
 
-/// `_neardup_radius_below(bigint)`: subtracts 1 and clamps to the range of int4.
+/// `_neardup_radius_below(bigint)`: radius minus 1, clamped to the range of int4, for a condition
+/// `<`.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0).saturating_sub(1))
 }

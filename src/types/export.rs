@@ -1,10 +1,11 @@
-//! Symbols of a fingerprint type: the same functions for each type, with the type's name as a
-//! prefix.
+//! Exported symbols of the fingerprint types: the same functions for each type, with the name of
+//! the type as a prefix.
 use super::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on. The
-/// type must implement `Threshold`. The first word is the mode of functions without a ball
-/// argument: `plain` for values that are passed by value, otherwise `checked`.
+/// type must implement `Fingerprint`. The first argument is the mode of
+/// [`export!`](neardup_pg::fmgr::export) for functions without a ball argument: `plain` for a type
+/// that is passed by value, otherwise `checked`.
 macro_rules! export_distances {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {
@@ -35,8 +36,9 @@ macro_rules! export_distances {
     };
 }
 
-/// Exports the functions of a type of the extension: `PREFIX_in`, `PREFIX_cmp` and so on, and its
-/// distances. Its sort support function is exported with its definition.
+/// Exports the functions of a type that the extension defines: `PREFIX_in`, `PREFIX_cmp` and so on,
+/// and the functions of `export_distances!`. The file that defines the type exports its sort
+/// support function.
 macro_rules! export_fingerprint {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {

@@ -1,4 +1,4 @@
-//! Trait of all fingerprint types, and the SQL functions that are generic over it.
+//! Trait of all fingerprint types, and the SQL functions that all of them have.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys;
@@ -10,51 +10,55 @@ use neardup_pg::varlena;
 
 /// Bit vector of fixed width that SQL compares by Hamming distance.
 ///
-/// The order is that of unsigned numbers, most significant bit first.
+/// Values are ordered as unsigned numbers. The most significant bit is first.
 pub trait Fingerprint: Copy + Ord + 'static {
     /// Name of the SQL type, for messages.
     const TYPE_NAME: &'static str;
     /// Width in bits, which is also the maximum distance.
     const BITS: u32;
-    /// Description of the text form for messages: a full sentence.
+    /// Description of the text form for error messages: a full sentence.
     const TEXT_FORM: &'static str;
-    /// Function that makes a value from text, if there is one.
+    /// SQL function that computes a fingerprint of this type from a text, if there is one.
     const MADE_BY: Option<&'static str>;
-    /// Binary form: an array of `BITS / 8` bytes, most significant first.
+    /// Binary form of a value: an array of `BITS / 8` bytes, the most significant byte first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
-    /// Number of words of a stored value.
+    /// Number of 64-bit words of a stored value.
     const WORDS: usize = Self::BITS as usize / 64;
-    /// Reads argument `n`. Raises an internal error for NULL and for values of another length.
+    /// Reads the fingerprint in argument `n`. Raises an internal error for NULL and for a value of
+    /// another length.
     fn argument(call: &Call, n: usize) -> Self;
-    /// Creates a value from the words in which it is stored. Ignores further words.
+    /// Creates a value from the first words of `words`, in the form in which it is stored. Ignores
+    /// further words.
     fn from_words(words: &[u64]) -> Self;
-    /// Converts the value to a Datum.
+    /// Converts the value to a Datum of the SQL type.
     fn into_datum(self) -> pg_sys::Datum;
     /// Creates a value from its binary form.
     fn from_bytes(bytes: Self::Bytes) -> Self;
-    /// Returns the binary form.
+    /// Converts the value to its binary form.
     fn to_bytes(self) -> Self::Bytes;
-    /// Returns the number of differing bits, `0..=BITS`.
+    /// Returns the number of bits in which two values differ, `0..=BITS`.
     fn distance(self, other: Self) -> u32;
-    /// Parses the text form. Returns `None` if `text` is invalid.
+    /// Parses a value in its text form. Returns `None` if `text` is invalid.
     fn parse(text: &[u8]) -> Option<Self>;
-    /// Appends the text form.
+    /// Appends the text form of the value to `text`.
     fn write(self, text: &mut String);
 }
 
-/// Reads argument `n` by [`Fingerprint::argument`].
+/// Reads the fingerprint in argument `n` by [`Fingerprint::argument`].
 #[inline(always)]
 pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
     T::argument(call, n)
 }
 
-/// Returns an expression that makes a value from text, for hints.
+/// Returns an SQL expression that computes a fingerprint from a text, for hints in errors; `None`
+/// if no function does.
 pub fn made_by<T: Fingerprint>() -> Option<String> {
     T::MADE_BY.map(|function| format!("{function}('...')"))
 }
 
-/// Converts text to a value. Raises error 22P02 if the text is invalid.
+/// Input function of a fingerprint type: converts text to a value. Raises error 22P02 if the text
+/// is invalid.
 pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     match T::parse(text) {
@@ -67,14 +71,14 @@ pub fn input<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Converts a value to text.
+/// Output function of a fingerprint type: converts a value to text.
 pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let mut text = String::with_capacity(T::BITS as usize / 4);
     arg::<T>(call, 0).write(&mut text);
     varlena::cstring(&text)
 }
 
-/// Converts a binary message to a value.
+/// Receive function of a fingerprint type: converts a binary message to a value.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.message(T::BITS as usize / 8);
     from_slice::<T>(bytes)
@@ -82,12 +86,14 @@ pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
         .into_datum()
 }
 
-/// Converts a value to its bytes, most significant first: a binary message, and the cast to bytea.
+/// Send function of a fingerprint type, and its cast to bytea: returns the bytes of a value, the
+/// most significant byte first.
 pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::build(&[arg::<T>(call, 0).to_bytes().as_ref()])
 }
 
-/// Cast from bytea. Raises error 22023 unless the length is exactly the width.
+/// Cast from bytea to a fingerprint type. Raises error 22023 unless there are as many bytes as the
+/// type has.
 pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.bytes(0);
     match from_slice::<T>(bytes) {
@@ -107,9 +113,11 @@ pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast from bit. Raises error 22023 unless the length is exactly the width.
+/// Cast from bit to a fingerprint type. Raises error 22023 unless there are as many bits as the
+/// type has.
 pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // The length in bits (int4 in native byte order), then the bits, most significant first.
+    // The bytes of a bit value: its length in bits (int4 in native byte order), then the bits, most
+    // significant first.
     let (length, bits) = call.bytes(0).split_at(size_of::<i32>());
     let length = i32::from_ne_bytes(length.try_into().expect("split after four bytes"));
     match from_slice::<T>(bits) {
@@ -127,7 +135,7 @@ pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast to bit with the width of the type.
+/// Cast from a fingerprint type to bit, with as many bits as the type has.
 pub fn to_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::build(&[
         &(T::BITS as i32).to_ne_bytes(),
@@ -135,30 +143,32 @@ pub fn to_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     ])
 }
 
+/// Creates a value from its binary form. Returns `None` if the number of bytes is wrong.
 fn from_slice<T: Fingerprint>(bytes: &[u8]) -> Option<T> {
     T::Bytes::try_from(bytes).ok().map(T::from_bytes)
 }
 
-/// Returns the order of the two arguments.
+/// Returns the order of the two fingerprints in arguments 0 and 1.
 #[inline(always)]
 pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
     arg::<T>(call, 0).cmp(&arg(call, 1))
 }
 
-/// Returns the smaller of two values: the step of the aggregate `min`.
+/// Transition function of the aggregate `min`: returns the smaller of two fingerprints.
 #[inline(always)]
 pub fn smaller<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // Returns the argument itself, because a copy of a wide value would have to be freed.
+    // Returns the argument itself, because a copy of a value that is passed by reference would have
+    // to be freed.
     call.arg(usize::from(arg::<T>(call, 1) < arg::<T>(call, 0)))
 }
 
-/// Returns the larger of two values: the step of the aggregate `max`.
+/// Transition function of the aggregate `max`: returns the larger of two fingerprints.
 #[inline(always)]
 pub fn larger<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     call.arg(usize::from(arg::<T>(call, 1) > arg::<T>(call, 0)))
 }
 
-/// Returns the number of 1 bits as bigint, like the server's functions of this name.
+/// `bit_count(fingerprint)`: number of 1 bits as bigint, like the server's functions of this name.
 #[inline(always)]
 pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = arg::<T>(call, 0).to_bytes();
@@ -169,14 +179,15 @@ pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(ones.sum::<i64>())
 }
 
-/// Hashes the argument by [`hash_of_bytes`].
+/// Hashes the bytes of a fingerprint by [`hash_of_bytes`].
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     hash_of_bytes(call, arg::<T>(call, 0).to_bytes().as_ref())
 }
 
-/// Hashes bytes like the server: 32 bits for hash joins, grouping and hash indexes. Returns 64
-/// bits, for partitioning by hash, if the called function has a seed after the value.
+/// Hashes bytes by the server's hash function. If the called SQL function has one argument, returns
+/// 32 bits, for hash joins, grouping and hash indexes. If it has a seed as its second argument,
+/// returns 64 bits, for partitioning by hash.
 #[inline(always)]
 pub fn hash_of_bytes(call: &Call, bytes: &[u8]) -> pg_sys::Datum {
     match call.arg_count() {

@@ -1,4 +1,5 @@
-//! 64 bits: the type `fingerprint`, and bigint read as 64 bits (often used for image hashes).
+//! The types with 64 bits, passed by value: `fingerprint`, and `bigint` read as 64 bits (often used
+//! for image hashes).
 use core::fmt::Write;
 
 use pgrx::pg_sys;
@@ -7,7 +8,7 @@ use super::fingerprint::Fingerprint;
 use neardup_pg::datum_sort;
 use neardup_pg::fmgr::{Call, export};
 
-// The type is passed by value, as the SQL script declares it.
+// The SQL script declares the type `fingerprint` as passed by value.
 const _: () = assert!(
     size_of::<pg_sys::Datum>() == 8,
     "neardup needs a 64-bit server"
@@ -24,12 +25,12 @@ impl From<[u64; 1]> for Fingerprint64 {
     }
 }
 
-/// Value of the SQL type `bigint`, read as 64 bits.
+/// Value of the SQL type `bigint`, read as a fingerprint of 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Bigint(pub u64);
 
-/// Items of [`Fingerprint`] for a type that is a number of 64 bits, passed by value.
+/// Items of the trait [`Fingerprint`] that are equal for [`Fingerprint64`] and [`Bigint`].
 macro_rules! passed_by_value {
     () => {
         type Bytes = [u8; 8];
@@ -67,7 +68,7 @@ impl Fingerprint for Fingerprint64 {
     const MADE_BY: Option<&'static str> = Some("minhash64");
     passed_by_value!();
     fn parse(text: &[u8]) -> Option<Self> {
-        // from_str_radix alone would accept a sign and fewer digits.
+        // The check is needed because from_str_radix would accept a sign and fewer digits.
         if text.len() != 16 || !text.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
@@ -98,7 +99,8 @@ impl Fingerprint for Bigint {
     }
 }
 
-/// Gives the server a comparison that avoids function calls through SQL.
+/// Sort support function of `fingerprint`: gives the server a comparison that it can call directly,
+/// instead of the SQL function.
 fn sort_support(call: &mut Call) -> pg_sys::Datum {
     call.sort_support().comparator = Some(datum_sort::unsigned_datum_comparator());
     pg_sys::Datum::from(0)

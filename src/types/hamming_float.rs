@@ -1,6 +1,8 @@
-//! Comparisons of a distance with a floating-point number, and conversion of numbers to radii.
+//! Comparisons of a distance (the domain `hamming`) with a floating-point number, and conversions
+//! of numbers to radii for such comparisons.
 //!
-//! The order is the server's: NaN equals itself and is greater than all other numbers.
+//! Numbers are ordered as the server orders them: NaN equals itself and is greater than all other
+//! numbers.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;
@@ -8,31 +10,36 @@ use pgrx::pg_sys::Datum;
 use super::order::export_order;
 use neardup_pg::fmgr::{Call, export};
 
-/// Returns the order of two numbers. Only the second may be NaN. Both are exact, because float8
-/// represents each int4 and float4.
+/// Returns the order of a distance and a number, which may be NaN. The comparison is exact, because
+/// float8 represents each int4 and each float4.
 fn order(distance: i32, number: f64) -> Ordering {
     f64::from(distance)
         .partial_cmp(&number)
         .unwrap_or(Ordering::Less)
 }
 
+/// Order of a distance (argument 0) and a float8 (argument 1).
 fn left8(call: &Call) -> Ordering {
     order(call.int4(0), call.float8(1))
 }
 
+/// Order of a float8 (argument 0) and a distance (argument 1).
 fn right8(call: &Call) -> Ordering {
     order(call.int4(1), call.float8(0)).reverse()
 }
 
+/// Order of a distance (argument 0) and a float4 (argument 1).
 fn left4(call: &Call) -> Ordering {
     order(call.int4(0), call.float4(1).into())
 }
 
+/// Order of a float4 (argument 0) and a distance (argument 1).
 fn right4(call: &Call) -> Ordering {
     order(call.int4(1), call.float4(0).into()).reverse()
 }
 
-/// Returns the largest integer that is at most `number`. All distances match NaN.
+/// Returns the radius of the condition `distance <= number`: the largest integer that is at most
+/// `number`, clamped to int4. For NaN returns the maximum, because all distances match.
 pub fn floor(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
@@ -40,7 +47,8 @@ pub fn floor(number: f64) -> i32 {
     number.floor() as i32
 }
 
-/// Returns the largest integer below `number`. All distances match NaN.
+/// Returns the radius of the condition `distance < number`: the largest integer below `number`,
+/// clamped to int4. For NaN returns the maximum, because all distances match.
 pub fn below(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
@@ -48,7 +56,8 @@ pub fn below(number: f64) -> i32 {
     (number.ceil() - 1.0) as i32
 }
 
-/// Returns `number` if it is an integer, otherwise -1, which is not a distance.
+/// Returns the radius of the condition `distance = number`: `number` if it is an integer, otherwise
+/// -1, which is not a distance.
 pub fn whole(number: f64) -> i32 {
     if number.fract() == 0.0 && number.abs() < f64::from(i32::MAX) {
         number as i32
@@ -58,7 +67,7 @@ pub fn whole(number: f64) -> i32 {
 }
 
 /// Parses a numeric. Returns the largest integer that is at most the number, clamped to int4, and
-/// whether it equals the number. Returns `None` for NaN.
+/// true if this integer equals the number. Returns `None` for NaN.
 fn parse(text: &str) -> Option<(i32, bool)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -81,12 +90,12 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     Some((clamped as i32, is_whole && clamped == floor))
 }
 
-/// Applies [`floor`] to a numeric.
+/// Computes [`floor`] of a numeric.
 fn numeric_floor(call: &mut Call) -> Datum {
     Datum::from(parse(call.numeric(0)).map_or(i32::MAX, |(floor, _)| floor))
 }
 
-/// Applies [`below`] to a numeric.
+/// Computes [`below`] of a numeric.
 fn numeric_below(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         None => i32::MAX,
@@ -95,7 +104,7 @@ fn numeric_below(call: &mut Call) -> Datum {
     })
 }
 
-/// Applies [`whole`] to a numeric.
+/// Computes [`whole`] of a numeric.
 fn numeric_whole(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         Some((number, true)) => number,

@@ -1,7 +1,7 @@
-//! Casts from integers to fingerprints.
+//! Casts from integers to fingerprint types.
 //!
-//! A `fingerprint` has the bits of a `bigint`, so a negative integer is sign-extended. Wider
-//! fingerprints are unsigned numbers.
+//! A `fingerprint` gets the bits of the integer as a `bigint`, so a negative integer is
+//! sign-extended. Wider fingerprint types read the integer as an unsigned number.
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use pgrx::PgSqlErrorCode;
@@ -9,11 +9,13 @@ use pgrx::pg_sys::Datum;
 
 use super::{Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
 
+/// Casts an integer to `fingerprint`, with the bits of a bigint.
 fn narrow(value: i64) -> Datum {
     Fingerprint64(value as u64).into_datum()
 }
 
-/// Raises error 22003 for a negative number.
+/// Casts an integer to a fingerprint of more than 64 bits. Raises error 22003 for a negative
+/// number.
 fn wide<T: Fingerprint>(value: i64) -> Datum {
     let Ok(value) = u64::try_from(value) else {
         UserError::new(

@@ -1,8 +1,9 @@
-//! Exact inverses of float8 arithmetic, for comparisons such as `1 - s <= 0.2`: the last number
-//! `s` for which the server's arithmetic with its rounding is still true.
+//! Exact inverses of float8 arithmetic, for conditions such as `1 - s <= 0.2`. The inverse is the
+//! last number `s` for which the condition is true when the server computes it with its rounding.
 use neardup_pg::fmgr::{Call, export};
 
-/// Arithmetic with a constant `c`, and its number in SQL.
+/// Arithmetic operation on a number `y` and a constant `c`. The discriminant is the operation's
+/// number in `_neardup_inverse`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FloatStep {
     /// `y + c`.
@@ -26,6 +27,7 @@ impl FloatStep {
         FloatStep::Divide,
     ];
 
+    /// Returns the result of the operation, rounded as the server rounds it.
     fn apply(self, constant: f64, y: f64) -> f64 {
         match self {
             FloatStep::Add => y + constant,
@@ -36,7 +38,7 @@ impl FloatStep {
         }
     }
 
-    /// Returns whether the result increases with the number.
+    /// Returns true if the result of the operation increases with `y`, and false if it decreases.
     pub fn grows(self, constant: f64) -> bool {
         match self {
             FloatStep::Add | FloatStep::Subtract => true,
@@ -46,8 +48,9 @@ impl FloatStep {
     }
 }
 
-/// Returns the last number of a range for which `holds` is true, and the next number. `holds` must
-/// be true at the first end, false at the second, and change once.
+/// Returns the last number of a range for which `holds` is true, and the number after it. `holds`
+/// must be true for `from`, false for `to`, and change once between them. `from` may be greater
+/// than `to`.
 pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut last, mut next) = (rank(from), rank(to));
     while last.abs_diff(next) > 1 {
@@ -61,19 +64,22 @@ pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (of_rank(last), of_rank(next))
 }
 
-/// Returns the rank of a number among all numbers. -0 is just before 0.
+/// Returns the position of a number in the order of all float8 numbers, relative to that of 0. -0
+/// is directly before 0.
 fn rank(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
+/// Returns the number with this position in the order of all float8 numbers; see [`rank`].
 fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// Returns `t` such that `step(y) comparison bound` is the same as `y <= t` or `y >= t`.
-/// `comparison` is the number of `<`, `<=`, `>=` or `>`. The result is infinite if all numbers or
-/// none match. NaN is above all other numbers, as in the server's order of float8.
+/// Returns `t` such that the condition `step(y) comparison bound` is equivalent to `y <= t` or to
+/// `y >= t`. `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result is
+/// infinite if all numbers or no numbers match. NaN is above all other numbers, as in the server's
+/// order of float8.
 fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     let holds = |y: f64| {
         let result = step.apply(constant, y);
@@ -89,7 +95,7 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
         true => (f64::MIN, f64::MAX),
         false => (f64::MAX, f64::MIN),
     };
-    // Beyond the ends, on the side where all numbers match, or none.
+    // If all numbers match, or none, the result is beyond the end of the range.
     if holds(last) {
         return last.signum() * f64::INFINITY;
     }
@@ -99,7 +105,7 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     bisect([first, last], holds).0
 }
 
-/// `_neardup_inverse(step, constant, comparison, bound)`. NaN for an unknown step.
+/// `_neardup_inverse(step, constant, comparison, bound)`: see [`inverse`]. NaN for an unknown step.
 fn inverse_of_call(call: &mut Call) -> pgrx::pg_sys::Datum {
     let step = (FloatStep::ALL.into_iter()).find(|step| *step as i32 == call.int4(0));
     let (constant, comparison, bound) = (call.float8(1), call.int4(2), call.float8(3));

@@ -1,9 +1,9 @@
-//! SQL types: fingerprints of several widths, and the balls around them.
+//! SQL types: fingerprints of several widths, MinHash signatures, and balls around both.
 //!
 //! docs/dev/architecture.md lists the files in its section "Code map".
 //!
-//! Each width implements [`Fingerprint`]. Input, output, order, hashing, distance and balls are
-//! generic over that trait, and exported for each type.
+//! Each fingerprint type implements [`Fingerprint`]. Input, output, order, hashing, distance and
+//! balls are generic over this trait, and exported for each type.
 pub mod ball;
 pub mod ball_order;
 pub mod decimal;

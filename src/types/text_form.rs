@@ -1,7 +1,8 @@
-//! Functions of fingerprints that are given as text.
+//! SQL functions of fingerprints that are given as text.
 //!
-//! These functions resolve calls with untyped arguments, because the parser prefers text among
-//! functions of several types. The length of a text determines its width.
+//! The server chooses these functions for calls with untyped arguments, because its parser prefers
+//! text among functions of several types. The number of digits of a text determines the width of
+//! the fingerprint.
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_sketch::minhash_fingerprint;
@@ -17,7 +18,8 @@ pub enum AnyFingerprint {
 }
 
 impl AnyFingerprint {
-    /// Parses argument `n`, a `text`. Raises error 22P02 if the text does not have a valid width.
+    /// Parses argument `n`, a `text`. Raises error 22P02 unless it has 16, 32 or 64 hexadecimal
+    /// digits.
     pub fn argument(call: &Call, n: usize) -> Self {
         let text = call.bytes(n);
         let fingerprint = match text.len() {
@@ -38,6 +40,7 @@ impl AnyFingerprint {
         })
     }
 
+    /// Returns the number of bits of the fingerprint.
     fn bits(&self) -> u32 {
         match self {
             Self::Bits64(_) => Fingerprint64::BITS,
@@ -46,7 +49,7 @@ impl AnyFingerprint {
         }
     }
 
-    /// Returns the Hamming distance, or `None` for values of different widths.
+    /// Returns the Hamming distance of two fingerprints, or `None` if they have different widths.
     fn distance(&self, other: &Self) -> Option<u32> {
         match (self, other) {
             (Self::Bits64(a), Self::Bits64(b)) => Some(a.distance(*b)),
@@ -57,7 +60,8 @@ impl AnyFingerprint {
     }
 }
 
-/// `ball(text, radius)`: ball of the type `fingerprint_ball`.
+/// `ball(text, radius)`: ball of the type `fingerprint_ball` around a fingerprint given as text.
+/// Raises an error unless the fingerprint has 64 bits.
 fn ball(call: &mut Call) -> Datum {
     match AnyFingerprint::argument(call, 0) {
         AnyFingerprint::Bits64(center) => Ball::new(center, call.int4(1)).into_datum(),
@@ -71,7 +75,8 @@ fn ball(call: &mut Call) -> Datum {
     }
 }
 
-/// `fingerprint_similarity(text, text)`.
+/// `fingerprint_similarity(text, text)`: Jaccard similarity estimated from two fingerprints given
+/// as text. Raises an error if their widths differ.
 fn similarity(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| AnyFingerprint::argument(call, n));
     let Some(distance) = a.distance(&b) else {

@@ -1,4 +1,4 @@
-//! More than 64 bits: the types `fingerprint128` and `fingerprint256`, passed by reference.
+//! The types with more than 64 bits, passed by reference: `fingerprint128` and `fingerprint256`.
 use core::fmt::Write;
 
 use pgrx::pg_sys::Datum;
@@ -9,8 +9,9 @@ use neardup_pg::datum_sort;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// `W` words of 64 bits, most significant first, each in native byte order. This is the stored
-/// form of the SQL types `fingerprint128` (two words) and `fingerprint256` (four words).
+/// Fingerprint of `W` words of 64 bits, the most significant word first, each word in native byte
+/// order. This is the stored form of the SQL types `fingerprint128` (two words) and
+/// `fingerprint256` (four words).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Wide<const W: usize>(pub [u64; W]);
@@ -20,7 +21,7 @@ pub type Fingerprint128 = Wide<2>;
 /// Value of the SQL type `fingerprint256`.
 pub type Fingerprint256 = Wide<4>;
 
-// The SQL script and the index rely on these sizes.
+// The SQL script declares these sizes, and the index relies on them.
 const _: () = assert!(size_of::<Fingerprint128>() == 16 && align_of::<Fingerprint128>() == 8);
 const _: () = assert!(size_of::<Fingerprint256>() == 32 && align_of::<Fingerprint256>() == 8);
 const _: () = assert!(size_of::<Ball<Fingerprint128>>() == 24);
@@ -38,7 +39,7 @@ impl From<u128> for Fingerprint128 {
     }
 }
 
-/// Bytes of `W` words, most significant first.
+/// Binary form of a fingerprint of `W` words: its bytes, the most significant byte first.
 #[derive(Clone, Copy)]
 pub struct WordBytes<const W: usize>([[u8; 8]; W]);
 
@@ -51,7 +52,7 @@ impl<const W: usize> AsRef<[u8]> for WordBytes<W> {
 impl<const W: usize> TryFrom<&[u8]> for WordBytes<W> {
     type Error = ();
 
-    /// Returns an error unless there are exactly `8 * W` bytes.
+    /// Returns an error unless `bytes` has exactly `8 * W` bytes.
     fn try_from(bytes: &[u8]) -> Result<Self, ()> {
         match bytes.as_chunks() {
             (words, []) => words.try_into().map(WordBytes).map_err(drop),
@@ -105,7 +106,7 @@ impl<const W: usize> Fingerprint for Wide<W> {
         words.map(|(a, b)| (a ^ b).count_ones()).sum()
     }
     fn parse(text: &[u8]) -> Option<Self> {
-        // from_str_radix alone would accept a sign.
+        // The check is needed because from_str_radix would accept a sign.
         if !text.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
@@ -126,8 +127,9 @@ impl<const W: usize> Fingerprint for Wide<W> {
     }
 }
 
-/// Gives the server a comparison that avoids function calls through SQL, and the first word as a
-/// sort key that does not need the pointers.
+/// Sort support function of the wide types: gives the server a comparison that it can call
+/// directly, and the first word of a value as an abbreviated key, which is compared without
+/// following a pointer.
 #[allow(unsafe_code, reason = "values are passed by reference")]
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     // SAFETY: the operator class that names this function is for values of `W` words.
@@ -135,14 +137,14 @@ fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     Datum::from(0)
 }
 
-/// Cast from uuid, whose 16 bytes are in the order of the digits.
+/// Cast from uuid to fingerprint128. The 16 bytes of a uuid are in the order of its digits.
 fn from_uuid(call: &mut Call) -> Datum {
     let mut words = [0; 2];
     call.copy_words(0, &mut words);
     Fingerprint128::from_bytes(WordBytes(words.map(u64::to_ne_bytes))).into_datum()
 }
 
-/// Cast to uuid.
+/// Cast from fingerprint128 to uuid.
 fn to_uuid(call: &mut Call) -> Datum {
     let WordBytes(bytes) = arg::<Fingerprint128>(call, 0).to_bytes();
     varlena::by_reference(bytes)

@@ -30,6 +30,14 @@ const CASES: &[(&str, &str)] = &[
         "neardup_features(text,",
         "(SELECT count(hash) FROM neardup_features(t, 'char', 100))",
     ),
+    (
+        "_neardup_feature_hashes(text,",
+        "cardinality(_neardup_feature_hashes(t))",
+    ),
+    (
+        "_neardup_feature_hashes(text,",
+        "cardinality(_neardup_feature_hashes(t, 'char', 100))",
+    ),
     ("neardup_explain(text,", "neardup_explain(t, t || 'x y')"),
     (
         "neardup_explain(text,",
@@ -160,6 +168,11 @@ const CASES: &[(&str, &str)] = &[
     (
         "passages_without(text,",
         "passages_without(t, '\\x6e6446010008000000000000')",
+    ),
+    (
+        "_neardup_feature_hashes_without(text,",
+        "cardinality(_neardup_feature_hashes_without(t || ' z', \
+         (SELECT neardup_common_features(x, 0.5) FROM (VALUES (t), (t || ' x y')) v (x))))",
     ),
     (
         "minhash64_without(text,",

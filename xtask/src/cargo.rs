@@ -1,12 +1,12 @@
-//! Calls of cargo, and the folder of this workspace.
+//! Calls of cargo, and the folders of the workspace and of its build.
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the folder of the workspace of the package that cargo runs. The program may have been
-/// compiled in another folder, from which the checkout was copied.
+/// Returns the root folder of the workspace whose package cargo runs now. The folder in which this
+/// program was compiled may be a different one, because the checkout may have been copied.
 pub fn workspace() -> &'static Path {
     static WORKSPACE: OnceLock<PathBuf> = OnceLock::new();
     WORKSPACE.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn workspace() -> &'static Path {
     })
 }
 
-/// Returns a call of the cargo that runs this program.
+/// Returns a call of the cargo that runs this program, in the workspace's root folder.
 pub fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -26,7 +26,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Returns the output of `cargo metadata` with more `arguments`.
+/// Returns the JSON that `cargo metadata` prints when called with these `arguments`.
 pub fn metadata(arguments: &[&str]) -> Result<Value> {
     let output = cargo()
         .args(["metadata", "--format-version=1"])
@@ -40,7 +40,7 @@ pub fn metadata(arguments: &[&str]) -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")
 }
 
-/// Returns the target folder, which the user's settings may change.
+/// Returns cargo's target folder, which the user's cargo settings may change.
 pub fn target_dir() -> Result<PathBuf> {
     let metadata = metadata(&["--no-deps", "--offline"])?;
     let dir = metadata["target_directory"].as_str();

@@ -1,4 +1,4 @@
-//! Build of the extension, and its files.
+//! Builds the extension for a PostgreSQL version, and lists the files that an installation needs.
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::{generate, ui};
 use anyhow::{Context, Result, ensure};
@@ -7,20 +7,23 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-/// Name of the extension, as in CREATE EXTENSION.
+/// Name of the extension in CREATE EXTENSION.
 pub const NAME: &str = "neardup";
 
-/// Builds the extension in release mode for this PostgreSQL.
+/// Builds the extension for the PostgreSQL `pg`, in release mode. Returns the files to install.
 pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     build_for(pg, &target_dir()?, None, &[] as &[(&str, OsString)])
 }
 
-/// Builds the extension in the folder `target`, with this environment for cargo.
+/// Builds the extension in the target folder `target`. `variables` are added to cargo's
+/// environment. Returns the files to install.
 pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
     build_for(pg, target, None, variables)
 }
 
-/// Builds the extension, for another machine if `machine` is its Rust name.
+/// Builds the extension in the target folder `target`, for another processor if `machine` is the
+/// Rust name of that target. `variables` are added to cargo's environment. Returns the files to
+/// install.
 pub fn build_for(
     pg: &PgConfig,
     target: &Path,
@@ -52,6 +55,7 @@ pub fn build_for(
     artifacts(&target.join(machine.unwrap_or_default()), workspace())
 }
 
+/// Finds the built library below `target`, and the control file and SQL scripts in the workspace.
 fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = target.join(format!("release/{prefix}{NAME}{suffix}"));
@@ -81,7 +85,7 @@ fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {
     })
 }
 
-/// Returns the value of `default_version` in a control file.
+/// Returns the value of `default_version` in the text of a control file; `None` if it is missing.
 fn default_version(control: &str) -> Option<&str> {
     control.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;

@@ -1,4 +1,4 @@
-//! `cargo xtask install`: installs the extension into an existing server.
+//! `cargo xtask install`: builds the extension and installs it into an existing server.
 use crate::setup::PgChoice;
 use crate::{extension, setup, ui};
 use anyhow::{Result, bail};
@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Builds for the chosen server and copies the files into its folders.
+/// Builds the extension for the chosen server, and copies the library, the control file and the
+/// scripts into the server's folders.
 pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     let pg = setup::run_for_installed(choice)?.pg;
     let artifacts = extension::build(&pg)?;
@@ -36,6 +37,7 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns each file to install with the path at which the server expects it.
 fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)> {
     let share = pg.sharedir().join("extension");
     let library = format!("{}.{}", artifacts.name, pg.library_suffix());
@@ -48,7 +50,8 @@ fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)>
     files
 }
 
-/// Writes a new file and renames it, because backends have the old library mapped.
+/// Copies `source` beside `target` and renames the copy to `target`. Overwriting the library in
+/// place would break running backends, which have it mapped.
 fn place(source: &Path, target: &Path) -> std::io::Result<()> {
     let mut staged = target.as_os_str().to_owned();
     staged.push(".new");
@@ -61,7 +64,7 @@ fn place(source: &Path, target: &Path) -> std::io::Result<()> {
     placed
 }
 
-/// Returns the mode that `make install` sets: executable for the library, plain for other files.
+/// Returns the file mode that `make install` sets: 0755 for the library, 0644 for other files.
 fn mode(target: &Path) -> u32 {
     let is_library = target
         .extension()

@@ -1,4 +1,5 @@
-//! Development commands of neardup, and the parts that the benchmark package shares.
+//! Development commands of neardup (`cargo xtask`), and the parts of them that the benchmark
+//! package uses.
 pub mod book;
 pub mod cargo;
 pub mod check;
@@ -22,12 +23,14 @@ pub mod ui;
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Prints the error of a command, if there is one, and returns the exit code.
+/// Prints the error of a command, if there is one. Returns the exit code of the program: 2 if the
+/// user has to install something, 1 for other errors.
 pub fn exit_code(result: Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            // After Ctrl-C, errors follow from the signal, whose thread ends the program.
+            // After Ctrl-C, errors are consequences of the signal. The thread that handles signals
+            // ends the program.
             signals::wait_if_interrupted();
             ui::error(&error);
             let code = if error.is::<setup::Missing>() { 2 } else { 1 };

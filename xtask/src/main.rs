@@ -1,4 +1,4 @@
-//! `cargo xtask`: the development commands of neardup.
+//! Command line of `cargo xtask`, the development commands of neardup.
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,16 +21,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find what the build needs, install it where possible, print the settings for a shell
+    /// Find PostgreSQL and libclang for the build, install them where possible, and print the
+    /// settings that plain cargo needs, for a shell
     Setup,
-    /// Find the near-duplicates in a set of documents, and show how
+    /// Find the near-duplicates in a set of documents, print clusters and differences, and write a
+    /// report
     ///
     /// Without a PATH: in the licence, README and copyright files that this machine has.
     Demo {
         /// A folder of text files, a .tsv (identifier, tab, text), or a .jsonl (an object with
-        /// "text" or "body", and perhaps "id", per line); the last two also as .gz
+        /// "text" or "body", and optionally "id", per line); .tsv and .jsonl also as .gz
         path: Option<PathBuf>,
-        /// File of the report, an HTML page; target/demo-report.html by default
+        /// Write the report, an HTML page, to this file; target/demo-report.html by default
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
     },
@@ -39,67 +41,73 @@ enum Command {
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
     /// (regress) and the isolation tests (isolation).
     Test {
-        /// Test on Citus too: the folder that its "make install DESTDIR=..." was given, or / if it
-        /// is installed
+        /// Also test with Citus: PATH is the folder that the "make install DESTDIR=..." of Citus
+        /// was given, or / if Citus is installed
         #[arg(long, value_name = "PATH")]
         citus: Option<PathBuf>,
-        /// Run only the golden files and the tests over a connection
+        /// Run only the tests that need a server: the golden files and the tests over a connection
         #[arg(long)]
         server_only: bool,
-        /// Parts of names
+        /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
     },
     /// Run all tests, or those whose name contains a FILTER, and the example with sqlx, on each
-    /// supported version, or on the versions of --pg
+    /// supported version of PostgreSQL, or on the versions of --pg
     Matrix {
-        /// Parts of names
+        /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
     },
-    /// Run the tests of the pure packages and the golden files on 64-bit ARM, by QEMU
+    /// Run the tests of the pure packages, and the golden files in a server, on emulated 64-bit ARM
     ///
-    /// Unpacks a compiler and a server from Debian into target/, some 210 MB, and takes long.
+    /// Uses QEMU. Unpacks a compiler and a server from Debian into target/, some 210 MB, and takes
+    /// long.
     Arm64(cross::Options),
-    /// Run the tests of the pure packages on a big-endian machine, IBM Z, by QEMU
+    /// Run the tests of the pure packages on an emulated big-endian machine, IBM Z, by QEMU
     S390x,
-    /// Check the rules that the compiler does not check: imports, wide lines, the SQL script, ...
+    /// Check rules that the compiler does not check: imports, line widths, links, generated files
     Check,
     /// Convert the documents to a book of searchable HTML pages, in the target folder
     ///
-    /// Uses the mdBook on PATH, or installs it from crates.io into the target folder.
+    /// Uses the mdBook on PATH if it has the right version, or installs it from crates.io into the
+    /// target folder.
     Book,
-    /// Write python/COPYRIGHT: the licences of the crates in the package for Python
+    /// Write python/COPYRIGHT, the licences of the crates in the Python package
     Licences,
-    /// Write the generated files: the SQL script, the list of messages, and parts of the reference
+    /// Write the generated files: the SQL script, the list of messages, and parts of the SQL
+    /// reference
     Generate,
     /// Kill a server while it works, let it recover and check it, repeatedly
     ///
-    /// Keeps the server's data of a round that fails, and names its folder at the end. The next
-    /// run with the same seed repeats the round.
+    /// If a round fails, keeps the data of its server and names their folder at the end. The next
+    /// run with the same seed repeats that round.
     Torture(torture::Options),
-    /// Install the extension into a real server, the one that --pg-config describes
+    /// Build the extension and install it into an existing server, which --pg-config names
     Install,
-    /// Make packages: for Debian, an archive with an installing script, PGXN, Python
+    /// Make packages: for Debian, an archive with an install script, sources for PGXN, a Python
+    /// wheel
     ///
-    /// For each version of --pg, or for the server that setup finds. The same commit and compiler
-    /// give the same bytes.
+    /// Builds for each version of --pg, or for the server that setup finds. The same commit and
+    /// compiler give the same bytes.
     Package(package::Options),
-    /// Measure neardup against btree indexes and sequential scans; --help lists the options
+    /// Measure the speed of neardup beside btree indexes, sequential scans and other programs;
+    /// --help lists the options
     #[command(disable_help_flag = true)]
     Bench {
-        /// Options of the benchmark
+        /// Options of the benchmark; `bench --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Measure how well fingerprints find similar documents, on sets with known similarities
+    /// Measure which share of the similar documents fingerprints find, on sets of documents with
+    /// known similarities
     #[command(disable_help_flag = true)]
     Eval {
-        /// Folders of sets, and options; --help lists them
+        /// Folders of documents, and options; `eval --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Open psql on a private server with the extension; its data remain until --fresh
+    /// Open psql on a private server with the extension; the server's data remain until --fresh
     Psql {
-        /// Begin with a new, empty server
+        /// Delete the private server's data first, and begin with an empty database
         #[arg(long)]
         fresh: bool,
         /// Arguments for psql, for example: -- -c "SELECT 1"

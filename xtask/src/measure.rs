@@ -1,5 +1,5 @@
-//! `cargo xtask bench` and `cargo xtask eval`: commands of a separate package, which is built when
-//! one of them is called.
+//! `cargo xtask bench` and `cargo xtask eval`: build and run the separate package `neardup-bench`,
+//! so that other commands need not build its dependencies.
 use crate::cargo::cargo;
 use crate::setup::PgChoice;
 use crate::signals;
@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs a command of the benchmark package with these arguments.
+/// Runs the command `name` (`bench` or `eval`) of the benchmark package with these arguments.
+/// Returns its exit code.
 ///
 /// # Errors
 /// If cargo cannot be run.
@@ -16,10 +17,10 @@ pub fn command(name: &str, choice: &PgChoice, arguments: &[OsString]) -> Result<
     command.args(["run", "--quiet", "--package", "neardup-bench", "--"]);
     command.args(choice.to_arguments());
     if let Ok(folder) = std::env::current_dir() {
-        // Arguments name files relative to the user's folder.
+        // The arguments may name files relative to the folder in which the user called cargo.
         command.current_dir(folder);
     }
-    // The child handles Ctrl-C itself, because it has to stop servers.
+    // The benchmark handles Ctrl-C itself, because it has to stop its servers.
     let status = signals::while_interactive(|| command.arg(name).args(arguments).status())
         .context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());

@@ -1,4 +1,5 @@
-//! Preparation of a private server with the extension, for demo, test and psql.
+//! Prepares a private copy of a PostgreSQL server with the extension, for the commands demo, test,
+//! psql, torture and bench.
 use crate::program::runs;
 use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
@@ -6,28 +7,31 @@ use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
 use std::path::Path;
 
-/// Private copy of a server with the extension installed.
+/// Private copy of a PostgreSQL installation in which the extension is installed.
 pub struct Private {
-    /// PostgreSQL that the extension was built for.
+    /// PostgreSQL that was copied, and that the extension was built for.
     pub pg: PgConfig,
-    /// The extension's files.
+    /// Library, control file and scripts of the extension.
     pub artifacts: Artifacts,
-    /// Where servers can be made.
+    /// Programs, folders and operating system user with which commands create servers.
     pub instance: Instance,
-    /// True if the copy also has Citus.
+    /// True if Citus is installed in the copy too.
     pub has_citus: bool,
 }
 
-/// Finds the requirements, builds the extension, and installs it in a private copy.
+/// Finds or installs what the build needs, builds the extension, and installs it in a private copy
+/// of the chosen PostgreSQL.
 pub fn prepare(choice: &PgChoice) -> Result<Private> {
     prepare_with(choice, None)
 }
 
-/// Like [`prepare`], but adds Citus from the folder of its `make install DESTDIR=`, if passed.
+/// Does the same as [`prepare`]. Also adds Citus to the copy if `citus` is given: the folder below
+/// which Citus was installed by `make install DESTDIR=`.
 pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
-    // A separate name, so that a command that refreshes the other copy does not remove Citus.
+    // The copy with Citus has another name, because a command that refreshes the copy without Citus
+    // would remove Citus.
     let name = match citus {
         Some(_) => format!("{}-citus", pg.major),
         None => pg.major.to_string(),
@@ -65,7 +69,8 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
     })
 }
 
-/// Makes the copy's psql usable. The psql of one wheel does not run, and any version works.
+/// Replaces the psql of the copy if it does not run, as that of one Python wheel. The psql of any
+/// installed version works with the server.
 fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     if runs(&copy.bindir().join("psql")) {
         return Ok(());
@@ -78,8 +83,9 @@ fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     }
 }
 
-/// Reserves the names of servers in `dir` that begin with `purpose` for this command. Stops
-/// servers that an earlier run left running and, when a signal ends this command, its own servers.
+/// Reserves for this command the names of servers in `dir` that begin with `purpose`. Stops servers
+/// that an earlier run left running. Arranges that this command's own servers are stopped when a
+/// signal ends the command.
 pub fn take(dir: &Path, purpose: &str) -> Result<Lock> {
     let Some(lock) = Lock::try_take(dir, purpose)? else {
         let holder = Lock::holder(dir, purpose).map_or(String::new(), |id| format!(" {id}"));

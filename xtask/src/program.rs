@@ -1,4 +1,4 @@
-//! Calls of other programs.
+//! Runs other programs, and reports their errors.
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,15 +7,16 @@ use std::process::Command;
 /// Runs a program without showing its output.
 ///
 /// # Errors
-/// If it cannot be run or fails. The error contains its standard error output.
+/// If the program cannot be run or fails. The error contains what the program wrote to standard
+/// error.
 pub fn run(command: &mut Command) -> Result<()> {
     output(command).map(|_| ())
 }
 
-/// Runs a program and returns its trimmed standard output.
+/// Runs a program and returns its standard output without white space at both ends.
 ///
 /// # Errors
-/// Fails like [`run`], and if the output is not UTF-8.
+/// If the program cannot be run or fails, like [`run`], or if its output is not UTF-8.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -27,8 +28,8 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Creates a Python virtual environment with the packages that pip's `arguments` name. Rejects
-/// packages that must be compiled.
+/// Creates a Python virtual environment in `folder`, and installs the packages that pip's
+/// `arguments` name. Rejects packages that would have to be compiled.
 ///
 /// # Errors
 /// If python3 with venv is missing, or the packages cannot be installed.
@@ -42,7 +43,7 @@ pub fn make_venv(folder: &Path, arguments: &[&OsStr]) -> Result<()> {
         .args(arguments))
 }
 
-/// Returns whether a program starts and prints its version.
+/// Returns whether a program exists and can print its version.
 pub fn runs(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").output();
     output.is_ok_and(|output| output.status.success())

@@ -1,4 +1,5 @@
-//! `cargo xtask psql`: shell on a private server with the extension.
+//! `cargo xtask psql`: opens psql on a private server with the extension. The demo uses the same
+//! server.
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
 use crate::{extension, signals, ui};
@@ -8,12 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Server that psql and the demo share, so that the user can look at the demo's tables.
+/// Name of the server that psql and the demo share, so that the user can look at the demo's tables.
 pub const PURPOSE: &str = "demo";
-/// Database of psql and the demo.
+/// Name of the database that psql and the demo use.
 pub const DATABASE: &str = "neardup";
 
-/// Opens psql with `arguments`. Creates a new server if `fresh` is set.
+/// Opens psql with the arguments `arguments`. Creates a new server if `fresh` is true.
 pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let lock = take_lock(&private)?;
@@ -40,7 +41,8 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Ensures that no other command uses the server.
+/// Takes the lock of the server that psql and the demo share. Fails if another command uses the
+/// server.
 pub fn take_lock(private: &Private) -> Result<Lock> {
     let dir = &private.instance.data_root;
     let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
@@ -48,20 +50,21 @@ pub fn take_lock(private: &Private) -> Result<Lock> {
         let running = fs::read_to_string(home.join("data/postmaster.pid")).unwrap_or_default();
         bail!("{}", in_use(Lock::holder(dir, PURPOSE), &running));
     };
-    // Only a killed run leaves its server running.
+    // A server can still be running only if the command that started it was killed.
     stop_leftovers(dir, PURPOSE)?;
     Ok(lock)
 }
 
-/// Describes the command that uses the server, and the remedy. `holder` is its process, and
-/// `postmaster_pid` is the text of the file with that name.
+/// Returns an error text that names the command that uses the server, and says what to do. `holder`
+/// is the process of that command, and `postmaster_pid` is the text of the server's file with that
+/// name.
 fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     let process = holder.map_or(String::new(), |id| format!(", process {id}"));
     let mut text = format!(
         "the private server is in use by another cargo xtask psql or cargo xtask demo{process}; \
          wait for it, or leave its shell (\\q)"
     );
-    // Lines 4 and 5 are the port and the socket folder, once the server has started.
+    // Once the server has started, lines 4 and 5 of the file are its port and its socket folder.
     let lines: Vec<&str> = postmaster_pid.lines().collect();
     if let Some(&[port, folder]) = lines.get(3..5)
         && let Ok(port) = port.trim().parse()
@@ -73,9 +76,9 @@ fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     text
 }
 
-/// Returns the connection URL of the database for the superuser `postgres`.
+/// Returns a URL by which other programs connect to the database as the superuser `postgres`.
 fn url(socket_dir: &Path, port: u16) -> String {
-    // In a URL, the host (a path here) must have all but plain characters as %XX.
+    // The host is a path here. A URL must have special characters as %XX.
     let host: String = (socket_dir.to_string_lossy().bytes())
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
@@ -87,7 +90,8 @@ fn url(socket_dir: &Path, port: u16) -> String {
     format!("postgresql://postgres@/{DATABASE}?host={host}&port={port}")
 }
 
-/// Starts the server with its existing data, or with new data if `fresh` is set.
+/// Starts the server that psql and the demo share, with its existing data, or with new data if
+/// `fresh` is true.
 pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     ui::step("Starting the private server", || {
         let settings = [("log_min_messages", "warning")];
@@ -99,7 +103,7 @@ pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     })
 }
 
-/// Recreates the database with the extension.
+/// Drops the database of psql and the demo if it exists, and creates it with the extension.
 pub fn create_database(server: &Server) -> Result<()> {
     sql(
         server,
@@ -120,7 +124,7 @@ fn has_database(server: &Server) -> Result<bool> {
     Ok(sql(server, "postgres", &query)? == "1")
 }
 
-/// Runs one statement through psql and returns its unaligned output.
+/// Runs one statement by psql and returns the rows of its result as unaligned text.
 fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     let output = server
         .psql(database)
@@ -136,7 +140,8 @@ fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the scripts of CREATE EXTENSION. A database is outdated if their text has changed.
+/// Returns the text of the extension's current control file and SQL scripts. A database that was
+/// made with another text is outdated.
 fn scripts(private: &Private) -> Result<String> {
     let mut all = String::new();
     for path in &private.artifacts.share {
@@ -146,7 +151,8 @@ fn scripts(private: &Private) -> Result<String> {
     Ok(all)
 }
 
-/// Stores the scripts that the database was made with, for comparison with [`scripts`].
+/// Stores the current control file and SQL scripts beside the server's data, so that a later run
+/// can find out whether the database is outdated.
 pub fn remember_scripts(private: &Private, server: &Server) -> Result<()> {
     Ok(fs::write(
         server.data().join(SCRIPTS_FILE),
@@ -154,6 +160,7 @@ pub fn remember_scripts(private: &Private, server: &Server) -> Result<()> {
     )?)
 }
 
+/// Returns the text that [`remember_scripts`] stored; empty if there is none.
 fn remembered(server: &Server) -> String {
     fs::read_to_string(server.data().join(SCRIPTS_FILE)).unwrap_or_default()
 }
@@ -176,7 +183,7 @@ mod tests {
         let text = in_use(Some(17), "42\n/data\n1700000000\n5432\n/run/demo\n\n");
         assert!(text.contains("demo, process 17;"), "{text}");
         assert!(text.ends_with("psql 'postgresql://postgres@/neardup?host=/run/demo&port=5432'"));
-        // While the server starts, and if the file cannot be read.
+        // The address is missing while the server starts, or if the file cannot be read.
         for file in ["", "42\n/data\n1700000000\n5432\n\n"] {
             assert!(!in_use(None, file).contains("postgresql:"));
         }

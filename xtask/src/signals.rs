@@ -1,4 +1,5 @@
-//! Stops the private servers before Ctrl-C or a similar signal ends the program.
+//! Handles Ctrl-C and similar signals in all commands: stops the private servers before a signal
+//! ends the program.
 use anyhow::{Context, Result};
 use neardup_pgserver::{interrupted, stop_all, stop_leftovers};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -8,16 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// True while a child process uses the terminal and handles Ctrl-C itself.
 static INTERACTIVE: AtomicBool = AtomicBool::new(false);
+/// Folders and name prefixes of servers that child processes may have started.
 static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
-/// Starts the thread that handles signals.
+/// Starts the thread that handles signals. Call it once, at the start of the program.
 pub fn install() -> Result<()> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // While psql uses the terminal, Ctrl-C cancels its query.
+            // While a child process such as psql uses the terminal, Ctrl-C is for the child.
             if signal == SIGINT && INTERACTIVE.load(Ordering::SeqCst) {
                 continue;
             }
@@ -34,7 +37,8 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Also stops servers in `dir` with this name prefix, which child processes have started.
+/// Arranges that a signal also stops the servers in the folder `dir` whose names begin with
+/// `prefix`. Child processes may have started them.
 pub fn sweep_on_signal(dir: &Path, prefix: &str) {
     SWEEP
         .lock()
@@ -42,7 +46,8 @@ pub fn sweep_on_signal(dir: &Path, prefix: &str) {
         .push((dir.to_owned(), prefix.to_owned()));
 }
 
-/// Lets the child that `run` waits for handle Ctrl-C.
+/// Runs `run`, which waits for a child process. Meanwhile this program ignores Ctrl-C, which the
+/// child handles.
 pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     INTERACTIVE.store(true, Ordering::SeqCst);
     let result = run();
@@ -50,7 +55,8 @@ pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// After a signal, waits until the thread ends the program.
+/// Returns at once if there was no signal. Otherwise waits until the thread that handles signals
+/// ends the program.
 pub fn wait_if_interrupted() {
     while interrupted() {
         std::thread::sleep(Duration::from_secs(1));

@@ -1,4 +1,5 @@
-//! Programs from crates.io that a command needs, in pinned versions.
+//! Provides programs from crates.io that commands need (mdbook, cargo-deb, cargo-about), in pinned
+//! versions.
 use crate::cargo::{cargo, target_dir};
 use crate::program::output;
 use crate::ui;
@@ -6,21 +7,22 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Program from crates.io.
+/// Program from crates.io in a pinned version.
 pub struct Tool {
-    /// Name of the package and the program.
+    /// Name of the package on crates.io, and of its program.
     pub name: &'static str,
+    /// Version of the package.
     pub version: &'static str,
-    /// Additional options for `cargo install`.
+    /// Additional options for `cargo install`, such as features.
     pub options: &'static [&'static str],
 }
 
 impl Tool {
-    /// Returns the program: the one on PATH if it has this version, otherwise the one below
+    /// Returns the path of the program: that on PATH if it has the pinned version, else that below
     /// `target/tools`, which the first call installs.
     ///
     /// # Errors
-    /// If cargo cannot install it.
+    /// If cargo cannot install the program.
     pub fn provide(&self) -> Result<PathBuf> {
         let Self { name, version, .. } = self;
         let root = target_dir()?
@@ -39,7 +41,8 @@ impl Tool {
             .args(self.options)
             .arg("--root")
             .arg(&root)
-            // Separate from the workspace's builds, whose settings for the same packages differ.
+            // The tool is built in its own folder, because the workspace's builds compile some of
+            // the same packages with other settings.
             .arg("--target-dir")
             .arg(root.join("build"))
             .status()

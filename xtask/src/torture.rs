@@ -1,4 +1,5 @@
-//! `cargo xtask torture`: tests that kill servers or put load on them, for as long as wanted.
+//! `cargo xtask torture`: runs tests that kill servers at random moments or put load on them, for
+//! as long as the user wants.
 use crate::cargo::cargo;
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
@@ -8,32 +9,36 @@ use clap::Args;
 use neardup_pgserver::stop_leftovers;
 use std::process::{ExitCode, Stdio};
 
-/// Prefix of the servers' names.
+/// Prefix of the names of the servers that these tests create.
 const PURPOSE: &str = "torture";
+/// Test that kills a server repeatedly.
 const CRASHES: &str = "server::torture::killed_at_random_moments_the_index_holds";
+/// Test that puts load on a server.
 const LOAD: &str = "server::load::many_clients_with_pgbench_agree";
 
-/// Options of the command line.
+/// Options of `cargo xtask torture`.
 #[derive(Args)]
 pub struct Options {
-    /// Number of times that the server is killed; 0 to skip this part
+    /// Number of times that a server is killed; 0 skips this test
     #[arg(long, default_value_t = 50)]
     rounds: u64,
-    /// The longest time that clients work before the server is killed, in seconds
+    /// Maximum time that clients work before the server is killed, in seconds
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seed of data and work; the times at which servers are killed vary all the same
+    /// Seed of the data and of the clients' work; the moments at which servers are killed vary all
+    /// the same
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Afterwards, let many clients of pgbench mix everything for this time
+    /// After the kills, let many pgbench clients mix all kinds of statements for this time; 0 skips
+    /// this test
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     load: u64,
-    /// Number of clients
+    /// Number of pgbench clients for --load
     #[arg(long, default_value_t = 16)]
     clients: u64,
 }
 
-/// Runs the tests that the options select.
+/// Runs the tests that the options select, one after the other.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let dir = private.instance.data_root.clone();
@@ -72,7 +77,8 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!well)))
 }
 
-/// Runs one test and shows its output. Returns whether it passed.
+/// Runs the test `name` and shows its output. `settings` are environment variables for the test,
+/// without the prefix NEARDUP_TEST_. Returns whether the test passed.
 fn run(private: &Private, name: &str, settings: &[(&str, u64)]) -> Result<bool> {
     let mut command = cargo();
     command.args([

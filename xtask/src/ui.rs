@@ -1,4 +1,5 @@
-//! Output for the user. Progress goes to standard error, results to standard output.
+//! Output of the commands for the user. Progress goes to standard error, results go to standard
+//! output.
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::borrow::Cow;
@@ -6,29 +7,29 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Returns whether standard error is a terminal that can show moving progress.
+/// Returns whether standard error is a terminal that can show a spinner.
 fn lively() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     std::io::stderr().is_terminal() && std::env::var_os("CI").is_none() && !dumb
 }
 
-/// Announces a part that prints its own lines.
+/// Prints a line that announces a part of the command. The part prints lines of its own.
 pub fn heading(text: impl Display) {
     eprintln!("==> {text}");
 }
 
-/// Prints a remark.
+/// Prints an indented remark.
 pub fn note(text: impl Display) {
     eprintln!("    {text}");
 }
 
-/// Prints the error that ends the program.
+/// Prints the error that ends the program, with its causes.
 pub fn error(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }
 
-/// Runs one step with a spinner, or after a plain line if there is no terminal. Prints its
-/// duration.
+/// Calls `run` as one step of the command, which `text` describes. Shows a spinner meanwhile, or
+/// prints a plain line if there is no terminal. Prints the duration of the step at the end.
 pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let text = text.into();
     let start = Instant::now();
@@ -51,14 +52,15 @@ pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<
     result
 }
 
-/// Formats a number with separated thousands.
+/// Formats a number with separated thousands. Returns an empty string for a number that does not
+/// fit into 64 bits.
 pub fn number(value: impl TryInto<u64>) -> String {
     value
         .try_into()
         .map_or(String::new(), |value| HumanCount(value).to_string())
 }
 
-/// Formats a number and a noun in the singular or plural.
+/// Formats a number and a noun, which is `one` for 1 and `many` for other numbers.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { many })
 }

@@ -1,7 +1,8 @@
-//! Colours of the plots.
+//! Colours of the plots that the benchmark and the evaluation draw, and compact SVG output.
 use plotters::style::RGBColor;
 
-/// Colours that can be told apart by most people (Okabe, Ito, 2008), and on white and grey paper.
+/// Colours of the curves. Most people can tell them apart (Okabe, Ito, 2008), also on white and on
+/// grey paper.
 pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -12,7 +13,7 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// Removes attributes with default values from an SVG, a sixth of the file.
+/// Returns `svg` without attributes that state a default value. They are a sixth of the file.
 pub fn slim(svg: &str) -> String {
     svg.replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "")

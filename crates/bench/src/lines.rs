@@ -1,14 +1,15 @@
-//! Files of tab-separated values, plain or gzipped.
+//! Reads files of tab-separated values, plain or gzipped, for the benchmark and the evaluation.
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Calls a function with the columns of each line that is not empty.
+/// Calls `each` with the columns of each line of the file at `path`. Skips empty lines.
+/// Decompresses a file whose name ends in `.gz`.
 ///
 /// # Errors
-/// If the file cannot be read, or the function returns a reason; the error names file and line.
+/// If the file cannot be read, or `each` returns a reason. The error names the file and the line.
 pub fn each_line(
     path: &Path,
     mut each: impl FnMut(&[&str]) -> std::result::Result<(), String>,

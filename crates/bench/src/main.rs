@@ -1,5 +1,5 @@
-//! Implements `cargo xtask bench` and `cargo xtask eval`. It is a separate package, so that the
-//! other commands build without its dependencies.
+//! Program behind `cargo xtask bench` and `cargo xtask eval`. It is a separate package, so that the
+//! other `cargo xtask` commands build without the dependencies of these two.
 mod bench;
 mod colours;
 mod eval;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::signals;
 
-/// Benchmarks and evaluation of neardup
+/// Benchmarks of neardup, and evaluation of its fingerprints
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
 struct Arguments {
@@ -22,9 +22,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure neardup beside btree indexes and sequential scans
+    /// Measure the speed of neardup beside btree indexes, sequential scans and other programs
     Bench(bench::Options),
-    /// Measure how well fingerprints find similar documents, on sets with known similarities
+    /// Measure which share of the similar documents fingerprints find, on sets of documents with
+    /// known similarities
     Eval(eval::Options),
 }
 

@@ -1,46 +1,52 @@
-//! The cut of a fingerprint into blocks, and the permutations of an index.
+//! Block layouts: how a fingerprint is cut into blocks, and the permutations of an index that
+//! follow from the cut.
 //!
-//! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b` each of
-//! the C(b, b-k) choices of b-k blocks gives a permutation, whose keys have the chosen blocks in
-//! front: two fingerprints within `k` bits spoil at most `k` blocks, so that in at least one
-//! permutation all of the leading bits agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
+//! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b`, each of
+//! the C(b, b-k) choices of b-k blocks gives one permutation, whose keys have the chosen blocks in
+//! front. Two fingerprints within `k` bits differ in at most `k` blocks. So in at least one
+//! permutation, all leading bits of their keys agree (Manku, Jain, Das Sarma, WWW 2007, section 3).
 
 use crate::key::Key;
 use crate::metric::near_duplicate_bits;
 use crate::sets;
 
-/// The most permutations an index may have. Each costs its share of space and of every insert.
+/// Maximum number of permutations of an index. Each permutation adds an entry for each row to the
+/// size of the index and to the cost of an insert.
 pub const MAX_PERMUTATIONS: usize = 64;
 
-/// Cost of a descent from the root to a leaf, relative to reading on to the next leaf.
+/// Cost of a descent from the root to a leaf, as a multiple of the cost of reading the next leaf.
 pub(crate) const DESCENT: f64 = 3.0;
 
-/// The largest guaranteed radius. It grows with the width: blocks of fewer than about seven bits
-/// would tell no leaves apart.
+/// Largest guaranteed radius of fingerprints of any width, in bits.
 pub const MAX_RADIUS: u32 = 31;
 
-/// The largest guaranteed radius of fingerprints of `bits` bits.
+/// Returns the largest guaranteed radius of fingerprints of `bits` bits, in bits. With a larger one
+/// the leading bits of a permutation would be fewer than about seven, too few to narrow a search to
+/// few leaves.
 pub fn max_radius(bits: u32) -> u32 {
     (bits / 8).min(MAX_RADIUS)
 }
 
-/// Default radius if it is unknown how the fingerprints were made.
+/// Returns the radius, in bits, of an index on fingerprints of `bits` bits if it is unknown which
+/// function made them.
 pub fn default_radius(bits: u32) -> u32 {
     near_duplicate_bits(bits)
 }
 
-/// Reason why a radius and a number of blocks make no block layout.
+/// Reason why [`BlockLayout::in_scope`] rejects a radius and a number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLayoutError {
-    /// The radius is over this one, [`max_radius`].
+    /// The radius exceeds the largest guaranteed radius of this width, which is the value.
     RadiusTooLarge(u32),
     /// The number of blocks must exceed the radius and not exceed the number of bits.
     BlocksOutOfRange,
-    /// C(blocks, radius) is over [`MAX_PERMUTATIONS`].
+    /// The number of permutations, C(blocks, radius), which is the value, exceeds
+    /// [`MAX_PERMUTATIONS`].
     TooManyPermutations(u64),
 }
 
-/// A run of bits that a permutation moves: `out[to] |= (in[from] & mask).rotate_left(turn)`.
+/// Consecutive bits of one word that a permutation moves together:
+/// `out[to] |= (in[from] & mask).rotate_left(turn)`. `from` and `to` are indexes of words.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     from: usize,
@@ -50,7 +56,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Bits of a word that stay where they are.
+    /// Segment for bits of a word that the permutation does not move.
     fn in_place(word: usize, mask: u64) -> Self {
         let (from, to, turn) = (word, word, 0);
         Segment {
@@ -62,18 +68,18 @@ impl Segment {
     }
 }
 
-/// One permutation: maps fingerprints to keys, and keys back to fingerprints.
+/// One permutation of an index: maps fingerprints to keys, and keys back to fingerprints.
 #[derive(Clone, Debug)]
 pub struct Permutation<const N: usize> {
-    /// Words in front of the fingerprint.
+    /// Number of words in front of the fingerprint that hold the scope's hash: 0 or 1.
     scope_words: usize,
     segments: Vec<Segment>,
-    /// The blocks in front, in their order.
+    /// Numbers of the blocks whose bits are at the front of the key, in the order in the key.
     leading: Vec<usize>,
 }
 
 impl<const N: usize> Permutation<N> {
-    /// Fingerprint to key.
+    /// Returns the key of a fingerprint in this permutation. A scope's word stays in front of both.
     #[inline]
     pub fn permute(&self, fingerprint: &Key<N>) -> Key<N> {
         let mut key = [0; N];
@@ -83,7 +89,8 @@ impl<const N: usize> Permutation<N> {
         key
     }
 
-    /// Key to fingerprint.
+    /// Returns the fingerprint of a key in this permutation. For a band's key, clears the bits of
+    /// the band's hash.
     #[inline]
     pub fn restore(&self, key: &Key<N>) -> Key<N> {
         let mut fingerprint = [0; N];
@@ -93,12 +100,13 @@ impl<const N: usize> Permutation<N> {
         fingerprint
     }
 
-    /// The blocks in front, in their order.
+    /// Numbers of the blocks whose bits are at the front of the key, in the order in the key.
     pub fn leading(&self) -> &[usize] {
         &self.leading
     }
 
-    /// The bits of the fingerprint that the first `bits` bits of the key, behind a scope, hold.
+    /// Returns a mask of the fingerprint's bits that are among the first `bits` bits of the key,
+    /// counted behind the scope's word.
     pub fn leading_mask(&self, bits: u32) -> Key<N> {
         let mut key = [0; N];
         for (word, slot) in key[self.scope_words..].iter_mut().enumerate() {
@@ -113,7 +121,7 @@ impl<const N: usize> Permutation<N> {
     }
 }
 
-/// The blocks and permutations of one index.
+/// Blocks and permutations of one index.
 ///
 /// ```
 /// use neardup_blocktree::block_layout::BlockLayout;
@@ -133,22 +141,25 @@ impl<const N: usize> Permutation<N> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct BlockLayout<const N: usize> {
-    /// Words of a key, in front, that hold a scope: 0 or 1.
+    /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
     scope_words: usize,
+    /// Guaranteed radius, in bits.
     radius: u32,
-    /// Bits of each block, first block first.
+    /// Width of each block in bits, in the order of the blocks in the fingerprint.
     blocks: Vec<u32>,
     permutations: Vec<Permutation<N>>,
-    /// Bits in front of a key that are a band's hash or an element, and no bits of a fingerprint.
+    /// Number of bits at the front of a key, behind the scope, that are a band's hash or an element
+    /// of a set. 0 for fingerprints.
     hash_bits: u32,
-    /// Permutations, from the first on, that searches do not probe.
+    /// Number of permutations, counted from the first, that searches within the guaranteed radius
+    /// do not probe.
     unprobed: usize,
 }
 
-/// C(n, k), or the largest number if it is beyond 32 bits.
+/// Returns C(n, k), or `u64::MAX` if an intermediate result exceeds 32 bits.
 fn choose(n: u64, k: u64) -> u64 {
     (0..k.min(n - k))
-        // Ever larger on the way, as `k` stays below half of `n`.
+        // The intermediate results never shrink, because `i + 1` is at most `n / 2`.
         .try_fold(1u64, |product, i| {
             u32::try_from(product)
                 .ok()
@@ -158,14 +169,16 @@ fn choose(n: u64, k: u64) -> u64 {
 }
 
 impl<const N: usize> BlockLayout<N> {
-    /// The block layout for a guaranteed radius and a number of blocks.
+    /// Makes the block layout for fingerprints without a scope. `radius` is the guaranteed radius
+    /// in bits, and `blocks` the number of blocks.
     pub fn new(radius: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         Self::in_scope(false, radius, blocks)
     }
 
-    /// The block layout for a guaranteed radius and a number of blocks. With `scope`, the first
-    /// word of each key is the scope's hash: entries of one scope are next to each other in each
-    /// permutation, and no permutation moves that word.
+    /// Makes the block layout for fingerprints. `radius` is the guaranteed radius in bits, and
+    /// `blocks` the number of blocks. With `scope`, the first word of each key is the scope's hash,
+    /// which no permutation moves. So entries of one scope are next to each other in each
+    /// permutation.
     pub fn in_scope(scope: bool, radius: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;
@@ -187,8 +200,8 @@ impl<const N: usize> BlockLayout<N> {
         let permutations = combinations(blocks as usize, (blocks - radius) as usize)
             .into_iter()
             .map(|mut leading| {
-                // Each block should lead some permutation: queries beyond the guaranteed radius
-                // search for neighbours of the first block alone.
+                // Each block should be the first block of some permutation, because searches beyond
+                // the guaranteed radius look up prefixes near the first block alone.
                 let first = (0..leading.len())
                     .min_by_key(|&i| led[leading[i]])
                     .unwrap_or(0);
@@ -207,9 +220,10 @@ impl<const N: usize> BlockLayout<N> {
         })
     }
 
-    /// The layout of an index over bands ([`crate::bands`]): `count` permutations whose keys come
-    /// as they are. Undone, a key is its row: its first word behind a scope keeps the bits `row`
-    /// only.
+    /// Makes the layout of an index over bands ([`crate::bands`]): `count` permutations that store
+    /// keys unchanged. `row` masks the bits of the first word behind the scope that
+    /// [`Permutation::restore`] keeps: the bits of the sketch, which is the same in all bands,
+    /// without the band's hash.
     pub(crate) fn with_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
         let segments: Vec<Segment> = (0..N)
@@ -230,8 +244,8 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// The layout of an index over sets ([`crate::sets`]): one permutation with an entry for each
-    /// row, and one with an entry for each element, whose keys come as they are.
+    /// Makes the layout of an index over sets ([`crate::sets`]): one permutation with an entry for
+    /// each row, and one with an entry for each element of each row. Both store keys unchanged.
     pub fn with_sets(scope: bool) -> Self {
         BlockLayout {
             hash_bits: sets::BITS,
@@ -240,55 +254,58 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// Returns whether rows have an entry for each element in the permutations that are probed, and
-    /// not one in each permutation.
+    /// Returns whether the index is over sets: its probed permutation has an entry for each element
+    /// of a row. In other indexes each permutation has one entry for each row.
     pub fn has_elements(&self) -> bool {
         self.unprobed > 0
     }
 
-    /// Returns whether searches within the guaranteed radius probe a permutation.
+    /// Returns whether searches within the guaranteed radius probe the permutation with this
+    /// number.
     pub fn is_probed(&self, permutation: u16) -> bool {
         permutation < self.null_permutation() && usize::from(permutation) >= self.unprobed
     }
 
-    /// Words of a key, in front, that hold a scope: 0 or 1.
+    /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
     pub fn scope_words(&self) -> usize {
         self.scope_words
     }
 
-    /// Bits of a fingerprint.
+    /// Width of a fingerprint in bits. 0 for indexes over bands or sets.
     pub fn bits(&self) -> u32 {
         self.blocks.iter().sum()
     }
 
-    /// The guaranteed radius.
+    /// Guaranteed radius, in bits. 0 for indexes over bands or sets.
     pub fn radius(&self) -> u32 {
         self.radius
     }
 
-    /// Bits of each block, first block first.
+    /// Width of each block in bits, in the order of the blocks in the fingerprint.
     pub fn blocks(&self) -> &[u32] {
         &self.blocks
     }
 
-    /// The permutations, by number.
+    /// The permutations of fingerprints, bands or sets, indexed by their numbers.
     pub fn permutations(&self) -> &[Permutation<N>] {
         &self.permutations
     }
 
-    /// The number of the permutation that holds the rows without a fingerprint, which follows the
-    /// others.
+    /// Number of the additional permutation that holds the rows without a fingerprint (NULL). It is
+    /// the last one.
     pub fn null_permutation(&self) -> u16 {
         self.permutations.len() as u16
     }
 
-    /// Bits of all the leading blocks of a permutation.
+    /// Number of bits at the front of a permutation's keys, behind the scope, by which a search
+    /// within the guaranteed radius can narrow the entries: those of the leading blocks, of the
+    /// band's hash, or of the element.
     pub fn leading_bits(&self, permutation: usize) -> u32 {
         let blocks = self.permutations[permutation].leading.iter();
         self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
     }
 
-    /// Bits of the leading blocks of the permutation that has the fewest.
+    /// Smallest [`BlockLayout::leading_bits`] of all permutations.
     pub fn fewest_leading_bits(&self) -> u32 {
         let permutations = 0..self.permutations.len();
         permutations
@@ -298,7 +315,7 @@ impl<const N: usize> BlockLayout<N> {
     }
 }
 
-/// All choices of `k` of the numbers below `n`, in lexicographic order.
+/// Returns all choices of `k` of the numbers from 0 to `n - 1`, in lexicographic order.
 pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     let mut chosen: Vec<usize> = (0..k).collect();
@@ -314,7 +331,8 @@ pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// The permutation that puts the leading blocks in front and keeps the others in their order.
+/// Makes the permutation whose keys start with the blocks `leading`, followed by the other blocks
+/// in their original order. `sizes` has the width of each block in bits.
 fn permutation<const N: usize>(
     scope_words: usize,
     sizes: &[u32],
@@ -331,7 +349,7 @@ fn permutation<const N: usize>(
         let mut from = start(block);
         let end = from + sizes[block];
         while from < end {
-            // A segment stays within one word on both sides.
+            // A segment must not cross a word boundary, neither in the fingerprint nor in the key.
             let length = (end - from).min(64 - from % 64).min(64 - to % 64);
             let mask = (u64::MAX << (64 - length)) >> (from % 64);
             let turn = (64 + from % 64 - to % 64) % 64;

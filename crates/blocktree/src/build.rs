@@ -1,4 +1,4 @@
-//! Builds a new tree, page by page, from sorted rows.
+//! Builds the tree of a new index, page by page, from sorted rows.
 
 use crate::bands::{self, Bands};
 use crate::block_layout::{BlockLayout, Permutation};
@@ -12,37 +12,40 @@ use crate::sets;
 use crate::shape::{Shape, is_narrow, separator_within};
 use crate::sort::{ExternalSort, TempFiles};
 
-/// Receiver of the pages of a new tree and of reports of progress.
+/// Host of an index build: stores the pages of the new tree and reports progress.
 pub trait BuildHost: TempFiles {
-    /// Writes a page. Blocks are written in ascending order from 1, and block 0 last.
+    /// Writes a page of the new tree. The build calls it for the blocks from 1 on in ascending
+    /// order, and for block 0 last.
     fn put(&mut self, block: Block, page: &mut Page);
-    /// Tells that the rows of one more permutation are written.
+    /// Reports progress: `done` of `permutations` permutations are written.
     fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 
 /// Fill factor of the pages of a new tree, in per cent of their capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// Fill of leaves.
+    /// Fill factor of leaves, in percent.
     pub leaf: u8,
-    /// Fill of inner pages.
+    /// Fill factor of inner pages, in percent.
     pub inner: u8,
 }
 
 impl Fill {
-    /// The most entries of a leaf.
+    /// Maximum number of entries of a leaf of this shape at the fill factor, at least 2.
     pub(crate) fn of_leaf<const N: usize>(self, shape: Shape<N>) -> usize {
         (shape.capacity() * usize::from(self.leaf) / 100).max(2)
     }
 
-    /// The most entries of an inner page.
+    /// Maximum number of entries of an inner page with keys of `N` words at the fill factor, at
+    /// least 2.
     pub(crate) fn of_inner<const N: usize>(self) -> usize {
         (inner::capacity::<N>() * usize::from(self.inner) / 100).max(2)
     }
 }
 
 impl Default for Fill {
-    /// Room for some inserts before the first splits, as PostgreSQL's btree leaves.
+    /// Fill factor of 90 percent, which leaves room for some inserts before the first split.
+    /// PostgreSQL's btree uses the same for leaves.
     fn default() -> Self {
         Fill {
             leaf: 90,
@@ -51,7 +54,8 @@ impl Default for Fill {
     }
 }
 
-/// Writes a tree of these rows and of the rows that have no fingerprint. `radius` is that of most
+/// Writes the tree of an index on fingerprints and returns its meta page. `rows` has the rows with
+/// a fingerprint, and `nulls` the rows without one. `radius`, in bits, is the radius of most
 /// searches.
 pub fn build<H: BuildHost, const N: usize>(
     host: &mut H,
@@ -86,8 +90,9 @@ pub fn build<H: BuildHost, const N: usize>(
     put_meta::<H, N>(host, meta)
 }
 
-/// Writes a tree of the rows of each band, in the order of their keys, and of the rows that have no
-/// signature. `similarity` is that of most searches.
+/// Writes the tree of an index on signatures and returns its meta page. `rows` has the keys of each
+/// band, and `nulls` the rows without a signature. `similarity` is the minimum similarity of most
+/// searches.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,
@@ -99,7 +104,7 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     debug_assert_eq!(rows.len(), bands.count());
     let root = write_tree(host, rows.len(), nulls, fill, |host, writer, number| {
         writer.write_permutation(host, number, &mut rows[number], None);
-        // Its memory is of use to the bands to come.
+        // Frees memory for the sorts of the other bands.
         rows[number] = ExternalSort::new(0);
     });
     let meta = Meta {
@@ -115,7 +120,8 @@ pub fn build_bands<H: BuildHost, const N: usize>(
     put_meta::<H, N>(host, meta)
 }
 
-/// Writes a tree of the rows with a set, of their elements, and of the rows that have no set.
+/// Writes the tree of an index on sets and returns its meta page. `rows` has the keys of the two
+/// permutations (rows, elements), and `nulls` the rows without a set.
 pub fn build_sets<H: BuildHost, const N: usize>(
     host: &mut H,
     rows: &mut [ExternalSort<H, N>],
@@ -140,8 +146,9 @@ pub fn build_sets<H: BuildHost, const N: usize>(
     put_meta::<H, N>(host, meta)
 }
 
-/// Writes permutation after permutation, the rows without a value and the levels above, and returns
-/// the root.
+/// Writes the leaves of all permutations, the leaves of the rows without a value (`nulls`), and all
+/// inner pages. Returns the root. `write_permutation` writes the leaves of the permutation with the
+/// number that it gets.
 fn write_tree<H: BuildHost, const N: usize>(
     host: &mut H,
     permutations: usize,
@@ -158,7 +165,7 @@ fn write_tree<H: BuildHost, const N: usize>(
     writer.finish(host)
 }
 
-/// Writes the meta page, the last one.
+/// Writes the meta page, which is the last page of a build.
 fn put_meta<H: BuildHost, const N: usize>(host: &mut H, meta: Meta) -> Meta {
     let mut page = [0; PAGE_SIZE];
     MetaMut::format::<N>(&mut page, &meta);
@@ -166,19 +173,22 @@ fn put_meta<H: BuildHost, const N: usize>(host: &mut H, meta: Meta) -> Meta {
     meta
 }
 
-/// Writes leaves one after the other. The entries of the current one are in memory: how many fit
-/// depends on all of them.
+/// Writes leaves one after the other. Keeps the entries of the current leaf in memory, because the
+/// shape of a leaf, and so its capacity, depends on all its entries.
 struct LeafWriter<const N: usize> {
     page: Box<Page>,
     fill: Fill,
-    /// Start of the current leaf, and its block.
+    /// Low key of the current leaf.
     start: EntryKey<N>,
+    /// Block of the current leaf.
     block: Block,
+    /// Entries of the current leaf.
     entries: Vec<(Key<N>, Tid)>,
-    /// The shape of a leaf of these entries, and how many that takes.
+    /// Shape of a leaf with the entries of the current leaf.
     shape: Shape<N>,
+    /// Maximum number of entries of a leaf of this shape at the fill factor.
     room: usize,
-    /// Start of each page of the current level.
+    /// Low key and block of each page that has been written on the current level.
     starts: Vec<(EntryKey<N>, Block)>,
 }
 
@@ -196,7 +206,8 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes all entries of a permutation.
+    /// Writes all leaves of the permutation with this number, except that the last one stays in
+    /// memory. `None` for `permutation` stores the keys of `rows` unchanged.
     fn write_permutation<H: BuildHost>(
         &mut self,
         host: &mut H,
@@ -215,7 +226,7 @@ impl<const N: usize> LeafWriter<N> {
         self.divide_last(host);
     }
 
-    /// Begins a leaf without entries.
+    /// Begins a new leaf with this low key and no entries.
     fn begin_leaf(&mut self, start: EntryKey<N>) {
         self.start = start;
         self.shape = Shape::LEAST;
@@ -227,6 +238,7 @@ impl<const N: usize> LeafWriter<N> {
         EntryKey::new(self.start.permutation, key, tid)
     }
 
+    /// Adds an entry to the current leaf, or to the next leaf if the current one is full.
     #[inline]
     fn push<H: BuildHost>(&mut self, host: &mut H, key: Key<N>, tid: Tid) {
         self.fit(&key, tid);
@@ -239,7 +251,7 @@ impl<const N: usize> LeafWriter<N> {
         self.entries.push((key, tid));
     }
 
-    /// Takes the shape in which one more entry fits as well.
+    /// Changes the shape of the current leaf so that one more entry fits into the shape.
     #[inline]
     fn fit(&mut self, key: &Key<N>, tid: Tid) {
         let shape = self.shape.with(&self.start, key, is_narrow(tid));
@@ -249,7 +261,8 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes the current leaf, which ends where the next begins.
+    /// Writes the current leaf. `next` is the low key of the next leaf; `None` if this is the last
+    /// leaf of the tree.
     fn write_leaf<H: BuildHost>(&mut self, host: &mut H, next: Option<EntryKey<N>>) {
         let narrow = self.entries.iter().all(|&(_, tid)| is_narrow(tid));
         let shape = Shape::between(&self.start, next.as_ref(), narrow);
@@ -261,7 +274,8 @@ impl<const N: usize> LeafWriter<N> {
         self.block += 1;
     }
 
-    /// Writes the current leaf, whose last entry this is, and begins the next.
+    /// Writes the current leaf and begins the next one. `last` is the last entry of the current
+    /// leaf, and `next` the first entry of the next one.
     fn end_leaf<H: BuildHost>(&mut self, host: &mut H, last: (Key<N>, Tid), next: (Key<N>, Tid)) {
         let (last, next) = (self.entry_key(last), self.entry_key(next));
         let left_out = Shape::LEAST.with(&self.start, &last.key, true).left_out();
@@ -270,8 +284,9 @@ impl<const N: usize> LeafWriter<N> {
         self.begin_leaf(separator);
     }
 
-    /// Divides the last leaf of a permutation as often as it takes. It reaches to the permutation's
-    /// end, so that it may leave out less than its entries have in common.
+    /// Splits the last leaf of a permutation until its entries fit. The range of the last leaf
+    /// reaches to the end of the permutation, so the leaf may omit fewer bytes of each key than its
+    /// entries have in common.
     fn divide_last<H: BuildHost>(&mut self, host: &mut H) {
         loop {
             let whole = Shape::between(&self.start, None, self.shape.is_narrow());
@@ -286,7 +301,7 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Ends the last leaf and writes the levels above.
+    /// Writes the last leaf and all levels of inner pages. Returns the root.
     fn finish<H: BuildHost>(mut self, host: &mut H) -> Root {
         self.write_leaf(host, None);
         let mut level = 0;

@@ -1,4 +1,4 @@
-//! Checking every invariant of a tree.
+//! Checks of the structure of a tree, for `neardup_index_check` and for tests.
 
 use crate::block_layout::BlockLayout;
 use crate::inner::Inner;
@@ -11,27 +11,27 @@ use crate::sets;
 use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 
-/// Outcome of a check.
+/// Counts of a check of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
-    /// Leaves of all permutations.
+    /// Number of leaves of all permutations.
     pub leaves: u64,
-    /// Inner pages.
+    /// Number of inner pages.
     pub inner_pages: u64,
-    /// Entries of all permutations.
+    /// Number of entries of all permutations.
     pub entries: u64,
-    /// Rows with a fingerprint: entries of the first permutation.
+    /// Number of rows with a fingerprint, which is the number of entries of the first permutation.
     pub rows: u64,
-    /// Rows without one.
+    /// Number of rows without a fingerprint (NULL).
     pub null_rows: u64,
-    /// All permutations hold the same rows, or the elements of these. They need not: of a row whose
-    /// transaction was cut off by a crash some permutations may have an entry, until a vacuum takes
-    /// it away.
+    /// True if all permutations hold the same rows, or the elements of these rows. It may be false
+    /// in a sound tree: after a crash during an insert, only some permutations may have the row of
+    /// the aborted transaction, until a vacuum removes it.
     pub permutations_agree: bool,
 }
 
 impl CheckStats {
-    /// Counts an entry of a permutation.
+    /// Counts an entry of the permutation with this number.
     fn count<const N: usize>(&mut self, permutation: u16, layout: &BlockLayout<N>) {
         self.entries += 1;
         match permutation {
@@ -42,7 +42,8 @@ impl CheckStats {
     }
 }
 
-/// A sum over rows that does not depend on their order and that no accident leaves unchanged.
+/// Checksum of rows that does not depend on their order. Permutations with different rows have
+/// different checksums, except by a very unlikely collision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RowSum {
     count: u64,
@@ -59,8 +60,9 @@ impl RowSum {
         self.sum = self.sum.wrapping_add(hash);
     }
 
-    /// Adds a set with this sum of its elements, or one of them with its share: a row's elements
-    /// come to what their sum does.
+    /// Adds an entry of an index over sets. `elements` is the sum of a whole set, or the share of
+    /// one element in that sum. So the entries of a row's elements add up to the same checksum as
+    /// the row's own entry.
     fn add_elements<const N: usize>(&mut self, key: &Key<N>, elements: u64, tid: Tid) {
         let mut hash = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         for word in &key[..N - sets::WORDS] {
@@ -71,9 +73,10 @@ impl RowSum {
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Checks that links, levels, separators and high keys agree, and that each entry lies in the
-    /// range of its page. Nobody may change the index meanwhile. `row` is called with each entry,
-    /// permutation by permutation.
+    /// Checks that links, levels, separators and high keys agree, and that each entry is in the
+    /// range of its page. The index must not be changed meanwhile. Calls `row` with the
+    /// permutation, the row address and the unpermuted key of each entry, permutation by
+    /// permutation.
     pub fn check(
         &self,
         layout: &BlockLayout<N>,
@@ -81,7 +84,7 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     ) -> Result<CheckStats> {
         let mut stats = CheckStats::default();
         let root = self.refresh_root()?;
-        // Separators and downlinks of the level above; above the root stands the root itself.
+        // Separators and downlinks of the level above. For the root, this is the root itself.
         let mut above: Vec<(EntryKey<N>, Block)> = vec![(EntryKey::start_of(0), root.block)];
         for level in (1..=root.level).rev() {
             stats.inner_pages += above.len() as u64;
@@ -130,10 +133,10 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Checks each page by itself, level by level from left to right, while others may change the
-    /// index. `row` is called with each entry as
-    /// [`Tree::check`] does; entries that others add, move or remove meanwhile may be missing or,
-    /// where an address is used again, come with another key as well.
+    /// Checks each page separately, level by level from left to right, while other processes may
+    /// change the index. Calls `row` for each entry, like [`Tree::check`]. It may miss entries that
+    /// are added, moved or removed meanwhile. A row address that is reused meanwhile may occur with
+    /// two keys.
     pub fn check_shared(
         &self,
         layout: &BlockLayout<N>,
@@ -165,8 +168,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Checks the pages of a level against the separators and downlinks above them. Returns the
-    /// separators and downlinks that the level's pages hold.
+    /// Checks the inner pages of a level against `above`, the separators and downlinks of the level
+    /// above. Returns the separators and downlinks that the checked pages hold.
     fn check_inner_level(
         &self,
         level: u16,
@@ -197,7 +200,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
         Ok(below)
     }
 
-    /// Checks that the free pages of each level are such, and as many as are said to be.
+    /// Checks that the free list of each level contains only free pages of this level, and as many
+    /// as the meta page states.
     fn check_free_lists(&self) -> Result<()> {
         for level in 0..FREE_LISTS as u16 {
             let FreeList { first, count } = MetaView::new(self.store.read(0)).free_list(level);
@@ -221,8 +225,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     }
 }
 
-/// Returns how the separators of an inner page are out of order or out of the page's range; `None`
-/// if they are not.
+/// Returns the defect if the separators of an inner page are out of order or outside the page's
+/// range; else `None`.
 fn misplaced_separator<P: PageGuard, const N: usize>(
     page: &Inner<P, N>,
     layout: &BlockLayout<N>,
@@ -238,8 +242,8 @@ fn misplaced_separator<P: PageGuard, const N: usize>(
     (!in_range).then_some("separator out of its page's range")
 }
 
-/// The entries of a leaf from an entry key on, with the fingerprints that their keys are
-/// permutations of. An error if any entry of the leaf is out of its range or cannot be.
+/// Returns the entries of a leaf from the entry key `from` on, each as row address and unpermuted
+/// key. Returns an error if an entry of the leaf is outside the leaf's range or impossible.
 fn checked_entries<P: PageGuard, const N: usize>(
     leaf: &Leaf<P, N>,
     layout: &BlockLayout<N>,

@@ -1,66 +1,73 @@
-//! Clusters of near-duplicates, made from pairs, within a limit of memory.
+//! Clusters of near-duplicates, computed from the pairs of a search within a memory limit. There
+//! are two methods: stars around representatives ([`Star`]) and connected components
+//! ([`Connected`]).
 //!
-//! Nodes are fingerprints or signatures. A node has a number, which is its index in the arrays
-//! here, and a rank: of two nodes, the one with the lower rank is kept. Both methods depend only on
-//! ranks and pairs, so they are deterministic.
+//! A node is a fingerprint or a signature. A node has a number, which is its index in arrays, and a
+//! rank: of two nodes in a cluster, the node with the lower rank is kept. Both methods depend only
+//! on ranks and pairs, so they are deterministic.
 
 use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// Rank of a node without a rank.
+/// Value that stands for the rank of a node without a rank.
 pub const UNRANKED: u32 = u32::MAX;
 
-/// Joins two numbers to one, which is ordered by the first.
+/// Packs two numbers into one word: `a` in the upper half, `b` in the lower half. Words are ordered
+/// by `a`, then by `b`.
 pub fn join(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
 
-/// Returns the two numbers of [`join`].
+/// Unpacks the two numbers of a word that [`join`] returned.
 pub fn split(joined: u64) -> (u32, u32) {
     ((joined >> 32) as u32, joined as u32)
 }
 
-/// Representatives among crowded nodes. A crowded node is near so many others that not all of its
-/// pairs are known. It has one or more entries, by which other crowded nodes near it are found.
-/// The first word of their keys is the rank and the node.
+/// Collection of the representatives among crowded nodes. A crowded node is near so many others
+/// that not all of its pairs have been found. It is described by one or more entries, by which near
+/// crowded nodes are found. The first word of an entry's key is the rank and the number of the node
+/// ([`join`]).
 pub trait Centers<F: TempFiles, const M: usize> {
-    /// Returns the lowest rank of a representative near the node with the entries `own`, if that is
-    /// less than `below`.
+    /// Returns the lowest rank of a representative that is near the node with the entries `own`.
+    /// `None` if there is no such representative with a rank less than `below`.
     fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32>;
 
-    /// Adds a representative. Its rank is above the ranks of all before.
+    /// Adds the node with the entries `own` as a representative. Its rank must be greater than the
+    /// ranks of all representatives so far.
     fn push(&mut self, files: &mut F, own: &[Entry<M>]);
 }
 
-/// Clusters around representatives. In the order of ranks, each node without a representative
-/// represents itself and all nodes near it that have none. So every member is near its
-/// representative. (The greedy choice of canopies: McCallum, Nigam, Ungar, KDD 2000, with one
-/// radius for both.)
+/// Clusters around representatives (stars). Nodes are visited in the order of ranks. A node that
+/// has no representative becomes a representative: of itself, and of all near nodes that have none.
+/// So each member of a cluster is near its representative. This is the greedy choice of canopies
+/// (McCallum, Nigam, Ungar, KDD 2000) with equal radii.
 ///
-/// In other words, the representative of a node is the lowest representative near it, or the node
-/// itself. So each node needs only the nodes before it (time-forward processing: Zeh, EEF Summer
-/// School 2002, has the same for maximal independent sets).
+/// In other words, the representative of a node is the near representative with the lowest rank, or
+/// the node itself. So the result for a node depends only on nodes of lower rank, and sorted lists
+/// suffice (time-forward processing: Zeh, EEF Summer School 2002, has the same for maximal
+/// independent sets).
 pub struct Star<F: TempFiles, const M: usize> {
-    /// Pairs: the higher and the lower rank, then the node with the higher rank.
+    /// Pairs of near nodes. First word: the higher and the lower rank. Second word: the number of
+    /// the node with the higher rank.
     pairs: ExternalSort<F, 2>,
-    /// Entries of crowded nodes: rank and node, then the rest of the entry.
+    /// Entries of crowded nodes, as in [`Centers`].
     crowded: ExternalSort<F, M>,
-    /// Bytes for a list.
+    /// Number of bytes for each list.
     memory: usize,
 }
 
-/// Definition of near fingerprints.
+/// Rule that decides whether two fingerprints are near each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearness {
-    /// The radius in bits.
+    /// Maximum distance in bits.
     pub radius: u32,
-    /// Number of words in front of a fingerprint that must be equal.
+    /// Number of words of scope in front of a fingerprint, which must be equal.
     pub scope_words: usize,
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// Creates empty lists. `memory` is the number of bytes for each of four lists.
+    /// Creates a clustering without pairs. `memory` is the number of bytes for each of four lists.
     pub fn new(memory: usize) -> Self {
         Star {
             pairs: ExternalSort::new(memory),
@@ -69,8 +76,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// Adds a pair of nodes: number and rank of each. Pairs may be added in any order and more than
-    /// once. Pairs of two crowded nodes may be missing.
+    /// Adds a pair of near nodes `a` and `b`, each as number and rank. Pairs may be added in any
+    /// order and more than once. Pairs of two crowded nodes may be omitted.
     pub fn add_pair(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
         let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
         if low.1 != high.1 {
@@ -79,29 +86,32 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// Adds an entry of a crowded node. The first word of its key is the number of the node.
+    /// Adds an entry of a crowded node with this rank. The first word of the entry's key must be
+    /// the number of the node. It is replaced by rank and number.
     pub fn add_crowded(&mut self, files: &mut F, rank: u32, entry: Entry<M>) {
         let mut key = entry.key;
         key[0] = join(rank, key[0] as u32);
         self.crowded.push(files, key, Tid::from_packed(entry.tid));
     }
 
-    /// Number of pairs and of entries of crowded nodes.
+    /// Returns the number of pairs plus the number of entries of crowded nodes.
     pub fn len(&self) -> u64 {
         self.pairs.len() + self.crowded.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are neither pairs nor entries of crowded nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Replaces the rank of each node that does not represent itself by that of its representative.
-    /// Calls `done` once for each pair and each entry of a crowded node.
+    /// Computes the clusters. In `ranks`, which has the rank of each node at the index of its
+    /// number, replaces the rank of each node that does not represent itself by the rank of its
+    /// representative. `centers` must be empty. Calls `done` once for each pair and each entry of a
+    /// crowded node.
     ///
-    /// Visits nodes in the order of ranks, in which node numbers are random. So a bit for each rank
-    /// records whether the node has a representative. `ranks` is written at the end, in the order
-    /// of numbers.
+    /// Nodes are visited in the order of ranks, so their numbers are in random order. To avoid
+    /// random access to `ranks`, a set with a bit for each rank records which nodes have a
+    /// representative, and `ranks` is written at the end in the order of numbers.
     pub fn finish(
         mut self,
         files: &mut F,
@@ -128,7 +138,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
                 && split(next.key[0]).0 == rank
             {
                 let (_, lower) = split(next.key[0]);
-                // Nodes are visited in ascending order of rank.
+                // The pairs of a node are in ascending order of the lower rank, so the first match
+                // is the lowest.
                 if representative.is_none() && !represented.contains(files, lower) {
                     representative = Some(lower);
                 }
@@ -163,7 +174,7 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
     }
 }
 
-/// Set of ranks, with a bit for each rank.
+/// Set of the ranks of nodes that have a representative, with a bit for each rank.
 struct RankSet<F: TempFiles> {
     words: Paged<F>,
 }
@@ -175,7 +186,7 @@ impl<F: TempFiles> RankSet<F> {
         }
     }
 
-    /// Returns the word of a rank, and the rank's bit.
+    /// Returns the index of the word that has the bit of a rank, and the mask of that bit.
     fn locate(&mut self, files: &mut F, rank: u32) -> (u32, u32) {
         let (word, bit) = (rank / u32::BITS, 1 << (rank % u32::BITS));
         self.words.grow(files, word as usize + 1);
@@ -194,14 +205,17 @@ impl<F: TempFiles> RankSet<F> {
     }
 }
 
-/// Components: nodes that a chain of pairs connects. The lowest rank represents a component.
+/// Clusters as connected components: two nodes are in one component if a chain of pairs connects
+/// them. A union-find forest. The node with the lowest rank represents a component.
 pub struct Connected<F: TempFiles> {
+    /// Parent of each node, at the index of its number.
     parents: Paged<F>,
+    /// Number of nodes.
     nodes: u32,
 }
 
 impl<F: TempFiles> Connected<F> {
-    /// Creates a forest of `nodes` unconnected nodes.
+    /// Creates a forest of `nodes` unconnected nodes, which takes `memory` bytes of memory.
     pub fn new(files: &mut F, nodes: u32, memory: usize) -> Self {
         Connected {
             parents: Paged::new(files, nodes as usize, memory, |node| node),
@@ -209,7 +223,7 @@ impl<F: TempFiles> Connected<F> {
         }
     }
 
-    /// Returns the root of a node's component: its lowest node.
+    /// Returns the root of a node's component: the node of the component with the lowest number.
     pub fn root(&mut self, files: &mut F, mut node: u32) -> u32 {
         loop {
             let parent = self.parents.get(files, node);
@@ -223,13 +237,13 @@ impl<F: TempFiles> Connected<F> {
         }
     }
 
-    /// Joins the components of two nodes.
+    /// Joins the components of the nodes `a` and `b`.
     pub fn connect(&mut self, files: &mut F, a: u32, b: u32) {
         let (a, b) = (self.root(files, a), self.root(files, b));
         self.join(files, a, b);
     }
 
-    /// Joins the components of two roots, and returns the root of both.
+    /// Joins the components with the roots `a` and `b`. Returns the root of the joined component.
     pub fn join(&mut self, files: &mut F, a: u32, b: u32) -> u32 {
         if a != b {
             self.parents.set(files, a.max(b), a.min(b));
@@ -237,7 +251,8 @@ impl<F: TempFiles> Connected<F> {
         a.min(b)
     }
 
-    /// Replaces the rank of each node by the lowest of its component.
+    /// In `ranks`, which has the rank of each node at the index of its number, replaces each rank
+    /// by the lowest rank of the node's component.
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
         // A root has the lowest number of its component, so it precedes the other nodes.
         for node in 0..self.nodes {

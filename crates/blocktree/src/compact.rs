@@ -1,4 +1,5 @@
-//! Moving pages from the end of an index into its unused pages, so that the end can be cut off.
+//! Compaction of an index: moves pages from the end of the file into unused pages, so that VACUUM
+//! can truncate the file.
 
 use crate::inner::InnerMut;
 use crate::key::{Block, EntryKey};
@@ -7,7 +8,7 @@ use crate::page::{PAGE_SIZE, Page, PageMut, PageRef, Result, corrupt};
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// One bit for each block.
+/// Set of blocks, as a bitmap.
 struct Blocks(Vec<u64>);
 
 impl Blocks {
@@ -27,18 +28,18 @@ impl Blocks {
 /// Outcome of [`Tree::compact`].
 #[derive(Clone, Debug)]
 pub struct Compacted {
-    /// The blocks that are needed; the rest can be cut off.
+    /// Number of blocks that the index still needs. The caller can truncate the file to this size.
     pub end: Block,
-    /// Unused pages before the end, which are in no list of free ones: see
-    /// [`Tree::add_free_pages`].
+    /// Unused pages below `end` that are in no free list. [`Tree::add_free_pages`] adds them.
     pub holes: Vec<Block>,
-    /// It has ended by itself: calling it again would move nothing.
+    /// True if another call would move no further page. False if `may_continue` stopped the
+    /// compaction.
     pub is_complete: bool,
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// The number of pages in use, the meta page among them. Those that others add meanwhile may be
-    /// counted or not.
+    /// Returns the number of pages in use, including the meta page. Pages that other processes add
+    /// meanwhile may be missing from the count.
     pub fn used_pages(&self) -> Result<u64> {
         let mut pages = 1;
         for level in 1..=self.refresh_root()?.level {
@@ -53,12 +54,12 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(pages)
     }
 
-    /// Moves the pages at the end of an index of `blocks` blocks into unused ones before them, as
-    /// long as `may_continue` says so.
+    /// Moves the pages at the end of an index of `blocks` blocks into unused pages with lower block
+    /// numbers. Stops early when `may_continue` returns false.
     ///
-    /// The caller has the only access to the index, because another process could hold a link to a
-    /// page that is truncated. After a crash at any moment the tree is intact. Pages that are in no
-    /// free list then are found by the next call.
+    /// The caller must have exclusive access to the index, because another process could hold a
+    /// link to a page that is then truncated. After a crash at any moment the tree is intact, and
+    /// the next call finds the pages that are in no free list then.
     pub fn compact(
         &self,
         blocks: Block,
@@ -71,7 +72,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         if holes.try_reserve((blocks - needed) as usize).is_err() {
             self.store.out_of_memory();
         }
-        // The lowest is taken first.
+        // In descending order, so that `pop` takes the lowest block first.
         holes.extend((0..blocks).rev().filter(|&block| !used.contains(block)));
         let mut end = blocks;
         let mut is_complete = true;
@@ -100,8 +101,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         })
     }
 
-    /// Adds the pages that [`Tree::compact`] left unused to the free leaves. Others may use the
-    /// index meanwhile, because only old links lead to these pages.
+    /// Adds the unused pages in `holes`, which [`Tree::compact`] returned, to the free list of the
+    /// leaves. Other processes may use the index meanwhile, because only outdated links lead to
+    /// these pages.
     pub fn add_free_pages(&self, holes: &[Block]) {
         for &hole in holes {
             self.store.vacuum_delay();
@@ -109,6 +111,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         }
     }
 
+    /// Returns the blocks of all pages in use in an index of `blocks` blocks.
     fn used_blocks(&self, blocks: Block) -> Result<Blocks> {
         let mut words = Vec::new();
         let length = (blocks as usize).div_ceil(64);
@@ -137,6 +140,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(used)
     }
 
+    /// Empties the free lists, because compaction moves pages into the free pages.
     fn forget_free_pages(&self) {
         let mut meta_page = self.store.write(0);
         self.store.change([&mut meta_page], |[meta_page]| {
@@ -147,7 +151,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         });
     }
 
-    /// Adds an unused page of any kind to the free leaves.
+    /// Adds an unused page, whatever it contains, to the free list of the leaves.
     fn add_free_page(&self, block: Block) {
         let mut page = self.store.write_new(block);
         let mut meta_page = self.store.write(0);
@@ -157,9 +161,11 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
             });
     }
 
-    /// Moves a page into an unused one, so that its old block can be cut off. If the vacuum is
-    /// cancelled, that block remains. A page that is the first of its level is or was the root, and
-    /// others may remember its block; so it becomes a free page there, which shows that it moved.
+    /// Moves the page at block `from` to the unused block `to`, so that block `from` can be
+    /// truncated. If the vacuum is cancelled before that, block `from` remains. Other processes may
+    /// remember the block of the first page of a level, because it is or was the root. So the old
+    /// block of a first page becomes a free page, which shows these processes that the page has
+    /// moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));
@@ -184,7 +190,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
             self.refresh_root()?;
             return Ok(());
         }
-        // The page that leads to this one or, where there is none, this one itself.
+        // The page whose right link leads to the moved page. The first page of a level has none,
+        // and its own old block is changed instead.
         let left = self.left_neighbour(&low, level)?;
         let mut other = self.store.write(left.unwrap_or(from));
         let mut parent = self.lock_inner(&low, level + 1)?;
@@ -209,7 +216,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(())
     }
 
-    /// The page that ends where another starts; `None` for the first of a level.
+    /// Returns the page on `level` whose high key is `low`, the low key of another page. `None` if
+    /// that other page is the first of its level.
     fn left_neighbour(&self, low: &EntryKey<N>, level: u16) -> Result<Option<Block>> {
         let Root {
             mut block,
@@ -218,8 +226,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         let mut any = false;
         while at > level {
             let page = self.read_inner(block, at)?;
-            // The last entry that starts before it. The first of a page may start with it: then
-            // so does the page, and an entry to the left of the page's would have been taken.
+            // Take the last entry whose separator is below `low`. The separator of entry 0 equals
+            // `low` only on the first page of a level, because otherwise an entry further left was
+            // taken one level up.
             let slot = page.search(low);
             let slot = match page.separator(slot) == *low {
                 true => slot.checked_sub(1),

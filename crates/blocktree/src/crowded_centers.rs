@@ -1,27 +1,31 @@
-//! Representatives among crowded fingerprints, in memory and beyond that in a temporary file.
+//! Representatives among crowded fingerprints, for clusters. The first representatives are in
+//! memory, the others in a temporary file. Representatives among crowded signatures are in
+//! [`BucketCenters`](crate::bands::BucketCenters).
 //!
-//! A node is compared with all representatives in the order of their ranks, by vector instructions.
-//! Their number is about the number of nodes divided by the number of pairs that makes a node
-//! crowded, because a node near a representative does not become one.
+//! A node is compared with all representatives in the order of ranks, by vector instructions. There
+//! are few representatives, because a node near a representative does not become one: about the
+//! number of nodes divided by the number of pairs from which on a node is crowded.
 
 use crate::clusters::{Centers, Nearness, split};
 use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
-/// Nodes that are compared, written and read at once.
+/// Number of representatives that are compared, written to the file or read from it at once: a
+/// piece.
 const PIECE_NODES: usize = 1024;
 
-/// Some of the representatives.
+/// List of some of the representatives, in the order of ranks.
 struct CenterList<const M: usize> {
-    /// Rank and node, then the fingerprint.
+    /// For each representative, a word of rank and node number, then the scope's word if there is
+    /// one and the fingerprint.
     keys: Vec<Key<M>>,
-    /// Numbers of the scopes.
+    /// For each representative, the number of its scope among the scopes with the same hash.
     scopes: Vec<u32>,
 }
 
 impl<const M: usize> CenterList<M> {
-    /// Bytes of a node in a file.
+    /// Number of bytes of a representative in the file.
     const NODE_BYTES: usize = 8 * M + 8;
 
     fn new() -> Self {
@@ -31,7 +35,7 @@ impl<const M: usize> CenterList<M> {
         }
     }
 
-    /// Adds a node. Returns false if there is no memory.
+    /// Appends a representative. Returns false if memory is exhausted.
     fn push(&mut self, key: Key<M>, scope: u32) -> bool {
         let has_room = self.keys.try_reserve(1).is_ok() && self.scopes.try_reserve(1).is_ok();
         if has_room {
@@ -41,8 +45,9 @@ impl<const M: usize> CenterList<M> {
         has_room
     }
 
-    /// Returns the lowest rank of a representative near a node in a scope that is accepted, or any
-    /// rank of `below` or more if all lower ones are rejected.
+    /// Returns the lowest rank of a representative in this list that is near the node with `key` in
+    /// `scope` and for whose node number `accept` returns true. If there is none with a rank less
+    /// than `below`, may return any rank from `below` on. `found` is a buffer.
     fn first_near(
         &self,
         key: &Key<M>,
@@ -70,6 +75,7 @@ impl<const M: usize> CenterList<M> {
         None
     }
 
+    /// Writes the representatives into `bytes`, replacing its contents.
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.clear();
         for (key, &scope) in self.keys.iter().zip(&self.scopes) {
@@ -79,7 +85,7 @@ impl<const M: usize> CenterList<M> {
         }
     }
 
-    /// Replaces the nodes by the nodes that [`CenterList::write`] wrote.
+    /// Replaces the representatives by those that [`CenterList::write`] wrote into `bytes`.
     fn read(&mut self, bytes: &[u8]) {
         self.keys.clear();
         self.scopes.clear();
@@ -90,30 +96,35 @@ impl<const M: usize> CenterList<M> {
     }
 }
 
-/// Representatives among crowded fingerprints, in the order of their ranks.
+/// Representatives among crowded fingerprints, in the order of ranks.
 pub struct CrowdedCenters<F: TempFiles, const M: usize> {
     nearness: Nearness,
-    /// The first representatives.
+    /// Representatives with the lowest ranks.
     in_memory: CenterList<M>,
+    /// Maximum number of representatives in `in_memory`.
     max_in_memory: usize,
-    /// The following representatives, in pieces of [`PIECE_NODES`], and the number of pieces.
+    /// Temporary file with the representatives that follow, in pieces of [`PIECE_NODES`].
     file: Option<F::File>,
+    /// Number of pieces in the file.
     pieces: u64,
-    /// The last representatives, less than a piece.
+    /// Representatives with the highest ranks, fewer than a piece.
     last: CenterList<M>,
-    /// Buffer for a piece of the file.
+    /// Piece that was read from the file.
     piece: CenterList<M>,
+    /// Buffer for the bytes of a piece.
     bytes: Vec<u8>,
+    /// Buffer for the positions of near representatives.
     found: Vec<u16>,
 }
 
 impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
-    /// Creates an empty list. `memory` is in bytes. It does not count a few pieces.
+    /// Creates an empty collection, which takes `memory` bytes and the buffers for a few pieces.
+    /// `nearness` decides which fingerprints are near each other.
     pub fn new(memory: usize, nearness: Nearness) -> Self {
         CrowdedCenters {
             nearness,
             in_memory: CenterList::new(),
-            // A vector may have twice the capacity that it needs.
+            // The capacity of a vector may be twice its length.
             max_in_memory: memory / (2 * CenterList::<M>::NODE_BYTES),
             file: None,
             pieces: 0,
@@ -124,8 +135,8 @@ impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
         }
     }
 
-    /// Like [`Centers::first_near`], but only representatives count whose node `accept` returns
-    /// true for.
+    /// Like [`Centers::first_near`], but only counts representatives for whose node number `accept`
+    /// returns true.
     pub fn first_accepted(
         &mut self,
         files: &mut F,

@@ -1,54 +1,61 @@
-//! Validation of a search when a row is added (optimistic concurrency control: Kung and Robinson,
-//! ACM TODS 6, 1981).
+//! Validation of an empty search when a row is added (optimistic concurrency control: Kung and
+//! Robinson, ACM TODS 6, 1981).
 //!
-//! A constraint searches for what is near a row, adds the row, and searches again for what others
-//! have added meanwhile. If the first search found nothing, and the leaves that it read are what
-//! they were when the row's entries are appended to them, then nothing has come meanwhile, and the
-//! second search would find the row alone. docs/dev/locking.md, "Searches that an insertion
-//! validates", says why that is enough.
+//! A constraint searches for rows near a new row, adds the row, and searches again for rows that
+//! other processes have added meanwhile. The second search is not needed if the first one found
+//! nothing and the leaves that it read are unchanged when the row's entries are appended to them.
+//! In that case no other row has been added meanwhile, and the second search would find only the
+//! new row. docs/dev/locking.md, "Searches that an insertion validates", has the proof.
 
 use crate::key::{Block, EntryKey, Key};
 use crate::store::PAGES_PER_RECORD;
 
-/// Words of the longest key: 256 bits and a scope.
+/// Number of words of the longest key: 256 bits and a scope.
 const MOST_WORDS: usize = 5;
 
-/// A key of any width, filled up with zeroes.
+/// Key of any width, padded with zero words.
 type Words = [u64; MOST_WORDS];
 
+/// Returns a key padded with zero words.
 fn words<const N: usize>(key: &Key<N>) -> Words {
     let mut words = [0; MOST_WORDS];
     words[..N].copy_from_slice(key);
     words
 }
 
-/// Leaf that a search has read, with the search's key in the leaf's permutation, and its version
-/// then.
+/// Leaf that an empty search has read.
 #[derive(Clone, Copy, Debug)]
 struct ReadLeaf {
+    /// Permuted query of the search in the leaf's permutation.
     key: Words,
+    /// Block of the leaf.
     block: Block,
+    /// Version of the leaf when the search read it ([`crate::store::ReadPages::version`]).
     version: u64,
 }
 
-/// A search that has found nothing so far, on one leaf of each permutation.
+/// A search that has found no row so far and has read at most one leaf of each permutation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EmptySearch {
+    /// Unpermuted query with its scope, set when the search has ended.
     query: Words,
+    /// Radius of the search in bits, set when the search has ended.
     radius: u32,
-    /// Indexed by permutation.
+    /// Leaf that the search has read in each permutation, indexed by permutation.
     leaves: [Option<ReadLeaf>; PAGES_PER_RECORD],
-    /// True if something was found, or more than one leaf of a permutation was read.
+    /// True if the search found a row, or read more than one leaf of a permutation.
     spoilt: bool,
 }
 
 impl EmptySearch {
-    /// Notes that something was found, or may be elsewhere.
+    /// Records that the search found a row, or that rows near the query may be on another leaf.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
 
-    /// Notes the only leaf of a permutation on which there may be anything near, and is nothing.
+    /// Records the only leaf of a permutation that may have rows near the query, after the search
+    /// has found none on it. `key` is the permuted query. `version` is the leaf's version, or
+    /// `None` if the store has no versions.
     pub(crate) fn note<const N: usize>(
         &mut self,
         permutation: u16,
@@ -69,7 +76,8 @@ impl EmptySearch {
         }
     }
 
-    /// The search when it has ended; `None` if it has found something.
+    /// Returns the ended search with its unpermuted query and its radius in bits; `None` if the
+    /// search found a row or read two leaves of a permutation.
     pub(crate) fn of<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
@@ -79,7 +87,8 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether it has searched for an entry's key on this leaf, of this version.
+    /// Returns whether the search read this leaf in this version, and its query has the key of the
+    /// entry that is added. `version` is the leaf's present version.
     pub(crate) fn has_read<const N: usize>(
         &self,
         entry_key: &EntryKey<N>,
@@ -96,8 +105,9 @@ impl EmptySearch {
         }
     }
 
-    /// The row that it was about, after as many entries have been appended together to leaves
-    /// that it has read; `None` if it has read others.
+    /// Returns the added row if no row was near it. `entries` is the number of the row's entries
+    /// that were appended in one step to leaves that the search had read. `None` if the search also
+    /// read other leaves.
     pub(crate) fn lone_row(&self, entries: usize) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let read = self.leaves.iter().flatten().count();
@@ -105,15 +115,18 @@ impl EmptySearch {
     }
 }
 
-/// A row to which nothing was near in the moment in which it was added.
+/// Row that had no other row within a radius at the moment when it was added.
 #[derive(Clone, Copy, Debug)]
 pub struct LoneRow {
+    /// Unpermuted key of the row, with its scope.
     query: Words,
+    /// Radius in bits within which there was no other row.
     radius: u32,
 }
 
 impl LoneRow {
-    /// Returns whether a search within a radius of a key, with its scope, is about this row.
+    /// Returns whether a search for `key` within `radius` bits would find no row but this one.
+    /// `key` is unpermuted and includes the scope.
     pub fn is_alone_within<const N: usize>(&self, key: &Key<N>, radius: u32) -> bool {
         N <= MOST_WORDS && self.query == words(key) && radius <= self.radius
     }

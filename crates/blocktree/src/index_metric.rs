@@ -1,5 +1,5 @@
-//! Differences between the metrics in an index's permutations: their layout, keys, inserts and
-//! builds.
+//! Permutations of an index by its metric: their layout, their keys, and how rows are inserted and
+//! trees are built.
 
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ use crate::sort::ExternalSort;
 use crate::store::{PrefetchPages, WritePages};
 use crate::tree::Tree;
 
-/// Metric of an open index.
+/// Metric of an open index. For signatures it includes the bands.
 pub type IndexMetric = Metric<Rc<Bands>>;
 
 impl IndexMetric {
-    /// The bands of signatures.
+    /// Returns the bands of an index on signatures; `None` for other metrics.
     pub fn bands(&self) -> Option<&Rc<Bands>> {
         match self {
             Metric::Jaccard(bands) => Some(bands),
@@ -26,7 +26,8 @@ impl IndexMetric {
         }
     }
 
-    /// The metric with the number of hashes, as the meta page stores it.
+    /// Returns the metric as the meta page stores it: for signatures with the number of hashes
+    /// instead of the bands.
     pub fn with_hashes(&self) -> Metric<usize> {
         match self {
             Metric::Hamming { bits } => Metric::Hamming { bits: *bits },
@@ -35,8 +36,8 @@ impl IndexMetric {
         }
     }
 
-    /// Returns whether searches find all rows within a radius without reading the whole index.
-    /// Must not be called for arrays.
+    /// Returns whether searches find all rows within `radius` (in bits or mismatches) without
+    /// reading the whole index. Must not be called for arrays.
     pub fn finds_all_within(&self, radius: u32) -> bool {
         (self.bands()).is_none_or(|bands| radius as usize <= bands.guaranteed())
     }
@@ -47,7 +48,8 @@ impl IndexMetric {
         self.bands().is_none()
     }
 
-    /// The permutations of an index. `from_parameters` makes the layout of fingerprints.
+    /// Makes the block layout of an index with this metric. `scope` is true if keys start with a
+    /// scope's hash. `from_parameters` makes the layout if the index is on fingerprints.
     pub fn block_layout<E, const N: usize>(
         &self,
         scope: bool,
@@ -60,8 +62,8 @@ impl IndexMetric {
         }
     }
 
-    /// Number of sorts of a build. Key `i` of a row goes to sort `i`; the last sort takes all
-    /// further keys.
+    /// Number of external sorts that a build needs. Key `i` of a row goes to sort `i`. The last
+    /// sort also takes all further keys of the row.
     pub fn sorts(&self) -> usize {
         match self {
             Metric::Hamming { .. } => 1,
@@ -70,17 +72,19 @@ impl IndexMetric {
         }
     }
 
-    /// Memory of one sort if all sorts together may use `memory` bytes.
+    /// Memory in bytes for the sort with number `sort` if all sorts together may use `memory`
+    /// bytes.
     pub fn sort_memory(&self, sort: usize, memory: usize) -> usize {
         match self {
             Metric::Hamming { .. } | Metric::Jaccard(_) => memory / self.sorts(),
-            // Rows have several elements each.
+            // Most memory is for the other sort, because each row has several elements.
             Metric::Overlap if sort == usize::from(sets::ROW_PERMUTATION) => memory / 8,
             Metric::Overlap => memory - memory / 8,
         }
     }
 
-    /// The key under which a permutation stores a row with these keys.
+    /// Returns the key of a row's entry in a permutation. `keys` has the row's unpermuted
+    /// fingerprint, the key of each band, or the sum and the elements of its set.
     #[inline]
     pub fn entry_key<const N: usize>(
         &self,
@@ -96,7 +100,8 @@ impl IndexMetric {
         }
     }
 
-    /// Adds a row with a value and these keys to a tree.
+    /// Adds the entries of a row to a tree. `keys` has the row's unpermuted fingerprint, the key of
+    /// each band, or the sum and the elements of its set.
     pub fn insert<S: WritePages + PrefetchPages, const N: usize>(
         &self,
         tree: &Tree<S, N>,
@@ -117,8 +122,8 @@ impl IndexMetric {
         tree.insert_row(entries)
     }
 
-    /// Writes a new tree from sorted keys. `rows` has one sort for each key of a row, and `bound`
-    /// is one of this metric.
+    /// Writes the tree of a new index. `rows` has the sorts of [`IndexMetric::sorts`], and `nulls`
+    /// the rows without a value. `bound` must belong to this metric.
     pub fn write_tree<H: BuildHost, const N: usize>(
         &self,
         host: &mut H,

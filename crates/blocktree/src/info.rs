@@ -1,10 +1,11 @@
-//! Measuring a tree: its pages, how full they are, and how unevenly its keys are spread.
+//! Statistics of a tree: its pages, their fill, and how unevenly its keys are distributed.
 //!
-//! A probe of the guaranteed radius looks up its own leading bits in each permutation. How many
-//! entries it meets there is, on average over the rows of the index, the sum of n * n / N over all
-//! leading bits that occur, where n of the permutation's N entries share them: a row is one of the
-//! n with the chance n / N, and then meets n. Keys spread evenly over 2^p prefixes make that
-//! 1 + (N - 1) / 2^p.
+//! A search within the guaranteed radius looks up the query's leading bits in each permutation, and
+//! reads all entries with these bits. Let n of a permutation's N entries share the same leading
+//! bits. A random row is one of these n with probability n / N, and its search then reads n
+//! entries. So the average number of entries read, over the rows of the index, is the sum of n * n
+//! / N over all leading bits that occur. If the keys are spread evenly over 2^p prefixes, it is 1 +
+//! (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{Key, Tid};
@@ -15,64 +16,71 @@ use crate::plan::probed_bits;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Statistics of a tree.
+/// Statistics of the tree of one index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info<const N: usize> {
-    /// Levels of inner pages above the leaves.
+    /// Number of levels of inner pages above the leaves.
     pub height: u16,
-    /// Inner pages.
+    /// Number of inner pages.
     pub inner_pages: u64,
-    /// Leaves with an entry.
+    /// Number of leaves that have an entry.
     pub leaf_pages: u64,
-    /// The most entries that these can have.
+    /// Maximum number of entries that the leaves counted in `leaf_pages` can have.
     pub room: u64,
-    /// Leaves without one.
+    /// Number of leaves that have no entry.
     pub empty_leaves: u64,
-    /// Entries of all permutations.
+    /// Number of entries of all permutations.
     pub entries: u64,
-    /// Rows with a fingerprint: entries of the first permutation.
+    /// Number of rows with a fingerprint, which is the number of entries of the first permutation.
     pub rows: u64,
-    /// Rows without one.
+    /// Number of rows without a fingerprint (NULL).
     pub null_rows: u64,
-    /// Entries that a probe of the guaranteed radius meets, in all permutations, on average over
-    /// the rows that are there.
+    /// Number of entries that a search within the guaranteed radius reads in all permutations, on
+    /// average over the rows of the index.
     pub candidates: f64,
-    /// The largest number of entries that a probe meets in one permutation.
+    /// The largest set of entries in one permutation that a search within the guaranteed radius
+    /// reads; `None` if the probed permutations are empty.
     pub largest_bucket: Option<LargestBucket<N>>,
 }
 
-/// Entries of one permutation that share all the bits that a probe looks up, and the scope.
+/// Entries of one permutation that share their scope and all leading bits that a search within the
+/// guaranteed radius looks up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargestBucket<const N: usize> {
-    /// The permutation.
+    /// Number of the permutation.
     pub permutation: u16,
-    /// Number of entries.
+    /// Number of entries in the bucket.
     pub entries: u64,
-    /// Bits of the fingerprint that are looked up.
+    /// Mask of the fingerprint's bits that the entries share.
     pub mask: Key<N>,
-    /// Their values in these entries, and the scope in front.
+    /// Values of these bits in the entries, with the scope in front.
     pub bits: Key<N>,
-    /// One of the rows: the one with the lowest address.
+    /// Lowest row address in the bucket, as an example.
     pub tid: Tid,
 }
 
-/// Counts the entries of each bucket (one prefix) of a permutation, read in the order of its
-/// leaves.
+/// Counts the entries of each bucket of a permutation. A bucket has the entries with equal leading
+/// bits. Entries must arrive bucket by bucket.
 #[derive(Default)]
 struct BucketCounter {
-    /// The current bucket.
+    /// Bucket of the last entry that was added.
     current: PrefixBucket,
+    /// Largest bucket that has ended.
     largest: PrefixBucket,
-    /// The sum of the squares of the sizes of all ended buckets.
+    /// Sum of the squared sizes of all ended buckets.
     squares: f64,
+    /// Number of entries added.
     entries: u64,
 }
 
+/// Bucket: a prefix of keys and the entries that have it.
 #[derive(Clone, Copy, Default)]
 struct PrefixBucket {
-    /// The scope, or 0, and the leading bits.
+    /// Scope's hash (0 without a scope) and leading bits of the keys.
     prefix: (u64, u64),
+    /// Number of entries in the bucket.
     entries: u64,
+    /// Lowest row address in the bucket.
     tid: Tid,
 }
 
@@ -103,8 +111,9 @@ impl BucketCounter {
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Reads every page of the tree once, holding one lock at a time; others may write meanwhile.
-    /// Counts each entry that existed at the start once, even if pages are split meanwhile.
+    /// Measures the tree by reading each page once. Holds one lock at a time, so other processes
+    /// may write meanwhile. Counts each entry that existed at the start exactly once, even if pages
+    /// are split meanwhile.
     pub fn measure(&self, layout: &BlockLayout<N>) -> Result<Info<N>> {
         let mut info = Info {
             height: self.refresh_root()?.level,
@@ -137,7 +146,7 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
                         info.room += capacity as u64;
                     }
                 }
-                // Leaves follow each other in the order of keys, their entries do not.
+                // The ranges of leaves are in key order, but the entries within a leaf are not.
                 prefixes.sort_unstable();
                 for &(prefix, tid) in &prefixes {
                     buckets.push(prefix, tid);
@@ -151,6 +160,7 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
 }
 
 impl<const N: usize> Info<N> {
+    /// Adds the counts of a permutation, or of the rows without a fingerprint.
     fn add_permutation(
         &mut self,
         layout: &BlockLayout<N>,
@@ -192,13 +202,14 @@ impl<const N: usize> Info<N> {
         }
     }
 
-    /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there are none.
+    /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there is no such leaf.
     pub fn fill(&self) -> Option<f64> {
         (self.room > 0).then(|| self.entries as f64 / self.room as f64)
     }
 }
 
-/// The scope of a key, or 0, and its leading bits.
+/// Returns the scope's hash of a key (0 without a scope) and the `bits` leading bits behind it, at
+/// most 64, left-aligned.
 fn prefix<const N: usize>(layout: &BlockLayout<N>, key: &Key<N>, bits: u32) -> (u64, u64) {
     let scope = match layout.scope_words() {
         0 => 0,

@@ -1,27 +1,30 @@
-//! Inner pages: sorted separators, each with the page whose entries start there.
+//! Inner pages of the tree: sorted entries, each with a separator and the block of the child page
+//! whose range starts at the separator.
 //!
-//! Separator keys stand as one array growing up, the rest of each separator with its downlink as
-//! one growing down. The first separator of a page counts as below everything.
+//! The keys of the separators are an array that grows up from the page header. The remaining fields
+//! of each entry (child, permutation, row address) are an array that grows down from the end.
+//! Searches treat the first separator of a page as lower than every entry key.
 
 use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Entries, HEADER, Kind, Page, PageView, Sizes};
 use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 
-/// The most entries of an inner page.
+/// Maximum number of entries of an inner page with keys of `N` words.
 pub const fn capacity<const N: usize>() -> usize {
     page::capacity(N, 8 * N + REST)
 }
 
-/// The entries of an inner page in an index that was built with the default options.
+/// Typical number of entries of an inner page, in an index that was built with the default fill
+/// factor.
 pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
-/// Bytes of a downlink, with its separator's permutation and row.
+/// Bytes of an entry without its separator's key: child, permutation and row address.
 const REST: usize = 4 + 2 + Tid::SIZE;
 
-/// Contents of an [`Inner`] page.
+/// Marker type for the entries of an [`Inner`] page.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerEntries;
 
@@ -37,7 +40,8 @@ impl Entries for InnerEntries {
     }
 }
 
-/// View of an inner page whose header has been checked. `P` is as for [`PageView`].
+/// View of an inner page whose header has been checked. `P` is a reference to the page, or a lock
+/// on it.
 pub type Inner<P, const N: usize> = PageView<P, N, InnerEntries>;
 
 /// View of an inner page for reading.
@@ -46,12 +50,12 @@ pub type InnerRef<'a, const N: usize> = Inner<&'a Page, N>;
 pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
 impl<P, const N: usize> Inner<P, N> {
-    /// Offset of the `i`th key.
+    /// Offset on the page of the key of entry `i`.
     const fn key_start(i: usize) -> usize {
         HEADER + 8 * N * i
     }
 
-    /// Offset of the `i`th downlink, with the rest of its separator.
+    /// Offset on the page of the other fields of entry `i`: child, permutation, row address.
     const fn rest_start(i: usize) -> usize {
         Self::END - REST * (i + 1)
     }
@@ -68,37 +72,39 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         page::u16_at(&self.page, Self::rest_start(i) + 4)
     }
 
-    /// The separator of an entry.
+    /// Separator of entry `i`.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
         let tid = page::tid_at(&self.page, Self::rest_start(i) + 6);
         EntryKey::new(self.separator_permutation(i), self.key(i), tid)
     }
 
-    /// The page that an entry leads to.
+    /// Block of the child page of entry `i`.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
         page::u32_at(&self.page, Self::rest_start(i))
     }
 
-    /// Separators and the pages that they lead to.
+    /// Separators and child blocks of all entries.
     pub fn entries(&self) -> impl Iterator<Item = (EntryKey<N>, Block)> {
         (0..self.count()).map(|i| (self.separator(i), self.child(i)))
     }
 
-    /// Index of the downlink that covers an entry key: the last whose separator is not above it.
+    /// Returns the index of the entry whose child covers an entry key: the last entry whose
+    /// separator is not above the entry key.
     #[inline]
     pub fn search(&self, entry_key: &EntryKey<N>) -> usize {
         self.search_from(0, entry_key)
     }
 
-    /// [`Inner::search`] among the downlinks from the `low`th on, which is not above the entry key.
+    /// Does the same as [`Inner::search`], among the entries from `low` on. The separator of entry
+    /// `low` must not be above the entry key.
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
-        // Nearly always permutations and the first words of keys decide. Rows lie elsewhere on the
-        // page and are read only where they must be: between equal words. So are permutations, on
-        // pages that lead to several.
+        // Permutation and first key word nearly always decide the comparison. The other fields are
+        // elsewhere on the page, so they are read only when first words are equal. Permutations are
+        // also read if the page has entries of several permutations.
         let word = entry_key.key[0];
         let one_permutation = high > 1
             && self.separator_permutation(low.max(1)) == entry_key.permutation
@@ -124,11 +130,12 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         low
     }
 
-    /// The last entry before the `high`th whose separator's first word is below a word, or the
-    /// `low`th if none behind it is. All are of one permutation.
+    /// Returns the last entry in `low..high` whose separator's first key word is below `word`, or
+    /// `low` if there is none. The separators after `low` must have the same permutation.
     #[inline]
     fn last_below(&self, mut low: usize, high: usize, word: u64) -> usize {
-        // Neither half is likelier: a conditional move takes less time than a jump that is guessed.
+        // Both halves are equally likely, so a conditional move takes less time than a mispredicted
+        // jump.
         let mut length = high - low;
         while length > 1 {
             let half = length / 2;
@@ -144,7 +151,7 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         word_at(&*self.page, Self::key_start(i))
     }
 
-    /// The page that the downlink which covers an entry key leads to.
+    /// Returns the block of the child page that covers an entry key.
     #[inline]
     pub fn child_of(&self, entry_key: &EntryKey<N>) -> Block {
         self.child(self.search(entry_key))
@@ -152,17 +159,17 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
-    /// Changes the page that an entry leads to.
+    /// Changes the child block of entry `i`.
     pub(crate) fn set_child(&mut self, i: usize, child: Block) {
         page::put_u32(&mut self.page, Self::rest_start(i), child);
     }
 
-    /// Adds an entry behind the others to a page that has room for it.
+    /// Appends an entry. The page must have room for it.
     pub(crate) fn push(&mut self, separator: &EntryKey<N>, child: Block) {
         self.insert(self.count(), separator, child);
     }
 
-    /// Inserts an entry before the `i`th of a page that has room for it.
+    /// Inserts an entry before entry `i`. The page must have room for it.
     pub(crate) fn insert(&mut self, i: usize, separator: &EntryKey<N>, child: Block) {
         let count = self.count();
         debug_assert!(i <= count && count < capacity::<N>());
@@ -183,7 +190,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.set_count(count + 1);
     }
 
-    /// Removes the `i`th entry; the first of a page stays.
+    /// Removes entry `i`, which must not be the first entry.
     pub(crate) fn remove(&mut self, i: usize) {
         let count = self.count();
         debug_assert!(0 < i && i < count);
@@ -199,8 +206,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.truncate(count - 1, count);
     }
 
-    /// Adds the entries of a page from the `from`th on, for which there is room, behind the others,
-    /// and takes over its right sibling.
+    /// Appends the entries of another page from entry `from` on, and takes the other page's right
+    /// sibling as its own. The page must have room for these entries.
     pub(crate) fn append_from<Q>(&mut self, other: &Inner<Q, N>, from: usize)
     where
         Q: Deref<Target = Page>,
@@ -216,7 +223,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.set_right_sibling(other.right_sibling());
     }
 
-    /// Moves the entries from the `kept`th on to a new page, and links it in.
+    /// Splits the page: moves the entries from entry `kept` on to the new page `right` at `block`,
+    /// which becomes the right sibling.
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, kept: usize) {
         let separator = self.separator(kept);
         InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);
@@ -232,8 +240,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry_key() -> impl Strategy<Value = EntryKey<2>> {
-        // Few values, so that permutations, words and rows are equal often; and words with the high
-        // bit.
+        // Only few values, so that equal permutations, words and row addresses are frequent. Some
+        // words have the highest bit set.
         (0..3u16, prop_oneof![0..4u64, !3..=!0u64], 0..3u64, 0..3u32).prop_map(
             |(permutation, a, b, row)| EntryKey::new(permutation, [a, b], Tid::new(row, 1)),
         )

@@ -1,46 +1,50 @@
-//! Inner cache: copies of the inner pages that lead to the leaves of the last keys.
+//! Inner cache: copies of the inner pages that lead to the leaves of recently used keys.
 //!
-//! Who searches and adds row after row goes down from the root for each permutation of each row. A
-//! copy of an inner page spares the page's pin and lock. What it says is a link that was read
-//! earlier, as one that the leaf cache remembers: the leaf tells whether it is the right one
-//! (`Tree::find`), and if it is not, the copy is dropped.
+//! A backend that searches or inserts many rows descends from the root for each permutation of each
+//! row. A copy of an inner page saves the page's pin and lock. A copy may be outdated, like a link
+//! that was read earlier or a leaf in the leaf cache. The leaf's own range shows whether it is the
+//! right one (`Tree::find`). If it is not, the copy is dropped.
 
 use crate::inner::InnerRef;
 use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Permutations that are cached, here and in the leaf cache. More would take longer to probe than
-/// to find.
+/// Number of permutations that the inner cache and the leaf cache remember. With more permutations
+/// the lookups would take longer than they save.
 pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
-/// Maximum number of copies, 2 MB: enough for about 10 million rows with four permutations.
+/// Maximum number of page copies, which take 2 MB: enough for about 10 million rows with four
+/// permutations.
 const MOST: usize = 256;
 
-/// Descents from which on pages are copied: a transaction of a few rows reads most pages once.
+/// Number of descents before pages are copied. A transaction of a few rows reads most pages only
+/// once, so copies would not pay.
 const BEFORE_COPIES: u32 = 16;
 
-/// Copies of the inner pages of an index. Like a leaf cache, it is valid as long as no page is
-/// moved.
+/// Copies of the inner pages of one index. The cache is valid as long as no page is moved to
+/// another block.
 #[derive(Debug, Default)]
 pub(crate) struct InnerCache {
     /// Page copies by block number. Each copy is a separate fallible allocation.
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
+    /// Number of descents so far, saturating.
     descents: Cell<u32>,
-    /// For each permutation the leaf to which copies led last, and the page above it.
+    /// Leaf to which copies led last in each permutation, and the inner page above this leaf.
     last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }
 
 impl InnerCache {
-    /// Counts a descent and returns whether the descent should copy pages.
+    /// Counts a descent and returns whether this descent should copy pages.
     pub(crate) fn counts(&self) -> bool {
         let descents = self.descents.get().saturating_add(1);
         self.descents.set(descents);
         descents > BEFORE_COPIES
     }
 
-    /// The child of a page that covers an entry key, as a copy of the page has it; `None` if there
-    /// is no copy, or another page covers the key by now.
+    /// Returns the child that covers an entry key, according to the copy of the inner page at
+    /// `block`. `None` if there is no copy, or if the page's range does not include the entry key;
+    /// then the copy is dropped.
     pub(crate) fn child<const N: usize>(
         &self,
         block: Block,
@@ -57,7 +61,8 @@ impl InnerCache {
         None
     }
 
-    /// Keeps a copy of a page that has been checked, if there is room for it and memory.
+    /// Stores a copy of an inner page, unless the cache is full or memory cannot be allocated. The
+    /// page must have been checked.
     pub(crate) fn keep(&self, block: Block, page: &Page) {
         let mut copies = self.copies.borrow_mut();
         if copies.len() < MOST
@@ -71,14 +76,14 @@ impl InnerCache {
         }
     }
 
-    /// Notes to which leaf of a permutation a page led.
+    /// Records that the copy of inner page `from` led to `leaf` in a permutation.
     pub(crate) fn led_to(&self, permutation: u16, leaf: Block, from: Block) {
         if let Some(last) = self.last.get(usize::from(permutation)) {
             last.set((leaf, from));
         }
     }
 
-    /// Drops the copy that led to a leaf of a permutation, where its key is not, or not any more.
+    /// Drops the copy that led to `leaf` in a permutation, because the leaf does not have the key.
     #[cold]
     pub(crate) fn misled(&self, permutation: u16, leaf: Block) {
         if let Some(last) = self.last.get(usize::from(permutation))
@@ -88,12 +93,12 @@ impl InnerCache {
         }
     }
 
-    /// Drops the copy of a page, if there is one.
+    /// Drops the copy of the inner page at block `page`, if there is one.
     pub(crate) fn forget_page(&self, page: Block) {
         self.copies.borrow_mut().retain(|(block, _)| *block != page);
     }
 
-    /// Drops all copies.
+    /// Drops the copies of all pages.
     pub(crate) fn forget(&self) {
         self.copies.borrow_mut().clear();
     }
@@ -110,7 +115,8 @@ mod tests {
         EntryKey::new(0, [word], Tid::new(0, 0))
     }
 
-    /// A page for the keys from 10 on, with pages below it that start at 10 and at 20.
+    /// Inner page for the keys from 10 on. Its child pages start at 10 (block 100) and at 20 (block
+    /// 200).
     fn page() -> Page {
         let mut page = [0; PAGE_SIZE];
         let mut inner = InnerMut::<1>::format_at(&mut page, 1, &entry_key(10));
@@ -127,7 +133,7 @@ mod tests {
         assert_eq!(cache.child(5, &entry_key(15)), Some(100));
         assert_eq!(cache.child(5, &entry_key(25)), Some(200));
         cache.led_to(0, 200, 5);
-        // Another leaf than that to which it led, and another permutation's.
+        // A leaf to which the copy did not lead last, and another permutation: the copy stays.
         cache.misled(0, 100);
         cache.misled(1, 200);
         assert_eq!(cache.child(5, &entry_key(25)), Some(200));

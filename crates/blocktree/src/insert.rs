@@ -1,4 +1,4 @@
-//! Adding entries, and splitting pages to make room for them.
+//! Insertion of entries into the tree, and page splits that make room for them.
 
 use crate::empty_search::{EmptySearch, LoneRow};
 use crate::inner::{self, Inner, InnerMut, InnerRef};
@@ -10,17 +10,18 @@ use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, WritePages};
 use crate::tree::Tree;
 
-/// Entries whose leaves are found and changed together: as many as an index has permutations by
-/// default.
+/// Maximum number of entries whose leaves are located together and changed by one log record: as
+/// many as an index has permutations by default.
 const GROUP: usize = PAGES_PER_RECORD;
 
-/// Locked leaf and the entry to add.
+/// Locked leaf and the entry to append to it.
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of a row, one for each of some permutations. Those of several permutations
-    /// are added by one log record where nobody else holds their leaves and these have room; after
-    /// a crash some permutations may have the row and others not.
+    /// Adds the entries of one row, at most one for each permutation. One log record adds the
+    /// entries of up to [`PAGES_PER_RECORD`] permutations, except for leaves that are full or that
+    /// another process has locked. After a crash, some permutations may have the row and others
+    /// not.
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
@@ -38,7 +39,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
                 return Ok(());
             }
             let lone_row = self.insert_group(&group, search.take())?;
-            // All entries of the row must have been added in one moment.
+            // All entries of the row must have been added at the same moment, which is true only if
+            // the row had one group of entries.
             if let (Some(leaves), Some(row), None) =
                 (self.leaves, lone_row, entry_keys.clone().next())
             {
@@ -47,9 +49,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Adds some entries, each with the block where its leaf was. Returns their row if a search
-    /// that found nothing has read the leaves to which all of them were appended together, and
-    /// these had not been changed since.
+    /// Adds a group of entries, each given with the block of its probable leaf. `search` is the
+    /// last empty search. Returns the added row if the search proves that no row is near it; see
+    /// [`EmptySearch::lone_row`].
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -64,9 +66,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(lone_row)
     }
 
-    /// Adds those entries of a group, which has no gaps, for which that is possible without a
-    /// split, without waiting for one leaf while another one is held, and one to each leaf. Returns
-    /// which; and the row, as [`Tree::insert_group`] does.
+    /// Appends as many entries of a group as possible by one log record. `group` has no gaps. Skips
+    /// an entry whose leaf is full, wrong, locked by another process while this function holds a
+    /// lock, or receives another entry of the group. Returns which entries were added, and the row
+    /// as [`Tree::insert_group`] does.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -75,7 +78,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
         let (mut any, mut blocks) = (false, [0; GROUP]);
         for (i, (entry_key, block)) in group.iter().flatten().enumerate() {
-            // In a table of this session alone the lock would be had.
+            // Check this explicitly: in a table that only this session can access there are no
+            // locks, so `try_write` would return the same page twice.
             if blocks.contains(block) {
                 continue;
             }
@@ -113,8 +117,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok((added, lone_row))
     }
 
-    /// Finds and prefetches the leaves to which entries will be added, as many as the leaf cache
-    /// keeps. Does nothing without one.
+    /// Locates and prefetches the leaves for the first entries of a row, as many as the leaf cache
+    /// has slots. Does nothing without a leaf cache.
     fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.take(leaf_cache::CACHED_PERMUTATIONS).fuse();
         while self.leaves.is_some() {
@@ -134,8 +138,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Adds several entries of one permutation. The leaves of some are found and prefetched
-    /// together, and changed together as [`Tree::insert_row`] does it.
+    /// Adds entries of one permutation, such as the elements of a set. Locates, prefetches and
+    /// changes the leaves of [`PAGES_PER_RECORD`] entries at a time.
     pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
         self.leaves.and_then(LeafCache::take_empty);
@@ -155,14 +159,14 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Adds an entry.
+    /// Adds one entry to its leaf.
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
         self.leaves.and_then(LeafCache::take_empty);
         let known = self.leaf_of(entry_key, &entry_key.key)?;
         self.insert_from(entry_key, known)
     }
 
-    /// Adds an entry to the leaf where it belongs, about which is known where it was.
+    /// Adds one entry. `known` is the block of the leaf that probably covers it.
     fn insert_from(&self, entry_key: &EntryKey<N>, mut known: Block) -> Result<()> {
         loop {
             let mut leaf: Leaf<_, N> =
@@ -191,8 +195,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Splits a page, in which `entry_key` belongs, and adds the new page to the parent in the same
-    /// record, so that no half-done split exists at any time. Room in the parent is made first.
+    /// Splits a full page so that `entry_key` can be inserted. One log record also adds the new
+    /// page to the parent, so there is never a half-finished split. Makes room in the parent first.
     fn split(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let level = PageRef::<N>::new(&left).level();
         let Some(mut parent) = self.lock_parent(&left, entry_key)? else {
@@ -229,8 +233,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks a free page of a level, together with the meta page, whose list it leaves; `None` if
-    /// there is none.
+    /// Locks the first free page of a level and the meta page, whose free list the page will leave.
+    /// `None` if the level has no free page.
     fn take_free(&self, level: u16) -> Result<Option<FreePage<S::Write<'s>>>> {
         let first = |meta_page: &Page| MetaRef::new(meta_page).free_list(level).first;
         if first(&self.store.read(0)).is_none() {
@@ -241,7 +245,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         let Some(block) = first else {
             return Ok(None);
         };
-        // Other holders have followed an outdated link, and release it at once.
+        // Another holder of this page's lock has followed an outdated link and releases the lock at
+        // once, so waiting cannot deadlock.
         let page = PageView::<_, N>::new(self.store.write(block));
         page.check_header(block, Kind::Free)?;
         let rest = FreeList {
@@ -258,7 +263,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }))
     }
 
-    /// Splits the root and puts a new one above the two.
+    /// Splits the root and makes a new root above both pages.
     fn split_root(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let mut right = self.store.allocate();
         let mut top = self.store.allocate();
@@ -284,7 +289,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks the parent of a locked page and makes room in it; `None` if the page is the root.
+    /// Locks the parent of a locked page and makes room for one more entry in the parent. `None` if
+    /// the locked page is the root.
     fn lock_parent(
         &self,
         child: &S::Write<'s>,
@@ -292,7 +298,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     ) -> Result<Option<Inner<S::Write<'s>, N>>> {
         let level = PageRef::<N>::new(child).level();
         loop {
-            // While the child is locked the root stays the root: to split it takes its lock.
+            // The root cannot change while the child is locked, because splitting the root takes
+            // the root's lock.
             let root = self.refresh_root()?;
             if root.level == level {
                 return match root.block == child.block() {
@@ -309,24 +316,27 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     }
 }
 
-/// A free page, for a split.
+/// Locked free page that a split can use.
 struct FreePage<W> {
+    /// Lock on the free page.
     page: W,
+    /// Lock on the meta page.
     meta_page: W,
-    /// The list without it.
+    /// Free list of the level after the page has been taken.
     rest: FreeList,
 }
 
-/// Division of a page by a split.
+/// Position at which a split divides a page.
 struct Split<const N: usize> {
-    /// Start of the right page.
+    /// Low key of the new right page.
     separator: EntryKey<N>,
-    /// For an inner page: how many entries stay.
+    /// For an inner page: number of entries that stay on the left page. `None` for a leaf.
     kept: Option<usize>,
 }
 
 impl<const N: usize> Split<N> {
-    /// The split of a full page that makes room for an entry at `entry_key`.
+    /// Returns where to divide the full page at `block` so that an entry at `entry_key` can be
+    /// inserted.
     fn new(page: &Page, block: Block, entry_key: &EntryKey<N>) -> Result<Self> {
         if PageRef::<N>::new(page).level() == 0 {
             let separator = Self::leaf_separator(&LeafRef::unchecked(page), block, entry_key)?;
@@ -341,6 +351,7 @@ impl<const N: usize> Split<N> {
         })
     }
 
+    /// Returns the low key of the right page for a split of the leaf at `block`.
     fn leaf_separator(
         leaf: &LeafRef<'_, N>,
         block: Block,
@@ -348,18 +359,21 @@ impl<const N: usize> Split<N> {
     ) -> Result<EntryKey<N>> {
         let (low, high) = (leaf.low_key(), leaf.high_key());
         let mut entries: Vec<EntryKey<N>> = leaf.entries().collect();
-        // Both pages leave out of their keys what their ranges allow, for these entries as well.
+        // After the split, both leaves omit the key bytes that are equal in their ranges. An entry
+        // outside the range would lose such bytes.
         let in_range = |entry: &EntryKey<N>| low <= *entry && high.is_none_or(|high| *entry < high);
         if !leaf.covers_its_range() || !entries.iter().all(in_range) {
             return corrupt(block, "entry out of its page's range");
         }
         let greatest = entries.iter().max().copied().unwrap_or(*entry_key);
         if greatest < *entry_key && entries.iter().all(|entry| entry.key == entry_key.key) {
-            // Equal fingerprints are inserted in the order of their rows, so left pages stay full.
+            // Rows with the same fingerprint usually arrive in the order of their addresses.
+            // Splitting at the new entry keeps the left leaf full.
             return Ok(*entry_key);
         }
-        // Ever greater keys come to the last leaf of a permutation. What it leaves behind has a
-        // range of its own, so that it leaves out more of its keys and has room for more of them.
+        // Keys that only increase are always inserted into the last leaf of a permutation. Leave
+        // the left leaf nearly full there. Its range is then narrow, so it omits more bytes of each
+        // key and has more room.
         let is_last = high.is_none_or(|high| high.permutation != low.permutation);
         let middle = match is_last && greatest < *entry_key {
             true => entries.len() * 9 / 10,
@@ -370,7 +384,8 @@ impl<const N: usize> Split<N> {
         Ok(EntryKey::separator(&left, &right))
     }
 
-    /// Moves the upper part to a new page and links it in.
+    /// Moves the upper entries of `left` to the new page `right` at `block`, and makes `right` the
+    /// right sibling of `left`.
     fn carry_out(&self, left: &mut Page, right: &mut Page, block: Block) {
         match self.kept {
             None => LeafMut::unchecked(left).split_into(right, block, &self.separator),

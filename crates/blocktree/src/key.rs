@@ -1,19 +1,22 @@
-//! Row addresses, keys, and the total order of the tree.
+//! Row addresses (TIDs), keys, entry keys, and the total order of entries in the tree.
 
-/// Words of a key over signatures, without a scope: a band's hash and the signature's sketch.
+/// Number of 64-bit words of a key in an index on signatures, without the scope's word: the band's
+/// hash and the signature's sketch.
 pub const BAND_KEY_WORDS: usize = 2;
-/// Words of a key over sets, without a scope: an element, or a sum of elements.
+/// Number of 64-bit words of a key in an index on sets, without the scope's word: an element, or
+/// the sum of all elements.
 pub const SET_KEY_WORDS: usize = 1;
 
-/// Key of `N` 64-bit words: a fingerprint, permuted on pages and unpermuted elsewhere, or a band's
-/// hash and sketch, behind the scope's word if there is one. The first bit is the most significant
-/// bit of word 0, so that the order of arrays is the order of bit strings.
+/// Key of `N` 64-bit words. It is a fingerprint (permuted on pages, unpermuted elsewhere), a band's
+/// hash and sketch, or an element or sum of a set. If the index has scopes, the scope's hash is the
+/// first word. The first bit is the most significant bit of word 0, so that comparing the arrays
+/// compares the bit strings.
 pub type Key<const N: usize> = [u64; N];
 
-/// A block number: the position of a page in the index, counted from 0.
+/// Block number: the position of a page in the index, in pages from 0.
 pub type Block = u32;
 
-/// The address of a row in its table: page and line on the page.
+/// Address of a row in its table (`ctid` in SQL): heap page and line pointer.
 ///
 /// ```
 /// use neardup_blocktree::key::Tid;
@@ -24,26 +27,27 @@ pub type Block = u32;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid {
-    /// Number of the heap page that holds the row.
+    /// Block number of the heap page that holds the row.
     pub block: u32,
-    /// The line on that page, from 1.
+    /// Number of the line pointer on that page, from 1.
     pub offset: u16,
 }
 
 impl Tid {
-    /// Below every address of a row (lines count from 1).
+    /// Lower than the address of every row, because line pointers are numbered from 1.
     pub const MIN: Tid = Tid::new(0, 0);
-    /// Above every address of a row.
+    /// Greater than the address of every row.
     pub const MAX: Tid = Tid::new(u32::MAX, u16::MAX);
-    /// Bytes on a page.
+    /// Size of a row address on a page, in bytes.
     pub const SIZE: usize = 6;
 
-    /// The address of a line on a page.
+    /// Makes the address of a line pointer, numbered from 1, on a heap page.
     pub const fn new(block: u32, offset: u16) -> Self {
         Tid { block, offset }
     }
 
-    /// The form on a page: block, then line, in the machine's byte order like all of the page.
+    /// Returns the address as stored on a page: block, then line pointer, in native byte order like
+    /// the rest of the page.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..4].copy_from_slice(&self.block.to_ne_bytes());
@@ -51,37 +55,37 @@ impl Tid {
         bytes
     }
 
-    /// Reads what [`Tid::to_bytes`] wrote.
+    /// Reads an address from the bytes that [`Tid::to_bytes`] returned.
     pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Tid {
         let [a, b, c, d, e, f] = bytes;
         Tid::new(u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]))
     }
 
-    /// The address as one number of 48 bits with the same order.
+    /// Returns the address as a 48-bit number. Numbers have the same order as addresses.
     pub fn packed(self) -> u64 {
         (u64::from(self.block) << 16) | u64::from(self.offset)
     }
 
-    /// Reads what [`Tid::packed`] gave.
+    /// Returns the address for a number that [`Tid::packed`] returned.
     pub fn from_packed(packed: u64) -> Tid {
         Tid::new((packed >> 16) as u32, packed as u16)
     }
 }
 
-/// Sort key of an entry: its permutation, then its key, then its row. No two entries have the same,
-/// so that even a million equal fingerprints are split and found like any others.
+/// Position of an entry in the total order of the tree: by permutation, then key, then row address.
+/// It is unique, so even a million entries with equal keys can be split and located like others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
-    /// The permutation that the key was made for.
+    /// Number of the permutation that holds the entry.
     pub permutation: u16,
-    /// The permuted fingerprint.
+    /// Key of the entry in this permutation.
     pub key: Key<N>,
-    /// The row.
+    /// Address of the entry's row.
     pub tid: Tid,
 }
 
 impl<const N: usize> EntryKey<N> {
-    /// The key of a row's entry in a permutation.
+    /// Makes the entry key of a row in a permutation. `key` is already permuted.
     #[inline]
     pub fn new(permutation: u16, key: Key<N>, tid: Tid) -> Self {
         EntryKey {
@@ -91,23 +95,23 @@ impl<const N: usize> EntryKey<N> {
         }
     }
 
-    /// Below every entry with this key.
+    /// Returns a position below every entry with this key in the permutation.
     pub fn before_key(permutation: u16, key: Key<N>) -> Self {
         Self::new(permutation, key, Tid::MIN)
     }
 
-    /// Above every entry with this key.
+    /// Returns a position above every entry with this key in the permutation.
     pub fn after_key(permutation: u16, key: Key<N>) -> Self {
         Self::new(permutation, key, Tid::MAX)
     }
 
-    /// Below every entry of the permutation.
+    /// Returns a position below every entry of the permutation.
     pub fn start_of(permutation: u16) -> Self {
         Self::before_key(permutation, [0; N])
     }
 
-    /// A separator for two neighbouring entries: above `left`, not above `right`, and otherwise
-    /// with as many zero bits at its end as can be, so that pages end where prefixes end.
+    /// Returns a separator for two neighbouring entries: above `left` and not above `right`. It has
+    /// as many trailing zero bits as possible, so that page ranges end where key prefixes end.
     ///
     /// ```
     /// use neardup_blocktree::key::{EntryKey, Tid};
@@ -135,7 +139,8 @@ impl<const N: usize> EntryKey<N> {
     }
 }
 
-/// The bits in which two keys differ, but for the first `skipped` words, and their number.
+/// Returns the XOR of two keys without their first `skipped` words, and the number of its one bits,
+/// which is the Hamming distance.
 #[inline]
 pub(crate) fn difference<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> (Key<N>, u32) {
     let (mut difference, mut distance) = ([0; N], 0);
@@ -146,14 +151,14 @@ pub(crate) fn difference<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize)
     (difference, distance)
 }
 
-/// A hash of 64 bits: the finaliser of splitmix64.
+/// Returns a 64-bit hash of a word: the finalizer of splitmix64.
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// The number of bits in which two keys differ, but for the first `skipped` words.
+/// Returns the Hamming distance of two keys, ignoring their first `skipped` words.
 ///
 /// ```
 /// use neardup_blocktree::key::distance;
@@ -165,7 +170,7 @@ pub fn distance<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> u32 {
     difference(a, b, skipped).1
 }
 
-/// Reads the machine word at a byte offset.
+/// Reads a 64-bit word in native byte order at a byte offset.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], offset: usize) -> u64 {
     let mut word = [0; 8];
@@ -173,7 +178,7 @@ pub(crate) fn word_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// Reads a key at a byte offset.
+/// Reads a whole key at a byte offset.
 #[inline]
 pub(crate) fn key_at<const N: usize>(bytes: &[u8], offset: usize) -> Key<N> {
     let mut key = [0; N];
@@ -183,7 +188,7 @@ pub(crate) fn key_at<const N: usize>(bytes: &[u8], offset: usize) -> Key<N> {
     key
 }
 
-/// Writes a key at a byte offset.
+/// Writes a whole key at a byte offset.
 #[inline]
 pub(crate) fn put_key<const N: usize>(bytes: &mut [u8], offset: usize, key: &Key<N>) {
     for (word, value) in key.iter().enumerate() {

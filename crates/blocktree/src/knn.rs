@@ -1,10 +1,12 @@
-//! Returns rows in the order of their distance, one by one.
+//! Nearest-neighbour search: returns rows one by one in the order of their distance from a query.
 //!
-//! A search reads ring after ring: it finds, sorts and returns all rows within a radius, then the
-//! rows between that radius and the next. So no row is returned before a nearer one, and a caller
-//! that stops early pays only for the rings that it needed. If almost no rows are near, one ring
-//! covers all the rest. If a ring has more rows than fit into memory, the nearest are kept and
-//! returned, and the ring is read again for the others.
+//! The search reads ring after ring. A ring consists of the rows whose distances are in a range:
+//! first all rows within a radius, then the rows between that radius and a greater one, and so on.
+//! The search finds, sorts and returns the rows of a ring before it reads the next ring. So no row
+//! is returned before a nearer one, and a caller that stops early pays only for the rings that it
+//! needed. If almost no rows are near the query, one ring covers all the remaining rows. If a ring
+//! has more rows than fit into memory, the nearest rows are kept and returned, and the ring is read
+//! again for the other rows.
 
 use crate::key::{Key, distance};
 use crate::leaf;
@@ -16,58 +18,61 @@ use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// A ring's plan costs at most this many times as much as that of the ring before, or covers one
-/// bit more.
+/// A ring's plan costs at most this many times as much as the plan of the previous ring, unless the
+/// ring is only one bit wide.
 const GROWTH: f64 = 4.0;
 
-/// Rows that are kept when a permutation is first read whole, about. Most that ask for the nearest
-/// want no more, and each row that is kept for a while costs as much as filtering a hundred.
+/// Number of rows that are kept when a permutation is first read from start to end. Most callers of
+/// a nearest-neighbour search want no more rows, and keeping a row costs as much as filtering a
+/// hundred.
 const FIRST_KEPT: usize = 64;
 
-/// Factor by which more rows are kept each time that a permutation is read again for those further
-/// out, as far as memory allows.
+/// Factor by which the number of kept rows grows each time that a permutation is read again from
+/// start to end, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// Rows found below which a query is taken for one with nothing near it. One of them may be the
-/// query itself, if it is in the table.
+/// If fewer rows than this have been returned, the query counts as one without near rows. One of
+/// the rows may be the query itself, if it is in the table.
 const FEW: usize = 3;
 
-/// Bits that the ring of a permutation read whole reaches further than its first leaf suggests.
+/// Number of bits that [`KnnScan::end_ring_early`] adds to the end of a ring that it estimates from
+/// one leaf.
 const MARGIN: u32 = 1;
 
-/// Nearest-neighbour search in progress.
+/// Nearest-neighbour search of an index on fingerprints, in progress.
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
-    /// Key by whose distance rows are ordered, if it is not the query of the scan. Then the scan's
-    /// rows are one ring.
+    /// Fingerprint by whose distance rows are ordered. `None` to order by the distance from the
+    /// query of `scan`. If it is given, all rows that `scan` finds are one ring.
     center: Option<Key<N>>,
-    /// The scan has been stepped.
+    /// True if the first ring has been begun.
     begun: bool,
     /// Rows of the leaf that was read last.
     found: Vec<Match<N>>,
     /// Rows of the current ring.
     ring: TopK<N>,
-    /// All rows up to this distance from the scan's query have been found.
+    /// All rows up to this distance from the scan's query are in earlier rings. `None` in the first
+    /// ring.
     found_to: Option<u32>,
-    /// The current ring reaches to this distance from it.
+    /// Greatest distance from the scan's query of the rows in the current ring.
     ring_to: u32,
-    /// Rows further away from it are not wanted.
+    /// Greatest distance from the scan's query of the rows that are wanted.
     limit: u32,
-    /// Rows to keep of a permutation that is read whole.
+    /// Number of rows to keep when a permutation is next read from start to end.
     keep: usize,
-    /// Rows of a permutation read whole have been found, and its ring ended early or not.
+    /// True if [`KnnScan::end_ring_early`] has decided on the end of a ring.
     is_sized: bool,
-    /// Rows returned, as far as they are told apart from [`FEW`].
+    /// Number of returned rows, counted up to [`FEW`].
     returned: usize,
 }
 
 impl<const N: usize> KnnScan<N> {
-    /// A search by the distance to the query of `scan`, which has not been stepped, beginning with
-    /// the rows that it finds. Rows that are equally far from the query are ordered by their
-    /// distance to the first of `then_by`, and so on, and then by their address. Rows beyond
-    /// `limit` bits are not found. It keeps as many rows as fit into `memory` bytes, but for a
-    /// small minimum.
+    /// Creates a search for rows in the order of their distance to the query of `scan`, which must
+    /// not have been stepped. The first ring has the radius of the scan's plan. Rows at the same
+    /// distance are ordered by their distance to the first key of `then_by`, then to the next, and
+    /// at last by address. Rows at a distance of more than `limit` bits are not returned. The
+    /// search keeps as many rows as fit into `memory` bytes, or a small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.layout().bits());
         let skipped = scan.layout().scope_words();
@@ -88,8 +93,8 @@ impl<const N: usize> KnnScan<N> {
         nearest
     }
 
-    /// A search for the rows within `limit` bits of the query of `scan`, in the order of their
-    /// distance to `center`.
+    /// Creates a search for the rows within `limit` bits of the query of `scan`, in the order of
+    /// their distance to `center`. The other parameters are as for [`KnnScan::new`].
     pub fn around(
         center: Key<N>,
         scan: Scan<N>,
@@ -103,8 +108,9 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Returns the next admitted row, with the distance that rows are ordered by; `None` after all
-    /// rows with a fingerprint within the limit. `plan_of` makes plans by radius, in bits.
+    /// Returns the next row in order, with the distance by which rows are ordered. Skips rows for
+    /// which `admits` returns false. `None` after the last row within the limit. `plan_of` returns
+    /// the plan for a radius in bits.
     pub fn next<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -124,13 +130,13 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Prepares the scan for further rows of the same ring, or for the next ring. Returns false if
-    /// there is none.
+    /// Restarts the scan for the rows of the current ring that did not fit into memory, or else for
+    /// the next ring. Returns false if there are no more rows within the limit.
     fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
         let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
         match (self.ring.begin_pass(), self.center) {
             (Some(0), _) | (Some(_), Some(_)) => self.scan.widen(plan, beyond),
-            // Nearer rows of the ring have been given.
+            // Rows of the ring at smaller distances have been returned.
             (Some(distance), None) => self.scan.widen(plan, Some(distance - 1)),
             (None, _) => {
                 if self.ring_to >= self.limit {
@@ -146,7 +152,7 @@ impl<const N: usize> KnnScan<N> {
         true
     }
 
-    /// The plan for the ring beyond that of a plan.
+    /// Returns the plan for the ring after the current one, whose plan is `plan`.
     fn next_ring(
         &self,
         plan: &Rc<Plan<N>>,
@@ -159,11 +165,12 @@ impl<const N: usize> KnnScan<N> {
         last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
     }
 
-    /// Ends the ring of a permutation that is first read whole early, by the distances on its first
-    /// leaf: as many standard deviations below their mean as [`FIRST_KEPT`] rows lie among random
-    /// values. So few rows of the other leaves are looked at more closely than by the filter. Where
-    /// they do not suffice, all others are one more ring. Behind the first leaf it is too late:
-    /// rows that are further away have been kept then, or given.
+    /// Reduces the end of the ring when a permutation is first read from start to end, so that the
+    /// filter rejects most rows. Estimates from the distances on the first leaf at which distance
+    /// about [`FIRST_KEPT`] rows are found: as many standard deviations below the mean as among
+    /// random fingerprints. If the caller wants more rows, all rows beyond that distance are one
+    /// more ring. Has no effect after the first leaf, because rows that are further away have been
+    /// kept or returned by then.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
         let is_first = !std::mem::replace(&mut self.is_sized, true);
@@ -179,7 +186,8 @@ impl<const N: usize> KnnScan<N> {
         let deviation = mean_of(&|distance| (distance - mean).powi(2)).sqrt();
         let expected = f64::from(expected_nearest(bits, self.rows() / FIRST_KEPT as f64));
         let deviations = (width / 2.0 - expected) / (width.sqrt() / 2.0);
-        // The rows of a leaf share their first bits: they may all be a bit or two too near.
+        // The rows of a leaf have the same first bits, so all of them may be a bit or two nearer to
+        // the query than the average row.
         let end = (mean - deviations * deviation).ceil() as u32 + MARGIN;
         let end = end.max(self.found_to.map_or(0, |found_to| found_to + 1));
         if end < self.ring_to {
@@ -189,21 +197,23 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Rows among which is searched, about.
+    /// Estimates the number of rows in the index.
     fn rows(&self) -> f64 {
         self.scan.plan().permutation_leaves * leaf::usual_count(N)
     }
 
-    /// The plan for all that is left at once, where rings would cost more. With next to nothing
-    /// near, a query's nearest rows are as far away as among random values. If the ring that finds
-    /// those costs half of what finding all does, rings on the way there are not worth their cost.
+    /// Returns the plan for all rows within the limit, if further rings would cost more. `None` if
+    /// rings are cheaper. Rings up to `found_to` bits have been returned. If there are almost no
+    /// near rows, the nearest are expected at the distance at which they are among random
+    /// fingerprints. If a search to that distance costs at least half as much as a search to the
+    /// limit, rings on the way there do not pay.
     fn last_ring(
         &self,
         found_to: u32,
         plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>,
     ) -> Option<Rc<Plan<N>>> {
         let layout = self.scan.layout();
-        // The guaranteed radius costs next to nothing, and a ring beyond it not much.
+        // Searches within the guaranteed radius, and up to one bit beyond it, are cheap.
         if self.returned >= FEW || found_to <= layout.radius() + 1 {
             return None;
         }
@@ -213,7 +223,7 @@ impl<const N: usize> KnnScan<N> {
         (plan_of(expected).cost() * 2.0 >= last.cost()).then_some(last)
     }
 
-    /// Reads the rest of the current scan.
+    /// Reads all leaves of the current scan into the ring, then sorts the ring.
     fn read<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -258,8 +268,8 @@ impl<const N: usize> KnnScan<N> {
     }
 }
 
-/// Times that a permutation is read whole until about `rows` rows of it have been given in order,
-/// where `memory` bytes may be taken: the planner's view of what [`KnnScan`] keeps.
+/// Estimates, for the planner, how many times [`KnnScan`] reads a permutation from start to end
+/// until it has returned `rows` rows in order, if it keeps as many rows as fit into `memory` bytes.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
     let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
@@ -271,7 +281,9 @@ pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     reads + ((rows - emitted as f64) / most as f64).ceil().max(0.0)
 }
 
-/// The plan for the ring beyond a distance, after a plan of some cost.
+/// Returns the plan for the ring after distance `found_to`. `widest` is the greatest wanted
+/// distance, and `cost` the cost of the previous ring's plan. A plan that reads a whole permutation
+/// covers all the rest.
 fn next_plan<const N: usize>(
     found_to: u32,
     widest: u32,
@@ -286,7 +298,7 @@ fn next_plan<const N: usize>(
         }
         plan = wider;
     }
-    // One permutation read whole finds all distances at once.
+    // Reading a whole permutation finds rows at all distances at once.
     if plan.is_whole() {
         plan_of(widest)
     } else {

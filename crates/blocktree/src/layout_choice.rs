@@ -1,28 +1,30 @@
-//! The block layout for a radius and a number of rows.
+//! Chooses the block layout of an index from the radius of its searches and its number of rows.
 
 use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;
 
-/// Rows that the layout of a smaller index is chosen for: most tables grow, and a layout lasts
-/// until the next REINDEX.
+/// Minimum number of rows that a layout is chosen for. The layout of a smaller index assumes this
+/// number, because most tables grow and a layout lasts until the next REINDEX.
 pub const MIN_ROWS: f64 = 1e6;
 
-/// Ratio of costs below which the smaller index is the better one.
+/// Maximum cost of a layout, as a multiple of the lowest cost, at which fewer permutations are
+/// preferred to cheaper searches.
 const AS_CHEAP: f64 = 1.03;
 
-/// Cost of a descent in a comparison of layouts, relative to a leaf that a probe reads on to. It is
-/// less than in a plan: searches with many descents find inner pages in the processor's caches,
-/// and long runs of leaves come from memory. 1.5 fits best, measured for 1 and 10 million rows of
-/// 64 and 128 bits and 1 million of 256; 2 makes searches within 30 of 256 bits 11 % slower than
-/// half the permutations do.
+/// Cost of a descent from the root when layouts are compared, as a multiple of the cost of reading
+/// the next leaf. It is lower than in a query plan: searches with many descents find inner pages in
+/// the processor's caches, and long runs of leaves come from memory. 1.5 fits best, measured for 1
+/// and 10 million rows of 64 and 128 bits and 1 million rows of 256 bits. With 2, the layout chosen
+/// for radius 30 at 256 bits makes searches 11 % slower than a layout with half its permutations.
 const DESCENT: f64 = 1.5;
 
-/// Cost of a search, in leaves that probes read one after the other, for comparisons of layouts.
+/// Returns the cost of a plan for comparing layouts, in units of reading the next leaf.
 pub fn search_cost<const N: usize>(plan: &Plan<N>) -> f64 {
     plan.cost_with(DESCENT)
 }
 
-/// The most permutations of a layout that is chosen.
+/// Maximum number of permutations of a layout that [`best_layout`] chooses for fingerprints of
+/// `bits` bits.
 pub fn max_permutations(bits: u32) -> usize {
     match bits {
         0..=64 => 8,
@@ -31,9 +33,9 @@ pub fn max_permutations(bits: u32) -> usize {
     }
 }
 
-/// The layout of an index of `rows` rows whose searches are within `radius` bits: of those with
-/// the cheapest searches the one with the fewest permutations, and of these the one with the
-/// largest guaranteed radius.
+/// Returns the best layout for an index of `rows` rows whose searches have a radius of `radius`
+/// bits. Among the layouts with nearly the cheapest searches it has the fewest permutations, and
+/// then the largest guaranteed radius. `scope` is true if keys start with a scope's hash.
 pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> BlockLayout<N> {
     let bits = 64 * (N - usize::from(scope)) as u32;
     let rows = rows.max(MIN_ROWS);
@@ -56,11 +58,12 @@ pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> Block
         .expect("one block is a layout of any width")
 }
 
-/// The layouts of at most [`max_permutations`] permutations.
+/// Returns all layouts for fingerprints of `bits` bits with at most [`max_permutations`]
+/// permutations.
 fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = BlockLayout<N>> {
     let most = max_permutations(bits);
     let pairs = (0..=max_radius(bits)).flat_map(move |radius| {
-        // With one permutation, the number of blocks does not matter.
+        // Radius 0 gives one permutation for every number of blocks, so one number is enough.
         let blocks = if radius == 0 {
             1..=1
         } else {
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Guaranteed radius and blocks.
+    /// Returns the guaranteed radius and the number of blocks of the best layout.
     fn chosen<const N: usize>(radius: u32, rows: f64) -> (u32, usize) {
         let layout = best_layout::<N>(false, radius, rows);
         (layout.radius(), layout.blocks().len())
@@ -91,7 +94,7 @@ mod tests {
             [(0, 1), (3, 4), (6, 7)]
         );
         assert_eq!(chosen::<2>(12, 1e6), (12, 13));
-        // Everything is within the width: no second permutation helps.
+        // With a radius of the full width every row matches, so a second permutation is useless.
         assert_eq!(chosen::<1>(64, 1e9), (0, 1));
         assert_eq!(chosen::<4>(256, 1e9), (0, 1));
     }

@@ -1,11 +1,15 @@
-//! Leaves: buckets of sorted entries, followed by the entries that were added later.
+//! Leaf pages of the tree: sorted entries, followed by unsorted entries that were added later.
 //!
-//! Keys stand as one array growing up from the header, row addresses as one growing down from the
-//! fields at the end. A leaf that is built has its entries in the order of their keys, one that is
-//! split has most of them so, and it says of how many of its first ones that holds: a probe for one
-//! prefix looks these up. The others it measures all, as other probes do the whole leaf: an ordered
-//! insert would shift half the page through the WAL, where an append changes 15 bytes. How many
-//! bytes an entry takes is each leaf's own: see [`Shape`].
+//! A leaf has an array of keys that grows upwards from the page header, and an array of row
+//! addresses that grows downwards from the fields at the end of the page. A build writes the
+//! entries of a leaf in key order. A split keeps most entries in order. A field has the number of
+//! entries at the start of the arrays that are sorted. A search for one prefix locates its range
+//! among the sorted entries and compares all unsorted entries. Other searches compare all entries
+//! of the leaf.
+//!
+//! An insert appends an entry, which changes 15 bytes of the page with usual 64-bit keys. An insert
+//! in order would move half of the page and log the moved bytes in the WAL. The number of bytes of
+//! an entry depends on the leaf: see [`Shape`].
 
 use crate::key::{Block, EntryKey, Key, Tid};
 use crate::page::{self, BOUNDS, Entries, HEADER, Kind, Page, PageView, Result, Sizes, corrupt};
@@ -13,37 +17,38 @@ use crate::shape::{Shape, common_bytes, most_left_out};
 use crate::store::Patch;
 use std::ops::{Deref, DerefMut, Range};
 
-/// The defect of a leaf that leaves out bytes of its keys which are not the same in all of its
-/// range.
+/// Message for a corrupt leaf that omits bytes of its keys although they are not the same in all
+/// keys between its low key and its high key.
 pub(crate) const WIDER_RANGE: &str = "leaf whose range is wider than its keys";
 
-/// The most entries of any leaf.
+/// Returns the maximum number of entries of a leaf with keys of `N` words, in any shape.
 pub const fn most_entries<const N: usize>() -> usize {
     page::capacity(N, 8 * N - Shape::<N>::MOST_LEFT_OUT + 4)
 }
 
-/// Bytes of an entry in an index of the usual size, built with the default options: a million rows
-/// and more leave out the first byte of each key.
+/// Returns the usual number of bytes of an entry with a key of `words` words. With a million rows
+/// or more, leaves omit the first byte of each key. Row addresses usually take 4 bytes.
 pub const fn usual_size(words: usize) -> usize {
     8 * words - 1 + 4
 }
 
-/// Bytes of an entry in an index of `rows` rows whose keys are spread evenly: on average, over its
-/// leaves.
+/// Returns the expected average number of bytes of an entry in an index of `rows` rows with evenly
+/// distributed keys of `words` words.
 pub fn expected_size(words: usize, rows: f64) -> f64 {
     let leaves = (rows / usual_count(words)).max(1.0);
-    // Where one value of some first bytes ends and the next one begins, a leaf has both.
+    // A leaf omits the first n bytes of its keys unless its keys have two values of these bytes. At
+    // most 256^n leaves do, because each value ends on one leaf.
     let bytes = (1..=most_left_out(words)).map(|bytes| 256f64.powi(bytes as i32));
     let left_out: f64 = bytes.map(|values| (1.0 - values / leaves).max(0.0)).sum();
     (8 * words + 4) as f64 - left_out
 }
 
-/// Usual number of entries of a leaf with keys of `words` words.
+/// Returns the usual number of entries of a leaf with keys of `words` words.
 pub const fn usual_count(words: usize) -> f64 {
     0.9 * page::capacity(words, usual_size(words)) as f64
 }
 
-/// Contents of a [`Leaf`].
+/// Contents of a [`Leaf`]: marks a [`PageView`] as the view of a leaf page.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafEntries;
 
@@ -60,31 +65,32 @@ impl Entries for LeafEntries {
     }
 }
 
-/// Keys of a leaf.
+/// Keys of a leaf, or of a range of its entries, as they are packed on the page.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafKeys<'a, const N: usize> {
     page: &'a Page,
-    /// Offset of the first.
+    /// Offset of the first key on the page.
     start: usize,
+    /// Number of keys.
     count: usize,
     pub(crate) shape: Shape<N>,
-    /// The key that the leaf starts at, which has the bytes that the others lack.
+    /// Low key of the leaf, with the bytes that the packed keys omit.
     pub(crate) low: Key<N>,
 }
 
 impl<'a, const N: usize> LeafKeys<'a, N> {
-    /// Number of keys.
+    /// Returns the number of keys.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Some of them.
+    /// Returns the keys with the indexes in `range`.
     #[inline]
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.count);
@@ -95,14 +101,14 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         }
     }
 
-    /// The key of an entry.
+    /// Returns the whole key at index `i`, including the bytes that the page omits.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Key<N> {
         let offset = self.start + self.shape.key_size() * i;
         self.shape.key_at(self.page, offset, &self.low)
     }
 
-    /// The bits of a word that are not left out.
+    /// Returns the mask of those bits of a key's word at index `word` that the page does not omit.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> u64 {
         match 8 * self.shape.left_out().saturating_sub(8 * word) {
@@ -111,21 +117,22 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         }
     }
 
-    /// A word of the key of an entry. The bits that are left out of it are any.
+    /// Returns the word at index `word` of the key at index `i`. Bits that the page omits have any
+    /// value.
     #[inline]
     pub(crate) fn word(&self, i: usize, word: usize) -> u64 {
         let offset = self.start + self.shape.key_size() * i;
         self.shape.word_at(self.page, offset, word)
     }
 
-    /// The bytes of the keys on the page, entry after entry: whole keys if the shape leaves out
-    /// none.
+    /// Returns the bytes of the packed keys on the page. They are whole keys if the shape omits no
+    /// bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &'a [u8] {
         &self.page[self.start..self.start + self.shape.key_size() * self.count]
     }
 
-    /// [`LeafKeys::bytes`] and the following bytes of the page.
+    /// Returns [`LeafKeys::bytes`] and all bytes of the page behind them.
     #[cfg(any(
         target_arch = "x86_64",
         all(target_arch = "aarch64", target_endian = "little")
@@ -136,15 +143,18 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     }
 }
 
-/// Share of a leaf's entries that may stay in no order when it is split, as its inverse.
+/// Minimum number of sorted entries per unsorted entry that a split leaves on the left leaf. With
+/// fewer sorted entries, the split rewrites the left leaf in order.
 const FEW_APPENDED: usize = 4;
 
-/// Number of entries that are read on both sides of the expected range. Among evenly spread keys,
-/// one in a few hundred is further from its expected index.
+/// Number of entries by which an expected range is extended at both ends. Among evenly distributed
+/// keys, one of a few hundred is further from its expected index.
 const AROUND: usize = 32;
 
-/// Range of indexes among `count` sorted keys of a leaf that contains all keys between two, if the
-/// keys are spread evenly between the leaf's low key and its high key, if it has one.
+/// Returns the range of indexes that is expected to contain all keys from `first` to `last`, among
+/// the first `count` keys of a leaf, which are sorted. Assumes that keys are evenly distributed
+/// from the leaf's key `low` to its high key `high`, or to the end of the permutation if that is
+/// `None`.
 #[inline]
 pub(crate) fn expected_range<const N: usize>(
     (low, high): (&Key<N>, Option<&Key<N>>),
@@ -153,14 +163,15 @@ pub(crate) fn expected_range<const N: usize>(
     first: &Key<N>,
     last: &Key<N>,
 ) -> Range<usize> {
-    // The 64 bits after the common prefix of all keys.
+    // Returns the 64 bits of a key behind the bytes that the leaf omits.
     let (word, cut) = (shape.left_out() / 8, 8 * (shape.left_out() % 8) as u32);
     let significant = |key: &Key<N>| match cut {
         0 => key[word],
         _ => key[word] << cut | key.get(word + 1).map_or(0, |next| next >> (64 - cut)),
     };
     let start = significant(low);
-    // At the end of what these bits can tell apart a high key begins with zeroes.
+    // If the high key differs from the low key in the omitted bytes, its 64 bits are zero. Then the
+    // subtractions wrap around to the number of values up to the highest one.
     let range = match high {
         Some(high) => significant(high).wrapping_sub(start).wrapping_sub(1),
         None => u64::MAX - start,
@@ -175,7 +186,8 @@ pub(crate) fn expected_range<const N: usize>(
     position(first).saturating_sub(AROUND).min(end)..end
 }
 
-/// View of a leaf whose header has been checked. `P` is as for [`PageView`].
+/// View of a leaf whose header has been checked. `P` is a reference to the page, or a lock on it,
+/// as for [`PageView`].
 ///
 /// ```
 /// use neardup_blocktree::key::{EntryKey, Tid};
@@ -192,26 +204,26 @@ pub(crate) fn expected_range<const N: usize>(
 /// assert_eq!(leaf.count(), 1);
 /// assert_eq!(leaf.entry_key(0), EntryKey { permutation: 3, key: [0xff], tid });
 ///
-/// // A page that is none is an error, not a panic.
+/// // A page that is not a leaf is an error, not a panic.
 /// assert!(LeafRef::<1>::open(&[0; PAGE_SIZE], 42).is_err());
 /// # Ok::<(), neardup_blocktree::page::Corruption>(())
 /// ```
 pub type Leaf<P, const N: usize> = PageView<P, N, LeafEntries>;
 
-/// View of a leaf for reading.
+/// View of a leaf for reading, by a shared reference to the page.
 pub type LeafRef<'a, const N: usize> = Leaf<&'a Page, N>;
-/// View of a leaf for changing it.
+/// View of a leaf for changing it, by a mutable reference to the page.
 pub type LeafMut<'a, const N: usize> = Leaf<&'a mut Page, N>;
 
 impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
-    /// The bytes that its entries take.
+    /// Returns the leaf's shape: how many bytes each of its keys and row addresses takes.
     #[inline]
     pub fn shape(&self) -> Shape<N> {
-        // A page of another shape has not passed the check.
+        // The check of the header rejects pages without a valid shape.
         Shape::from_page(&self.page).unwrap_or(Shape::LEAST)
     }
 
-    /// The keys, entry after entry.
+    /// Returns the keys of all entries.
     #[inline]
     pub fn keys(&self) -> LeafKeys<'_, N> {
         LeafKeys {
@@ -223,15 +235,16 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }
     }
 
-    /// Number of the first entries that are known to be in the order of their keys. Those behind
-    /// them were appended, or moved into gaps.
+    /// Returns the number of entries at the start of the leaf that are in key order. The entries
+    /// behind them were appended, or moved into gaps.
     #[inline]
     pub fn sorted(&self) -> usize {
         page::sorted(&self.page)
     }
 
-    /// Index ranges that contain all entries with keys between two, both included: a range of the
-    /// sorted entries, and all unsorted ones.
+    /// Returns two ranges of indexes that together contain all entries with keys from `first` to
+    /// `last` (inclusive): a range of the sorted entries, and all unsorted entries. If the expected
+    /// range misses keys, returns an empty range and all entries.
     #[inline]
     pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());
@@ -240,7 +253,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
             .filter(|high| high.permutation == self.permutation());
         let high = high.map(|high| high.key);
         let expected = expected_range((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
-        // Checks two keys only, because a binary search takes longer than the filter.
+        // Checks only the keys around the expected range: a binary search would take longer than
+        // filtering all entries.
         let is_behind = expected.start == 0 || keys.get(expected.start - 1) < *first;
         let is_before = expected.end == sorted || keys.get(expected.end) > *last;
         match is_behind && is_before {
@@ -249,25 +263,25 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }
     }
 
-    /// The key of an entry.
+    /// Returns the key of the entry at index `i`.
     #[inline]
     pub fn key(&self, i: usize) -> Key<N> {
         self.keys().get(i)
     }
 
-    /// The row of an entry.
+    /// Returns the row address in the entry at index `i`.
     #[inline]
     pub fn tid(&self, i: usize) -> Tid {
         self.shape().tid_at(&self.page, self.other_offset(i))
     }
 
-    /// The entry key of an entry.
+    /// Returns the entry key (permutation, key and row address) of the entry at index `i`.
     #[inline]
     pub fn entry_key(&self, i: usize) -> EntryKey<N> {
         EntryKey::new(self.permutation(), self.key(i), self.tid(i))
     }
 
-    /// The entry keys of all entries, in no particular order.
+    /// Returns the entry keys of all entries, in the order of the page. They may be unsorted.
     #[inline]
     pub fn entries(&self) -> impl Iterator<Item = EntryKey<N>> {
         let (keys, permutation, row_size) =
@@ -278,8 +292,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         })
     }
 
-    /// The entry keys from one on. The caller has read what lies before it, on a leaf that was
-    /// merged into this one since.
+    /// Returns the entry keys that are at least `from`, in the order of the page. The caller has
+    /// read lower entries before, on a leaf that was merged into this one.
     #[inline]
     pub(crate) fn entries_from(&self, from: EntryKey<N>) -> impl Iterator<Item = EntryKey<N>> {
         let all = self.low_key() >= from;
@@ -287,13 +301,18 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
             .filter(move |entry_key| all || *entry_key >= from)
     }
 
-    /// Returns whether all keys that its range allows begin with the bytes that it leaves out.
+    /// Returns whether all possible keys between the leaf's low key and its high key begin with the
+    /// bytes that the leaf omits.
     pub(crate) fn covers_its_range(&self) -> bool {
         let range = Shape::between(&self.low_key(), self.high_key().as_ref(), true);
         self.shape().left_out() <= range.left_out()
     }
 
-    /// The append of an entry; `None` if the leaf is full, or its row addresses are too short.
+    /// Prepares the append of an entry with `key` and `tid` to this leaf, whose block is `block`.
+    /// `None` if the leaf is full, or `tid` does not fit into the leaf's row addresses of 4 bytes.
+    ///
+    /// # Errors
+    /// If `key` does not begin with the bytes that the leaf omits: the leaf is corrupt.
     #[inline]
     pub(crate) fn append(&self, block: Block, key: &Key<N>, tid: Tid) -> Result<Option<Append<N>>> {
         let (shape, hole) = (self.shape(), self.hole());
@@ -317,15 +336,16 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }))
     }
 
-    /// The shape in which the leaf takes a row address that it cannot take as it is; `None` if the
-    /// address is not what stands against one more entry.
+    /// Returns the shape with row addresses of 6 bytes, if one more entry with `tid` fits into the
+    /// leaf only in that shape. `None` if `tid` fits as it is, or there is no room in the wider
+    /// shape.
     pub(crate) fn wider_shape(&self, tid: Tid) -> Option<Shape<N>> {
         let (shape, wider) = (self.shape(), self.shape().widened());
         (!shape.takes(tid) && self.count() < wider.capacity()).then_some(wider)
     }
 
-    /// The shape in which the entries of this leaf and of its right neighbour fit on one page, if
-    /// they are few enough.
+    /// Returns the shape for a merge of this leaf with its right sibling `right`: it has room for
+    /// the keys and row addresses of both.
     pub(crate) fn shape_with<Q: Deref<Target = Page>>(&self, right: &Leaf<Q, N>) -> Shape<N> {
         Shape::between(&self.low_key(), right.high_key().as_ref(), true)
             .with_all_of(self.shape())
@@ -334,20 +354,20 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
-    /// Makes a page an empty leaf that starts at an entry key.
+    /// Formats a page as an empty leaf with the low key `low` and a shape.
     pub fn format_leaf(page: P, low: &EntryKey<N>, shape: Shape<N>) -> Self {
         let mut leaf = Self::format_at(page, 0, low);
         page::put_shape_bytes(&mut leaf.page, shape.to_bytes());
         leaf
     }
 
-    /// Adds an entry to a leaf that has room for it.
+    /// Appends an entry. The leaf must have room for the entry.
     #[inline]
     pub fn push(&mut self, key: &Key<N>, tid: Tid) {
         self.push_all(std::iter::once((*key, tid)));
     }
 
-    /// Adds entries to a leaf that has room for them.
+    /// Appends entries. The leaf must have room for the entries.
     pub(crate) fn push_all(&mut self, entries: impl Iterator<Item = (Key<N>, Tid)>) {
         let (shape, low, mut count) = (self.shape(), self.low(), self.count());
         let (mut key_at, mut row_at) = (self.key_offset(count), self.other_offset(count));
@@ -363,20 +383,20 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
             shape.put_tid(&mut self.page, row_at, tid);
             count += 1;
             key_at += shape.key_size();
-            // Behind the last one there may be less than a row address.
+            // After the last entry, the space may be smaller than a row address.
             row_at = row_at.saturating_sub(shape.row_size());
         }
         self.set_count(count);
         page::put_sorted(&mut self.page, sorted);
     }
 
-    /// Drops all entries.
+    /// Removes all entries.
     fn clear(&mut self) {
         self.truncate(0, self.count());
         page::put_sorted(&mut self.page, 0);
     }
 
-    /// Copies an entry over another one.
+    /// Copies the entry at index `from` over the entry at index `to`.
     fn copy_entry(&mut self, from: usize, to: usize) {
         let (shape, keys) = (self.shape(), self.keys());
         let (key, tid) = (keys.get(from), self.tid(from));
@@ -385,7 +405,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         shape.put_tid(&mut self.page, row_at, tid);
     }
 
-    /// Writes the entries in another shape, in which they fit.
+    /// Rewrites all entries in another shape. They must fit into the page in that shape.
     pub(crate) fn reshape(&mut self, shape: Shape<N>) {
         let entries: Vec<_> = self.entries().collect();
         debug_assert!(entries.len() <= shape.capacity());
@@ -394,8 +414,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
     }
 
-    /// Adds the entries of the right neighbour, for which there is room in that shape, behind the
-    /// others, and takes over its right sibling.
+    /// Appends the entries of the right sibling `right`, in the shape of [`Leaf::shape_with`], in
+    /// which all entries must fit. The right sibling of `right` becomes the right sibling of this
+    /// leaf.
     pub(crate) fn merge<Q: Deref<Target = Page>>(&mut self, right: &Leaf<Q, N>) {
         let shape = self.shape_with(right);
         if shape != self.shape() {
@@ -405,9 +426,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_right_sibling(right.right_sibling());
     }
 
-    /// Keeps the entries that `keep` says yes to. It is given the number of each on the page. Gaps
-    /// are filled from the end, so that most of the page stays as it is and the log record small,
-    /// where few entries go. The first gap ends what is in order.
+    /// Removes the entries for whose index `keep` returns false. Moves the last entries into the
+    /// gaps. So if few entries are removed, most of the page does not change and the log record is
+    /// small. The sorted entries end at the first gap.
     pub fn retain(&mut self, keep: impl FnMut(usize) -> bool) {
         let before = self.count();
         let mut kept: Vec<bool> = (0..before).map(keep).collect();
@@ -430,20 +451,21 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         page::put_sorted(&mut self.page, sorted);
     }
 
-    /// Keeps the entries that `keep` says yes to, as [`Leaf::retain`] does, and writes them in
-    /// order.
+    /// Removes the entries for whose index `keep` returns false, like [`Leaf::retain`], and
+    /// rewrites the other entries in key order.
     pub fn retain_in_order(&mut self, mut keep: impl FnMut(usize) -> bool) {
         let mut entries: Vec<EntryKey<N>> = (self.entries().enumerate())
             .filter_map(|(index, entry)| keep(index).then_some(entry))
             .collect();
-        // Most are in order already.
+        // A stable sort is fast if most entries are in order.
         entries.sort();
         self.clear();
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
     }
 
-    /// Moves the entries from `separator` on to a new page, and links it in. Pages whose ranges
-    /// allow it leave out more of their keys.
+    /// Splits this leaf: moves the entries from `separator` on to the new leaf `right` in block
+    /// `block`, and links it as the right sibling. Both leaves omit as many bytes of their keys as
+    /// their new, smaller ranges permit.
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, separator: &EntryKey<N>) {
         let narrow = self.shape().is_narrow();
         let shape = Shape::between(separator, self.high_key().as_ref(), narrow);
@@ -451,13 +473,14 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         let entries: Vec<EntryKey<N>> = self.entries().collect();
         let (mut stay, mut go): (Vec<EntryKey<N>>, Vec<EntryKey<N>>) =
             entries.iter().partition(|entry| **entry < *separator);
-        // Most are in order already.
+        // A stable sort is fast if most entries are in order.
         go.sort();
         right.push_all(go.iter().map(|entry| (entry.key, entry.tid)));
         right.set_right_sibling(self.right_sibling());
         self.set_right_sibling(Some((*separator, block)));
         let shape = Shape::between(&self.low_key(), Some(separator), narrow);
-        // What does not move need not be logged: few stay behind those that are in order.
+        // If the shape stays and few of the remaining entries are unsorted, the sorted entries are
+        // not rewritten, so that they need not be logged.
         let in_order = (entries[..self.sorted()].iter()).take_while(|entry| **entry < *separator);
         let in_order = in_order.count();
         if shape == self.shape() && stay.len() - in_order <= in_order / FEW_APPENDED {
@@ -473,18 +496,21 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     }
 }
 
-/// The three ranges that an append changes, for a log record with nothing else.
+/// Bytes that the append of an entry to a leaf changes, for a log record of only these bytes: the
+/// bounds of the hole between the arrays, the key and the row address.
 pub(crate) struct Append<const N: usize> {
+    /// New bounds of the hole.
     bounds: [u8; 4],
     key: [[u8; 8]; N],
     tid: [u8; Tid::SIZE],
+    /// Offsets of the key and of the row address on the page.
     offsets: [usize; 2],
-    /// Bytes of key and row address that count.
+    /// Number of bytes of `key` and of `tid` that are written.
     sizes: [usize; 2],
 }
 
 impl<const N: usize> Append<N> {
-    /// The changes, in ascending order of their offsets.
+    /// Returns the changes of the page, in ascending order of offsets.
     pub fn patches(&self) -> [Patch<'_>; 3] {
         let patch = |offset, bytes| Patch { offset, bytes };
         [
@@ -539,8 +565,8 @@ mod tests {
             }
         }
 
-        /// Sorted entries are in order, whatever was added, removed and moved, and they are all
-        /// where a leaf is written in order.
+        /// The entries that a leaf counts as sorted are in order after any insertion, removal,
+        /// split and merge. All entries count as sorted if the leaf is rewritten in order.
         #[test]
         fn sorted_entries_are_in_order(
             keys in prop::collection::vec(0..1u64 << 60, 2..500), in_order in 0..500usize,

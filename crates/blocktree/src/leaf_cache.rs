@@ -1,9 +1,9 @@
-//! Leaf cache: the leaf of the last key in each permutation.
+//! Leaf cache: for each permutation, the leaf on which the last key was found or added.
 //!
-//! A constraint searches for a row's neighbours, adds the row, and searches again: three accesses
-//! to the same leaf of each permutation, of which only the first has to descend from the root. A
-//! leaf that has been split since leads on by its right link, and one that has become stale is
-//! recognized, as with any link that was read earlier (`Tree::find`).
+//! A constraint searches for the rows near a new row, adds the row, and searches again. These are
+//! three accesses to the same leaf of each permutation, and only the first of them must descend
+//! from the root. If a cached leaf has been split, its right link leads to the key. If it has been
+//! removed or reused, `Tree::find` notices that, as for each link that was read earlier.
 
 use crate::empty_search::{EmptySearch, LoneRow};
 use crate::inner_cache::InnerCache;
@@ -12,23 +12,25 @@ use std::cell::Cell;
 
 pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 
-/// Leaf cache of an index. It is valid as long as no page is moved, see
-/// [`crate::tree::Tree::compact`].
+/// Leaf cache of an index. It is valid until a page is moved to another block
+/// ([`crate::tree::Tree::compact`]).
 #[derive(Debug)]
 pub struct LeafCache {
+    /// For each permutation, a hash of the last key, and the key's leaf. Block 0 if there is none.
     leaves: [Cell<(u64, Block)>; CACHED_PERMUTATIONS],
-    /// The way to others.
+    /// Copies of inner pages, by which searches find leaves that this cache lacks.
     pub(crate) inner: InnerCache,
-    /// True if searches are remembered that an insertion may validate.
+    /// True if empty searches are stored, so that an insertion can validate them
+    /// ([`crate::empty_search`]).
     validates: bool,
-    /// The last search, if it found nothing.
+    /// Last search, if it found nothing.
     empty: Cell<Option<EmptySearch>>,
-    /// The last row added, if nothing was near it.
+    /// Row that was added last, if nothing was near it.
     lone_row: Cell<Option<LoneRow>>,
 }
 
 impl Default for LeafCache {
-    /// Nothing yet.
+    /// Creates an empty cache that does not store empty searches.
     fn default() -> Self {
         LeafCache {
             // Block 0 is the meta page.
@@ -42,8 +44,9 @@ impl Default for LeafCache {
 }
 
 impl LeafCache {
-    /// The memory of a backend that searches before it adds a row and once more afterwards: it
-    /// tells when the second search is not needed ([`crate::empty_search`]).
+    /// Creates an empty cache for a constraint, which searches before it adds a row and once more
+    /// afterwards. The cache also stores whether the second search is needed
+    /// ([`crate::empty_search`]).
     pub fn for_constraint() -> Self {
         LeafCache {
             validates: true,
@@ -51,19 +54,19 @@ impl LeafCache {
         }
     }
 
-    /// Returns whether searches are remembered that an insertion may validate.
+    /// Returns whether the cache stores empty searches, so that an insertion can validate them.
     #[inline]
     pub(crate) fn validates(&self) -> bool {
         self.validates
     }
-    /// The leaf where a key was, if it was the last one of this permutation.
+    /// Returns the leaf that was stored for `key`, if `key` is the last key of the permutation.
     #[inline]
     pub(crate) fn get<const N: usize>(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
         let (known, leaf) = self.leaves.get(usize::from(permutation))?.get();
         (leaf != 0 && known == tag(key)).then_some(leaf)
     }
 
-    /// Forgets all, before pages are moved.
+    /// Empties the cache, before pages are moved to other blocks.
     pub fn forget(&self) {
         for slot in &self.leaves {
             slot.set((0, 0));
@@ -72,13 +75,13 @@ impl LeafCache {
         self.take_empty();
     }
 
-    /// Remembers a search that found nothing.
+    /// Stores a search that found nothing.
     pub(crate) fn remember_empty(&self, search: EmptySearch) {
         self.empty.set(Some(search));
     }
 
-    /// Takes the last search that found nothing, before a row is added, and forgets the row that
-    /// was added before.
+    /// Removes and returns the last search if it found nothing, before a row is added. Also drops
+    /// the row that was added before.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {
         if !self.validates {
             return None;
@@ -87,17 +90,18 @@ impl LeafCache {
         self.empty.take()
     }
 
-    /// Remembers that nothing was near a row when it was added.
+    /// Stores a row to which nothing was near when it was added.
     pub(crate) fn remember_lone_row(&self, row: LoneRow) {
         self.lone_row.set(Some(row));
     }
 
-    /// Takes the last row that was added, if nothing was near it then. See [`crate::empty_search`].
+    /// Removes and returns the row that was added last, if nothing was near it then
+    /// ([`crate::empty_search`]).
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.lone_row.take()
     }
 
-    /// Remembers a key's leaf instead of the last one of this permutation.
+    /// Stores the leaf of a key, in place of the permutation's previous key.
     #[inline]
     pub(crate) fn remember<const N: usize>(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(slot) = self.leaves.get(usize::from(permutation)) {
@@ -106,7 +110,8 @@ impl LeafCache {
     }
 }
 
-/// Hash of a key. A collision costs a detour, never a result.
+/// Returns a hash of a key. If two keys have the same hash, a search starts at a wrong leaf and
+/// takes longer, but its result is correct.
 #[inline]
 fn tag<const N: usize>(key: &Key<N>) -> u64 {
     // The multiplier is that of Fibonacci hashing (Knuth, TAOCP 3, 6.4).

@@ -1,9 +1,10 @@
-//! Prefetching the part of a leaf that a probe will read.
+//! Prefetch of the part of a leaf that a search will read, into the processor's cache.
 //!
-//! A probe for one prefix reads a few cache lines of a sorted leaf. The fields of the page show
-//! which lines. They are read without a lock, so that the leaves of all permutations are fetched
-//! at the same time. The fields may be outdated, or invalid while another process writes the page.
-//! They decide only which lines are fetched.
+//! A search for one prefix reads a few cache lines of a leaf with sorted entries. Which lines they
+//! are follows from fields of the page. The fields are read without a lock, so that parts of the
+//! leaves of all permutations are fetched at the same time. The fields may be outdated, or invalid
+//! while another process writes the page. That does no harm, because they only decide which lines
+//! are prefetched.
 
 use crate::key::{Block, Key};
 use crate::leaf;
@@ -12,11 +13,12 @@ use crate::shape::Shape;
 use crate::store::{Glance, PrefetchPages};
 use std::ops::Range;
 
-/// Words of the longest keys whose leaves are fetched by parts, or ahead of their neighbours:
-/// leaves of longer ones come no faster so than they do by themselves, as measured.
+/// Maximum number of words of a key for which parts of leaves, or next leaves, are prefetched.
+/// According to measurements, neither speeds up searches with longer keys.
 pub(crate) const MOST_WORDS: usize = 2;
 
-/// Fetches what [`prefetch_between`] has to know of a leaf, or all of one with long keys.
+/// Prefetches the fields of a leaf that [`prefetch_between`] reads, or the whole leaf if keys have
+/// more than [`MOST_WORDS`] words.
 #[inline]
 pub(crate) fn prefetch_first<S: PrefetchPages, const N: usize>(store: &S, leaf: Block) {
     match N <= MOST_WORDS {
@@ -25,8 +27,9 @@ pub(crate) fn prefetch_first<S: PrefetchPages, const N: usize>(store: &S, leaf: 
     }
 }
 
-/// Fetches the entries of a leaf between two keys, and those that are in no order. Of a leaf with
-/// long keys all has been fetched.
+/// Prefetches the entries of a leaf between the keys `first` and `last`, and the leaf's unsorted
+/// entries. Does nothing if keys have more than [`MOST_WORDS`] words: [`prefetch_first`] has
+/// prefetched the whole leaf.
 pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     store: &S,
     block: Block,
@@ -42,7 +45,8 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Byte ranges of a leaf with the entries between two keys and with the unsorted entries.
+/// Returns the byte ranges of the leaf's keys between `first` and `last`, and of the unsorted keys.
+/// `None` if the fields are invalid, or keys are too long.
 fn parts_between<const N: usize>(
     glance: &Glance,
     first: &Key<N>,
@@ -76,8 +80,10 @@ mod tests {
         glance
     }
 
-    /// Asserts that the right part is fetched of a full leaf with evenly spread keys, of which the
-    /// last `appended` are in no order, for each of 40 prefixes in its range.
+    /// For a full leaf with evenly distributed keys, and for each of 40 prefixes in its range,
+    /// asserts that the prefetched part contains all keys with the prefix and is small. The last
+    /// `appended` keys of the leaf are unsorted. `is_last` says whether the leaf has no right
+    /// sibling.
     fn assert_fetched<const N: usize>(is_last: bool, appended: usize) {
         let (low, high) = (0x1234 << 48, 0x123c << 48);
         let end = EntryKey::before_key(2, [high; N]);
@@ -139,7 +145,7 @@ mod tests {
             left_out in 0..5u8, narrow in 0..2u8, first: [u64; 2], last: [u64; 2],
         ) {
             let mut tail: [u8; 64] = tail.try_into().unwrap();
-            // The bytes that tell the shape, of which few are one.
+            // Most random bytes are not a valid shape, so the bytes of the shape are set here.
             (tail[38], tail[39]) = (left_out, narrow);
             let glance = Glance { head, tail };
             prop_assert_eq!(glance.shape(), [left_out, narrow]);

@@ -1,8 +1,9 @@
 //! Queue of the leaves that a search reads next.
 //!
-//! A search of neighbouring prefixes reads many leaves of a permutation that do not stand side by
-//! side. The inner page above them knows them all, so that one descent finds a queue of them, and
-//! the machine fetches the next ones from memory while one is filtered.
+//! A search for several neighbouring prefixes reads many leaves of a permutation that are not
+//! adjacent. One inner page has links to many of these leaves. So one descent to that page fills a
+//! queue of leaves, and the processor fetches the next leaves from memory while the search filters
+//! one.
 
 use crate::inner::Inner;
 use crate::key::{Block, EntryKey};
@@ -10,32 +11,34 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Leaves that are found together.
+/// Maximum number of leaves in a [`LeafQueue`].
 const LEAVES: usize = 16;
 
-/// Leaves that a search reads next, each with the first entry key that is wanted of it, in
-/// ascending order. They may be split, merged or used again before they are read: that shows when
-/// they are, as with any link that was read earlier ([`Tree::find`]).
+/// Queue of the leaves that a search reads next, in ascending order of entry keys. Leaves may be
+/// split, merged or reused before the search reads them. [`Tree::find`] notices that, as for each
+/// link that was read earlier.
 #[derive(Debug, Default)]
 pub(crate) struct LeafQueue<const N: usize> {
+    /// For each leaf, the lowest entry key that is wanted on it, and the leaf's block.
     leaves: Vec<(EntryKey<N>, Block)>,
-    /// The first of them that has not been read.
+    /// Index in `leaves` of the first leaf that has not been taken.
     next: usize,
 }
 
 impl<const N: usize> LeafQueue<N> {
-    /// Drops all leaves.
+    /// Removes all leaves from the queue.
     pub(crate) fn clear(&mut self) {
         self.leaves.clear();
         self.next = 0;
     }
 
-    /// Returns whether no leaf is left.
+    /// Returns whether all leaves have been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.next == self.leaves.len()
     }
 
-    /// Takes the leaf that was found for an entry key, if there is one, and drops those before it.
+    /// Takes the leaf whose lowest wanted entry key is `wanted`, and drops the leaves before it.
+    /// `None` if the queue does not have it.
     pub(crate) fn take(&mut self, wanted: &EntryKey<N>) -> Option<Block> {
         while let Some((first, leaf)) = self.leaves.get(self.next) {
             if first > wanted {
@@ -49,16 +52,17 @@ impl<const N: usize> LeafQueue<N> {
         None
     }
 
-    /// The leaves in the queue.
+    /// Returns the leaves that have not been taken, in order.
     pub(crate) fn rest(&self) -> impl Iterator<Item = Block> {
         self.leaves[self.next..].iter().map(|(_, leaf)| *leaf)
     }
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Finds leaves for a queue, as far as one inner page leads to them: that of `wanted`, and then
-    /// those of what `next` returns, which is given the entry key at which a leaf ends and returns
-    /// the first one from there on that is wanted.
+    /// Fills a queue with leaves to which the inner page above the leaf of `wanted` has links: the
+    /// leaf of `wanted`, then the leaves of the entry keys that `next` returns. `next` gets the
+    /// entry key at which a leaf ends. It returns the lowest wanted entry key from there on, or
+    /// `None` if there is none.
     pub(crate) fn find_ahead(
         &self,
         queue: &mut LeafQueue<N>,

@@ -1,4 +1,5 @@
-//! Cursors along the pages of a level, and scans of all rows.
+//! Cursors that read the pages of one level of the tree from left to right, and scans of all rows
+//! of an index.
 
 use crate::block_layout::BlockLayout;
 use crate::inner::Inner;
@@ -9,12 +10,12 @@ use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// The next page to read: the entry key that belongs on it, and the page to try first, without
-/// which the way is from the root. `None`: all have been read.
+/// Next page to read: the first entry key that has not been read, and the page to try first, or
+/// `None` to descend from the root. `None` instead of both if all pages have been read.
 pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
-/// Cursor along the pages of a level, or the leaves of one permutation, from left to right. Between
-/// steps it holds no page.
+/// Cursor that reads the pages of one level of the tree, or the leaves of one permutation, from
+/// left to right. Holds no page between steps.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelCursor<const N: usize> {
     level: u16,
@@ -22,18 +23,20 @@ pub struct LevelCursor<const N: usize> {
 }
 
 impl<const N: usize> LevelCursor<N> {
-    /// Along the leaves of a permutation.
+    /// Creates a cursor that reads all leaves of a permutation.
     pub fn new(permutation: u16) -> Self {
         Self::at(EntryKey::start_of(permutation))
     }
 
-    /// Reads from the leaf of an entry key to the last leaf of its permutation.
+    /// Creates a cursor that reads from the leaf of `entry_key` to the last leaf of its
+    /// permutation.
     pub(crate) fn at(entry_key: EntryKey<N>) -> Self {
         let next = Some((entry_key, None));
         LevelCursor { level: 0, next }
     }
 
-    /// The next page, locked by `take`, and the entry key from which it has not been read.
+    /// Returns the next page, locked by `take`, and the first entry key that has not been read.
+    /// `None` after the last page.
     fn advance<S: ReadPages, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -52,8 +55,9 @@ impl<const N: usize> LevelCursor<N> {
         Ok(Some((page, entry_key)))
     }
 
-    /// The next leaf, locked by `take`, and the entry key from which it has not been read: entries
-    /// before it were on a leaf that has been merged into this one since. `None` after the last.
+    /// Returns the next leaf, locked by `take`, and the first entry key that has not been read.
+    /// Lower entries on the leaf have been read, on a leaf that was merged into this one. `None`
+    /// after the last leaf.
     pub fn step<S: ReadPages, P: PageGuard>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -62,13 +66,14 @@ impl<const N: usize> LevelCursor<N> {
         self.advance(tree, take)
     }
 
+    /// Ends the cursor before the last page.
     fn stop(&mut self) {
         self.next = None;
     }
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Calls a function with each inner page of a level, locked for reading, from left to right.
+    /// Calls `each` with every inner page of a level, locked for reading, from left to right.
     pub(crate) fn each_inner_page(
         &self,
         level: u16,
@@ -84,28 +89,29 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     }
 }
 
-/// A row of an index.
+/// Row of an index on fingerprints or signatures, as scans return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<const N: usize> {
-    /// Its address.
+    /// Address of the row in its table.
     pub tid: Tid,
-    /// Its fingerprint, behind its scope; `None` if it has none.
+    /// The scope's word if keys have one, then the fingerprint (or what the index stores instead).
+    /// `None` if the row has none.
     pub fingerprint: Option<Key<N>>,
 }
 
-/// All rows of an index, or of a scope, those without a fingerprint too: each stands once in the
-/// first permutation or in that of the nulls.
+/// Scan of all rows of an index, or of all rows of a scope. It reads the first permutation, which
+/// has each row with a fingerprint once, and the null permutation, which has the rows without one.
 #[derive(Clone, Debug)]
 pub struct FullScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     cursor: LevelCursor<N>,
     scope: Option<u64>,
-    /// The permutation of the nulls, while it is still to come.
+    /// Null permutation, if the scan is to read it after the current permutation.
     null_permutation: Option<u16>,
 }
 
 impl<const N: usize> FullScan<N> {
-    /// Starts at the first row, or at the first row of a scope if the keys have scopes.
+    /// Creates a scan of all rows, or of the rows of `scope` if it is given.
     pub fn new(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         debug_assert!(scope.is_none() || layout.scope_words() > 0);
         FullScan {
@@ -116,7 +122,8 @@ impl<const N: usize> FullScan<N> {
         }
     }
 
-    /// The rows without a fingerprint only.
+    /// Creates a scan of only the rows without a fingerprint: all, or those of `scope` if it is
+    /// given.
     pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         FullScan {
             cursor: Self::cursor(layout.null_permutation(), scope),
@@ -124,19 +131,20 @@ impl<const N: usize> FullScan<N> {
         }
     }
 
-    /// Leaves out the rows that have no fingerprint.
+    /// Makes the scan skip the rows without a fingerprint.
     pub fn without_nulls(mut self) -> Self {
         self.null_permutation = None;
         self
     }
 
+    /// Returns a cursor at the start of a permutation, or of a scope in the permutation.
     fn cursor(permutation: u16, scope: Option<u64>) -> LevelCursor<N> {
         let mut key = [0; N];
         key[0] = scope.unwrap_or(0);
         LevelCursor::at(EntryKey::before_key(permutation, key))
     }
 
-    /// Reads one more leaf and appends its rows. False: there was none left.
+    /// Reads one more leaf and appends its rows to `rows`. Returns false if there was no leaf left.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -1,10 +1,10 @@
 //! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
 //! WWW 2007) and the B-link tree of buckets that indexes them.
 //!
-//! docs/dev/architecture.md has the way of a search and an insert through these files.
+//! docs/dev/architecture.md describes the steps of a search and of an insert through these modules.
 //!
 //! # Example
-//! A store in memory, for one thread: what it calls a lock is a copy of the page.
+//! A page store in memory, for one thread. It needs no locks: its guards are copies of pages.
 //!
 //! ```
 //! use neardup_blocktree::block_layout::BlockLayout;
@@ -70,7 +70,7 @@
 //!     }
 //! }
 //!
-//! // A build writes pages one after the other, the first one last.
+//! // A build writes pages one after the other, block 0 last.
 //! impl BuildHost for Memory {
 //!     fn put(&mut self, block: Block, page: &mut Page) {
 //!         let pages = self.0.get_mut();
@@ -79,7 +79,7 @@
 //!     }
 //!     fn permutation_done(&mut self, _done: usize, _permutations: usize) {}
 //! }
-//! // More rows than fit into memory are sorted in files.
+//! // Rows that do not fit into memory are sorted in files.
 //! impl TempFiles for Memory {
 //!     type File = Cursor<Vec<u8>>;
 //!     fn create(&mut self) -> Self::File { Cursor::default() }
@@ -102,14 +102,14 @@
 //! rows.push(&mut store, [0xfedc_ba98_7654_3210], Tid::new(0, 2));
 //! let meta = build(&mut store, &layout, 3, &mut rows, &mut nulls, Fill::default());
 //!
-//! // One row more: an entry in each permutation.
+//! // Insert another row: an entry in each permutation.
 //! let tree = Tree::new(&store, meta.root);
 //! for (number, permutation) in (0..).zip(layout.permutations()) {
 //!     let key = permutation.permute(&[0x0123_4567_89ab_cdee]);
 //!     tree.insert(&EntryKey::new(number, key, Tid::new(0, 3)))?;
 //! }
 //!
-//! // The rows within 2 bits of a query.
+//! // Find the rows within 2 bits of a query.
 //! let plan = Rc::new(Plan::new(&layout, 2, 3.0));
 //! let mut scan = Scan::new(layout, plan, [0x0123_4567_89ab_cded]);
 //! let mut found = Vec::new();
@@ -120,30 +120,29 @@
 //! # Ok::<(), neardup_blocktree::page::Corruption>(())
 //! ```
 //!
-//! The modules, each built on those before it:
-//! * [`key`]: row addresses, keys, and the total order of the tree;
-//! * [`block_layout`]: the cut of a fingerprint into blocks, and the permutations;
-//! * [`bands`]: the same for MinHash signatures: their keys, and their search;
-//! * [`sets`]: the same for sets of numbers that overlap;
-//! * [`metric`]: which of these an index uses, and the threshold of near-duplicates;
-//!   [`index_metric`]: the permutations of each;
-//! * [`shared_keys`]: keys of both kinds for joins outside of the index;
-//! * [`layout_choice`]: the block layout for a radius and a number of rows;
-//! * [`plan`]: the permutations that a query probes, and the radius around its own prefix in
-//!   each;
-//! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: the page formats;
-//! * [`filter`]: the kernels that measure the distances of a leaf's keys;
-//! * [`store`]: the interface to the buffer manager (locks, logging, allocation);
-//! * [`leaf_cache`]: the leaf of the last key in each permutation; [`empty_search`]: searches that
-//!   an insertion validates;
+//! The modules, from the values to the algorithms:
+//! * [`key`]: row addresses, keys, and the total order of the tree's entries;
+//! * [`block_layout`]: blocks of a fingerprint, and the permutations of an index on fingerprints;
+//! * [`bands`]: permutations and searches of an index on MinHash signatures;
+//! * [`sets`]: permutations and searches of an index on arrays, which finds overlapping sets;
+//! * [`metric`]: which of these three an index uses, and the conventional threshold of
+//!   near-duplicates; [`index_metric`]: the permutations of an index by its metric;
+//! * [`shared_keys`]: keys of fingerprints and signatures for joins without an index;
+//! * [`layout_choice`]: the best block layout for a radius and a number of rows;
+//! * [`plan`]: the permutations that a search reads, and which prefixes it looks up in each;
+//! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: formats of pages;
+//! * [`filter`]: vector kernels for the distances of a leaf's keys from a query;
+//! * [`store`]: interface to the buffer manager (locks, logging, allocation);
+//! * [`leaf_cache`]: the last used leaf of each permutation; [`empty_search`]: searches without a
+//!   result, which an insertion of the same value need not repeat;
 //! * [`tree`], [`insert`], [`level_cursor`], [`scan`], [`knn`], [`vacuum`], [`merge`], [`compact`],
-//!   [`check`], [`info`]: the algorithms over a store;
-//! * [`pairs`]: all pairs within a radius, a permutation at a time;
-//! * [`clusters`], [`crowded_centers`]: clusters made of such pairs;
-//! * [`sort`], [`paged`]: external sort, and arrays within a limit of memory;
-//! * [`build`]: a new tree from sorted rows.
+//!   [`check`], [`info`]: algorithms on the tree;
+//! * [`pairs`]: search for all pairs within a radius, one permutation after the other;
+//! * [`clusters`], [`crowded_centers`]: clusters of such pairs;
+//! * [`sort`], [`paged`], [`spilled_lists`]: external sort, arrays and lists within a memory limit;
+//! * [`build`]: the tree of a new index, from sorted rows.
 //!
-//! Nothing here knows PostgreSQL, except that pages carry the header its buffer manager expects.
+//! No module uses PostgreSQL. Pages have the header that its buffer manager expects.
 
 pub mod bands;
 pub mod block_layout;

@@ -1,4 +1,5 @@
-//! Leaves of a search that are found and fetched from memory before the search reads them.
+//! Look-ahead of a search for fingerprints: finds leaves and prefetches them from memory before the
+//! search reads them.
 
 use crate::key::{Block, EntryKey};
 use crate::leaf_prefetch::{MOST_WORDS, prefetch_between, prefetch_first};
@@ -10,24 +11,25 @@ use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 use std::ops::Range;
 
-/// Probes whose leaves are found together, before the first is read, so that the machine fetches
-/// all of them from memory at the same time. An index has four permutations by default. More leaves
-/// of long keys, which are fetched whole, would push each other out of a cache of 32 kB.
+/// Number of probes whose first leaves are found together, before the first of them is read, so
+/// that the processor fetches all of them from memory at the same time. An index has four
+/// permutations by default. With long keys, leaves are prefetched whole, and more than four do not
+/// fit into a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
-/// Leaves of neighbouring prefixes that are fetched from memory ahead of the leaf that is read.
+/// Number of leaves that are prefetched ahead of the current leaf, for a probe that looks up
+/// several prefixes.
 const LEAVES_AHEAD: usize = 2;
 
-/// Leaves that a search will read, found before their turn, and the hints to fetch them. Leaves may
-/// be split, merged or reused before the search reads them: [`Tree::find`] notices that.
+/// Leaves that a search will read, found and prefetched in advance. Leaves may be split, merged or
+/// reused before the search reads them: [`Tree::find`] notices that.
 #[derive(Debug)]
 pub(crate) struct LookAhead<const N: usize> {
-    /// Probes whose first leaves have been found.
+    /// Numbers of the probes whose first leaves have been found.
     probes: Range<usize>,
-    /// The first leaf of each of these probes and its start, at the probe's number modulo the
-    /// length.
+    /// First leaf and start of each probe in `probes`, at the index `probe % PREFETCH_DEPTH`.
     first_leaves: [(Block, ProbeStart<N>); PREFETCH_DEPTH],
-    /// The next leaves of the current probe, if it searches neighbouring prefixes.
+    /// Next leaves of the current probe, if it looks up several prefixes.
     queue: LeafQueue<N>,
 }
 
@@ -42,25 +44,27 @@ impl<const N: usize> Default for LookAhead<N> {
 }
 
 impl<const N: usize> LookAhead<N> {
-    /// Drops all leaves.
+    /// Drops all leaves that were found in advance.
     pub(crate) fn clear(&mut self) {
         self.probes = 0..0;
         self.queue.clear();
     }
 
-    /// Returns whether the first leaf of a probe has been found.
+    /// Returns whether the first leaf of the probe with number `probe` has been found in advance.
     pub(crate) fn has_found(&self, probe: usize) -> bool {
         self.probes.contains(&probe)
     }
 
-    /// Turns to a probe. Returns its start and its first leaf, if the leaf has been found.
+    /// Prepares for the probe with number `probe`. Returns the probe's first leaf and its start.
+    /// `None` if the leaf has not been found in advance.
     pub(crate) fn turn_to(&mut self, probe: usize) -> Option<(Block, ProbeStart<N>)> {
         self.queue.clear();
         (self.has_found(probe)).then(|| self.first_leaves[probe % PREFETCH_DEPTH])
     }
 
-    /// Finds and prefetches the first leaves of a probe and of the probes after it, up to the first
-    /// probe for more than one prefix. Does nothing for a single probe.
+    /// Finds and prefetches the first leaves of the probe with number `first` and of up to
+    /// [`PREFETCH_DEPTH`] - 1 probes after it. Stops before the first probe that looks up several
+    /// prefixes or reads a whole permutation. Does nothing for fewer than two probes.
     pub(crate) fn find_probes<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -97,8 +101,9 @@ impl<const N: usize> LookAhead<N> {
         Ok(())
     }
 
-    /// Fills the queue with the leaves of a probe for neighbouring prefixes, if it is empty.
-    /// Returns the leaf of `from`, if it was found.
+    /// Fills the queue with the next leaves of a probe that looks up several prefixes, from the
+    /// entry key `from` on, and prefetches some of them. Does nothing if the queue is not empty or
+    /// the probe looks up one prefix. Returns the leaf of `from`, or `None` if it was not found.
     pub(crate) fn find_neighbours<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -122,13 +127,15 @@ impl<const N: usize> LookAhead<N> {
         Ok(first)
     }
 
-    /// Takes the leaf of an entry key from the queue.
+    /// Takes the leaf that was queued for the entry key `position`. `None` if it is not in the
+    /// queue.
     #[inline]
     pub(crate) fn take(&mut self, position: &EntryKey<N>) -> Option<Block> {
         self.queue.take(position)
     }
 
-    /// Returns whether the leaf to which a link led has been prefetched.
+    /// Returns whether `leaf`, which a probe reads next, has been prefetched. `None` is a leaf that
+    /// must be found by a descent.
     #[inline]
     pub(crate) fn has_prefetched(
         &self,
@@ -140,8 +147,8 @@ impl<const N: usize> LookAhead<N> {
         N <= MOST_WORDS && leaf.is_some() && (is_whole || self.has_found(probe))
     }
 
-    /// Prefetches a leaf that the search will read after the current one, which continues at
-    /// `next`.
+    /// Prefetches a leaf that a probe will read after the current leaf: for a probe that looks up
+    /// several prefixes, a leaf further back in the queue, otherwise the leaf in `next`.
     #[inline]
     pub(crate) fn prefetch_next<S: PrefetchPages>(
         &self,

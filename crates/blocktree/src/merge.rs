@@ -1,8 +1,9 @@
-//! Merging neighbouring pages, so that what vacuums empty is used again.
+//! Merges neighbouring pages of the tree that VACUUM has left nearly empty, so that their space can
+//! be reused.
 //!
-//! Lanin and Shasha ("A symmetric concurrent B-tree algorithm", FJCC 1986) merge to the left, as is
-//! done here: the right page's entries move into the left one, and the right page is taken out of
-//! the tree, all in one log record.
+//! Pages are merged to the left (Lanin and Shasha, "A symmetric concurrent B-tree algorithm", FJCC
+//! 1986): the entries of the right page move to the left page, and the right page leaves the tree.
+//! Both happen in one log record.
 
 use crate::build::Fill;
 use crate::inner::{Inner, InnerEntries, InnerMut, InnerRef};
@@ -15,9 +16,10 @@ use crate::store::WritePages;
 use crate::tree::Tree;
 use std::ops::Deref;
 
-/// Entries that two neighbours can be merged with.
+/// Entries of a kind of page whose neighbours can be merged: leaves and inner pages.
 trait Mergeable: Entries {
-    /// The most entries of the page that two neighbours would make; none if they are damaged.
+    /// Returns the maximum number of entries, at this fill factor, of a page that replaces both
+    /// neighbours. 0 if the neighbours are damaged.
     fn together<P: Deref<Target = Page>, const N: usize>(
         left: &PageView<P, N, Self>,
         right: &PageView<P, N, Self>,
@@ -26,7 +28,8 @@ trait Mergeable: Entries {
     where
         Self: Sized;
 
-    /// Adds the entries of a page to those of its left neighbour, and takes over its right sibling.
+    /// Appends the entries of `right` to its left neighbour `left`, and gives `left` the right
+    /// sibling of `right`.
     fn merge<const N: usize>(left: &mut Page, right: &Page);
 }
 
@@ -36,7 +39,8 @@ impl Mergeable for LeafEntries {
         right: &Leaf<P, N>,
         fill: Fill,
     ) -> usize {
-        // The page leaves out of all keys what its range allows.
+        // A merged leaf omits the key bytes that are equal in its range, so the ranges must be
+        // right.
         let sound = left.low_key() < right.low_key()
             && left.high_key() == Some(right.low_key())
             && left.covers_its_range()
@@ -67,11 +71,12 @@ impl Mergeable for InnerEntries {
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Merges two neighbours of a level, if together they are no fuller than pages of a new tree,
-    /// and frees the right one. Returns how many entries the left one has then; `None` if that
-    /// cannot be done now: if they have different parents, or a scan has a pin on the right one.
+    /// Merges two neighbours of a level if the merged page is no fuller than `fill`, and frees the
+    /// right page. Returns the number of entries of the merged page. `None` if the pages are not
+    /// merged: they are too full, are no longer neighbours, have different parents, or the right
+    /// page is locked or pinned.
     ///
-    /// Callers hold no lock, and only one vacuum calls it at a time.
+    /// The caller holds no lock. Only one vacuum may call this at a time.
     fn merge<E: Mergeable>(
         &self,
         level: u16,
@@ -87,8 +92,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
             return Ok(None);
         }
         left.check_on(level)?;
-        // A scan that pins the right page relies on its rows being on it or further right. Waiting
-        // for it with the left page locked could deadlock.
+        // A scan that has pinned the right page relies on finding its rows on this page or further
+        // right. Waiting for the pin while the left page is locked could deadlock.
         let Some(right) = self.store.try_cleanup_lock(right) else {
             return Ok(None);
         };
@@ -127,8 +132,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(Some(sum))
     }
 
-    /// Merges what neighbours there are on the levels above the leaves. Returns how many pages
-    /// have been freed.
+    /// Merges neighbouring inner pages on all levels where they fit together. Returns the number of
+    /// freed pages.
     pub(crate) fn merge_inner_pages(&self, fill: Fill) -> Result<u64> {
         let mut freed = 0;
         for level in 1..self.refresh_root()?.level {
@@ -148,7 +153,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(freed)
     }
 
-    /// The number of free pages on all levels.
+    /// Returns the number of free pages on all levels.
     pub fn free_pages(&self) -> u64 {
         let meta_page = MetaView::new(self.store.read(0));
         (0..FREE_LISTS as u16)
@@ -157,20 +162,24 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     }
 }
 
-/// Page that a vacuum has passed.
+/// Page that a vacuum has visited on its way along a level.
 #[derive(Clone, Copy)]
 pub(crate) struct Passed<const N: usize> {
+    /// Block of the page.
     pub block: Block,
-    /// Its entries.
+    /// Number of entries of the page.
     pub count: usize,
-    /// The shape of a leaf.
+    /// Shape of the page if it is a leaf; `None` for an inner page.
     pub shape: Option<Shape<N>>,
 }
 
-/// Merges the pages of a level that a vacuum passes, from left to right, as long as they fit.
+/// Merges neighbouring pages of one level that fit together, while a vacuum visits the level from
+/// left to right.
 pub(crate) struct MergeCandidate<const N: usize> {
+    /// Level of the visited pages, 0 for leaves.
     level: u16,
     fill: Fill,
+    /// Previously visited page, into which the next one may be merged.
     before: Option<Passed<N>>,
 }
 
@@ -183,10 +192,12 @@ impl<const N: usize> MergeCandidate<N> {
         }
     }
 
-    /// Passes a page, with nothing locked. Returns whether it was merged into the page before it.
+    /// Visits the next page; no page may be locked. Returns whether the page was merged into the
+    /// previously visited one.
     pub fn pass<S: WritePages>(&mut self, tree: &Tree<'_, S, N>, page: Passed<N>) -> Result<bool> {
         if let Some(left) = &mut self.before {
-            // A leaf of both may have to hold more of each key. That shows when they are locked.
+            // Estimate without locks: a merged leaf has a wider range and may omit fewer bytes of
+            // each key. [`Tree::merge`] checks it again under locks.
             let most = match left.shape.zip(page.shape) {
                 Some((left, right)) => self.fill.of_leaf(left.with_all_of(right)),
                 None => self.fill.of_inner::<N>(),
@@ -200,7 +211,7 @@ impl<const N: usize> MergeCandidate<N> {
                 }
             {
                 left.count = sum;
-                // Or one that takes more.
+                // The real shape of the merged leaf may need more bytes per entry than this one.
                 left.shape = (left.shape.zip(page.shape)).map(|(a, b)| a.with_all_of(b));
                 return Ok(true);
             }

@@ -1,54 +1,59 @@
-//! The meta page, block 0: the parameters of the index, its root, and the lists of free pages.
+//! The meta page (block 0) of an index: its parameters, the location of the root, and the free
+//! lists.
 
 use crate::key::{Block, EntryKey};
 use crate::metric::{Metric, UsualBound};
 use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
 use std::ops::{Deref, DerefMut};
 
-/// The first four bytes of the meta page's content: "ndup".
+/// Magic number of neardup indexes, the first four bytes behind the page header of the meta page:
+/// "ndup".
 pub const MAGIC: u32 = 0x6e64_7570;
 
-/// The version of the layout that this code reads and writes.
+/// Version of the on-disk format that this code reads and writes.
 pub const VERSION: u16 = 3;
 
-/// Block and height of the root.
+/// Location of the tree's root: block and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Root {
-    /// The root's block.
+    /// Block of the root page.
     pub block: Block,
-    /// Its height above the leaves: 1 or more, since each permutation has a leaf from the start.
+    /// Level of the root page, counted from 0 for the leaves. It is at least 1, because each
+    /// permutation has its own leaf from the start.
     pub level: u16,
 }
 
-/// Content of the meta page, without the free lists.
+/// Parameters on the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meta {
-    /// The metric of the index, with the number of hashes in a signature.
+    /// Metric of the index; for signatures with their number of hashes.
     pub metric: Metric<usize>,
-    /// Number of 64-bit words of a key: the fingerprint's, preceded by the scope's.
+    /// Number of 64-bit words of a key, including the scope's word.
     pub words: u8,
-    /// Words of the key that hold a scope, in front of the fingerprint's: 0 or 1.
+    /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
     pub scope_words: u8,
-    /// The guaranteed radius over bits; over symbols it follows from the permutations, and this is
-    /// 0.
+    /// Guaranteed radius of an index on fingerprints, in bits. 0 for other indexes; for signatures
+    /// the number of bands determines the guaranteed radius.
     pub guaranteed_radius: u8,
-    /// The blocks a fingerprint is cut into, or the symbols of each band (0: shared out evenly).
+    /// For fingerprints: number of blocks. For signatures: number of hashes in each band, or 0 if
+    /// all hashes are divided evenly among the bands. 0 for arrays.
     pub blocks: u8,
-    /// Permutations, without that of the rows that have no fingerprint.
+    /// Number of permutations, not counting the additional one for rows without a value (NULL).
     pub permutations: u16,
-    /// Bound of searches that state none. The permutations were chosen for it. `None` for arrays.
+    /// Bound of searches that do not state one, for which the permutations were chosen. `None` for
+    /// arrays.
     pub bound: Option<UsualBound>,
-    /// The tree's root.
+    /// Location of the tree's root.
     pub root: Root,
 }
 
 /// Reason why a meta page cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetaError {
-    /// Not a meta page of this kind of index, or damaged.
+    /// The page is damaged, or is not the meta page of a neardup index.
     Corrupt(Corruption),
-    /// Written in a layout of another version.
+    /// The index has another version of the on-disk format, which is the value.
     Version(u16),
 }
 
@@ -62,28 +67,30 @@ const PERMUTATIONS: usize = HEADER + 12;
 const ROOT_LEVEL: usize = HEADER + 14;
 const ROOT: usize = HEADER + 16;
 const METRIC: usize = HEADER + 20;
-/// A radius as an integer, or a similarity as a floating-point number.
+/// Offset of the usual bound: a radius as an integer, or a similarity as a float.
 const BOUND: usize = HEADER + 24;
 const FREE: usize = HEADER + 32;
 const END: usize = FREE + FREE_LISTS * FREE_LIST;
-/// Bytes of a list of free pages: the first of them, and how many there are.
+/// Bytes of one free list on the meta page: 4 for the first free page, 4 for the number of free
+/// pages.
 const FREE_LIST: usize = 8;
 
-/// Number of lists of free pages: one for each level from the leaves (0) on, enough for a tree of
-/// 10^9 entries. Levels above have no list. A page is reused on its own level only, so that locks
-/// keep their order even for a reader that follows an outdated link.
+/// Number of free lists: one for each level from the leaves (0) on, enough for a tree of 10^9
+/// entries. Higher levels have none. A free page is reused only on its own level, so that the lock
+/// order holds even for a reader that follows an outdated link.
 pub const FREE_LISTS: usize = 4;
 
-/// The free pages of a level.
+/// Free list of one level: a linked list of free pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeList {
-    /// The first. Each leads to the next by its right link.
+    /// First free page; `None` if the list is empty. The right link of each free page leads to the
+    /// next one.
     pub first: Option<Block>,
-    /// Number of free pages.
+    /// Number of free pages in the list.
     pub count: u32,
 }
 
-/// View of the meta page. `P` is as for [`page::PageView`].
+/// View of the meta page. `P` is a reference to the page, or a lock on it.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaView<P>(P);
 
@@ -93,12 +100,12 @@ pub type MetaRef<'a> = MetaView<&'a Page>;
 pub type MetaMut<'a> = MetaView<&'a mut Page>;
 
 impl<P: Deref<Target = Page>> MetaView<P> {
-    /// A view of block 0.
+    /// Makes a view of block 0 without checking it.
     pub fn new(page: P) -> Self {
         MetaView(page)
     }
 
-    /// Reads and checks the parameters.
+    /// Reads the parameters and checks them.
     pub fn read(&self) -> Result<Meta, MetaError> {
         let page = &*self.0;
         let wrong = |what| Err(MetaError::Corrupt(Corruption { block: 0, what }));
@@ -137,7 +144,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         Ok(meta)
     }
 
-    /// Reads where the root stands, of a meta page that has been read before.
+    /// Reads the location of the root from a meta page that has already been read once.
     pub fn root(&self) -> Result<Root, Corruption> {
         let meta = self.read().map_err(|error| match error {
             MetaError::Corrupt(corruption) => corruption,
@@ -149,7 +156,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         Ok(meta.root)
     }
 
-    /// Free pages of a level. Levels above the supported ones have none.
+    /// Returns the free list of a level. It is empty for levels that have no list.
     pub fn free_list(&self, level: u16) -> FreeList {
         if usize::from(level) >= FREE_LISTS {
             return FreeList::default();
@@ -163,7 +170,7 @@ impl<P: Deref<Target = Page>> MetaView<P> {
 }
 
 impl<P: DerefMut<Target = Page>> MetaView<P> {
-    /// Makes a page the meta page of an index with keys of `N` words.
+    /// Formats a page as the meta page of an index with keys of `N` words, with empty free lists.
     pub fn format<const N: usize>(mut page: P, meta: &Meta) -> Self {
         let mut view = PageMut::<N>::new(&mut page);
         view.format(Kind::Meta, 0, &EntryKey::start_of(0));
@@ -184,20 +191,21 @@ impl<P: DerefMut<Target = Page>> MetaView<P> {
         view
     }
 
-    /// Changes the root.
+    /// Stores a new location of the root.
     pub(crate) fn set_root(&mut self, root: Root) {
         page::put_u16(&mut self.0, ROOT_LEVEL, root.level);
         page::put_u32(&mut self.0, ROOT, root.block);
     }
 
-    /// Changes the list of a level, which can have one.
+    /// Stores the free list of a level below [`FREE_LISTS`].
     pub(crate) fn set_free_list(&mut self, level: u16, list: FreeList) {
         let at = FREE + FREE_LIST * usize::from(level);
         page::put_u32(&mut self.0, at, list.first.unwrap_or(0));
         page::put_u32(&mut self.0, at + 4, list.count);
     }
 
-    /// Takes a page out of use and puts it in front of the list of its level, which can have one.
+    /// Formats `page`, which is at `block`, as a free page and puts it at the front of the free
+    /// list of a level below [`FREE_LISTS`].
     pub(crate) fn add_free<const N: usize>(&mut self, page: &mut Page, block: Block, level: u16) {
         let FreeList { first, count } = self.free_list(level);
         PageMut::<N>::new(page).free(level, first);

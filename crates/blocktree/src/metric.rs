@@ -1,27 +1,29 @@
-//! Metric of an index: the kind of its values and their distance.
+//! Metric of an index or a column: the kind of its values and of their distance.
 
 use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
 
-/// Metric of the values of a column or an index.
+/// Metric of an index or a column.
 ///
 /// `S` is what the caller knows about signatures: nothing for a column's type, the number of hashes
-/// for a meta page, and the bands for an open index ([`crate::index_metric::IndexMetric`]).
+/// for a meta page, the bands for an open index ([`crate::index_metric::IndexMetric`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric<S = ()> {
-    /// Hamming distance of fingerprints. Each permutation permutes one key
-    /// ([`crate::block_layout`]).
+    /// Hamming distance of fingerprints. Each permutation stores the fingerprint with its bits in
+    /// another order ([`crate::block_layout`]).
     Hamming {
-        /// Width of a fingerprint.
+        /// Width of a fingerprint in bits.
         bits: u32,
     },
-    /// Estimated Jaccard distance of MinHash signatures: the share of positions that differ. Each
-    /// permutation holds the keys of one band ([`crate::bands`]).
+    /// Estimated Jaccard distance of MinHash signatures: the share of positions in which they
+    /// differ. Each permutation stores the keys of one band ([`crate::bands`]).
     Jaccard(S),
-    /// Common elements of arrays, which have no distance ([`crate::sets`]).
+    /// Overlap of arrays of `bigint`: searches find arrays with a common element. There is no
+    /// distance ([`crate::sets`]).
     Overlap,
 }
 
-/// Near-duplicate signatures differ in at most one position of this many.
+/// Number of positions of near-duplicate signatures for each position that may differ: one in five
+/// may differ.
 const POSITIONS_PER_MISMATCH: usize = 5;
 
 /// Largest estimated Jaccard distance of near-duplicate signatures by convention.
@@ -30,7 +32,8 @@ pub const NEAR_DUPLICATE_RADIUS: f64 = 1.0 / POSITIONS_PER_MISMATCH as f64;
 /// Smallest estimated Jaccard similarity of near-duplicate signatures by convention.
 pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_RADIUS;
 
-/// Returns the largest distance of near-duplicate fingerprints of a width by convention.
+/// Returns the largest Hamming distance of near-duplicate fingerprints by convention, in bits.
+/// `bits` is their width.
 ///
 /// The bound depends on the width only. 6 of 64 bits and 12 of 128 bits are the radii of
 /// similarity 0.8 of `minhash64` and `minhash128`. 31 of 256 bits is the radius recommended for PDQ
@@ -45,22 +48,24 @@ pub const fn near_duplicate_bits(bits: u32) -> u32 {
     }
 }
 
-/// Returns the largest number of mismatches of near-duplicate signatures by convention.
+/// Returns the largest number of differing positions of near-duplicate signatures of `hashes`
+/// positions by convention.
 pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
     hashes / POSITIONS_PER_MISMATCH
 }
 
-/// Bound of most searches of an index, which defines near-duplicates in its table.
+/// Bound of most searches of an index. By convention, values within it are near-duplicates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UsualBound {
-    /// Radius of fingerprints, in bits.
+    /// Maximum Hamming distance of fingerprints, in bits.
     Radius(u32),
-    /// Smallest estimated similarity of signatures, from 0 to 1.
+    /// Minimum estimated Jaccard similarity of signatures, from 0 to 1.
     Similarity(f64),
 }
 
 impl<S> Metric<S> {
-    /// Replaces what is known about signatures; `None` if `signatures` returns `None`.
+    /// Replaces the value of [`Metric::Jaccard`] by the result of `signatures`; `None` if
+    /// `signatures` returns `None`. Other metrics stay the same.
     pub fn try_map<T>(self, signatures: impl FnOnce(S) -> Option<T>) -> Option<Metric<T>> {
         Some(match self {
             Metric::Hamming { bits } => Metric::Hamming { bits },
@@ -69,7 +74,7 @@ impl<S> Metric<S> {
         })
     }
 
-    /// The metric of the column's type.
+    /// Returns the metric of a column's type, without information about signatures.
     pub const fn of_type(&self) -> Metric {
         match self {
             Metric::Hamming { bits } => Metric::Hamming { bits: *bits },
@@ -78,7 +83,7 @@ impl<S> Metric<S> {
         }
     }
 
-    /// Number of words of a key that represent the value.
+    /// Number of 64-bit words of a key that represent the value, without the scope's word.
     pub fn words(&self) -> usize {
         match self {
             Metric::Hamming { bits } => bits.div_ceil(u64::BITS) as usize,
@@ -104,7 +109,7 @@ impl<S> Metric<S> {
 }
 
 impl UsualBound {
-    /// The bound on a meta page.
+    /// Returns the bound as a 64-bit word for the meta page.
     pub(crate) fn to_word(self) -> u64 {
         match self {
             UsualBound::Radius(radius) => radius.into(),
@@ -114,7 +119,7 @@ impl UsualBound {
 }
 
 impl Metric<usize> {
-    /// Number of the metric on the meta page.
+    /// Code of the metric on the meta page.
     pub(crate) fn code(self) -> u8 {
         match self {
             Metric::Hamming { .. } => 0,
@@ -123,7 +128,8 @@ impl Metric<usize> {
         }
     }
 
-    /// Reads the number and the size on a meta page; `None` for an unknown metric.
+    /// Returns the metric for a code and a value size ([`Metric::size`]) from the meta page; `None`
+    /// for an unknown code.
     pub(crate) fn from_code(code: u8, size: u16) -> Option<Self> {
         match code {
             0 => Some(Metric::Hamming { bits: size.into() }),
@@ -133,7 +139,8 @@ impl Metric<usize> {
         }
     }
 
-    /// Reads the bound on a meta page. `None` if it is impossible; arrays have no bound.
+    /// Decodes the bound on the meta page. The outer `None` means that the word is not a possible
+    /// bound; the inner `None`, that the metric has no bounds (arrays).
     pub(crate) fn bound_from_word(self, word: u64) -> Option<Option<UsualBound>> {
         let bound = match self {
             Metric::Hamming { bits } => {
@@ -150,8 +157,8 @@ impl Metric<usize> {
         Some(bound)
     }
 
-    /// Size of a value on the meta page: bits of a fingerprint, hashes of a signature, or bits of
-    /// an element.
+    /// Size of a value as stored on the meta page: bits of a fingerprint, hashes of a signature, or
+    /// bits of an array element (64).
     pub fn size(self) -> u32 {
         match self {
             Metric::Hamming { bits } => bits,

@@ -1,41 +1,40 @@
-//! The layout that all pages share: the header that PostgreSQL's buffer manager expects
-//! (storage/bufpage.h) and, at the end, this tree's own fields.
+//! Layout of all pages of an index: PostgreSQL's page header (storage/bufpage.h), which its buffer
+//! manager expects, and this tree's own fields at the end of the page.
 //!
 //! ```text
 //! 0            24                                                  8192 - S          8192
 //! | header      | one array, growing up ->  hole  <- another, down |  high key, fields |
 //! ```
-//! The header's `pd_lower` and `pd_upper` bound the hole exactly: PostgreSQL leaves it out of full
-//! page images, and recovery zeroes it.
+//! `pd_lower` and `pd_upper` in the header are the exact bounds of the hole. PostgreSQL omits the
+//! hole from full page images, and recovery zeroes it.
 
 use crate::key::{Block, EntryKey, Key, Tid, key_at, put_key};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Bytes of a page. PostgreSQL's default, and the only size supported.
+/// Size of a page in bytes: PostgreSQL's default, which is the only supported size.
 pub const PAGE_SIZE: usize = 8192;
 
-/// A page.
+/// Bytes of one page.
 pub type Page = [u8; PAGE_SIZE];
 
-/// Bytes of PostgreSQL's page header.
+/// Size of PostgreSQL's page header in bytes.
 pub const HEADER: usize = 24;
 const LOWER: usize = 12;
 const UPPER: usize = 14;
 const SPECIAL: usize = 16;
 const SIZE_AND_VERSION: usize = 18;
-/// The version of PostgreSQL's page layout, the same since 8.3.
+/// Version of PostgreSQL's page layout, unchanged since 8.3.
 const LAYOUT_VERSION: u16 = 4;
 
-/// Offset of the hole's bounds in the header: `pd_lower`, then `pd_upper`.
+/// Offset of the bounds of the hole in the page header: `pd_lower`, followed by `pd_upper`.
 pub(crate) const BOUNDS: usize = LOWER;
 
-/// The last two bytes of each page, which tell tools whose page it is.
+/// Value of the last two bytes of each page, by which tools recognize pages of this access method.
 pub const PAGE_ID: u16 = 0xFFD7;
 
-// The tree's own fields, as distances from the end of the page. The low and the high key stand
-// before them.
+// The tree's own fields are at the end of the page, behind the low key and the high key.
 const FIELDS: usize = 32;
 const LOW_TID: usize = PAGE_SIZE - FIELDS;
 const SHAPE: usize = LOW_TID + 6;
@@ -48,36 +47,36 @@ const HIGH_TID: usize = RIGHT + 12;
 const SORTED: usize = RIGHT + 18;
 const ID: usize = PAGE_SIZE - 2;
 
-/// Bytes at the end of a page that the tree's own fields take: a low key and a high key of `words`
-/// words each, and `FIELDS`.
+/// Number of bytes at the end of a page for the tree's own data: a low key and a high key of
+/// `words` words each, and `FIELDS`.
 const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
 }
 
-/// The most entries, of `size` bytes each, of a page whose low and high key have `words` words.
+/// Maximum number of entries of `size` bytes on a page with keys of `words` words.
 pub(crate) const fn capacity(words: usize, size: usize) -> usize {
     (PAGE_SIZE - HEADER - fields_size(words)) / size
 }
 
-/// Purpose of a page.
+/// Purpose of a page in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Block 0.
+    /// Meta page (block 0), with the parameters of the index.
     Meta,
-    /// Entries of one permutation.
+    /// Leaf: has entries of one permutation.
     Leaf,
-    /// Separators and downlinks.
+    /// Inner page: has separators and downlinks to child pages.
     Inner,
-    /// Taken out of the tree by a vacuum, for use as a page of its level.
+    /// Free page: a vacuum has removed it from the tree, and a split can reuse it on its level.
     Free,
 }
 
-/// Page whose content contradicts the tree.
+/// Error: the content of a page is damaged or contradicts the rest of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// The page.
+    /// Block of the damaged page.
     pub block: Block,
-    /// The defect.
+    /// Description of the defect.
     pub what: &'static str,
 }
 
@@ -89,10 +88,10 @@ impl fmt::Display for Corruption {
 
 impl std::error::Error for Corruption {}
 
-/// The result of what reads pages.
+/// Result of functions that read pages.
 pub type Result<T> = std::result::Result<T, Corruption>;
 
-/// The error for a page with a defect.
+/// Returns the error that the page at `block` has the defect `what`.
 pub(crate) fn corrupt<T>(block: Block, what: &'static str) -> Result<T> {
     Err(Corruption { block, what })
 }
@@ -129,7 +128,7 @@ pub(crate) fn put_u32(page: &mut Page, offset: usize, value: u32) {
 
 #[inline]
 pub(crate) fn tid_at(page: &Page, offset: usize) -> Tid {
-    // Two loads: six bytes that are copied first would be waited for.
+    // Loads the two fields separately: copying all six bytes first would stall the loads.
     let offset_in_block = u16_at(page, offset + 4);
     Tid::new(u32_at(page, offset), offset_in_block)
 }
@@ -138,7 +137,7 @@ pub(crate) fn put_tid(page: &mut Page, offset: usize, tid: Tid) {
     page[offset..offset + Tid::SIZE].copy_from_slice(&tid.to_bytes());
 }
 
-/// The two bytes with the shape of a leaf ([`crate::shape::Shape`]).
+/// Returns the two bytes of a leaf that encode its shape ([`crate::shape::Shape`]).
 #[inline]
 pub(crate) fn shape_bytes(page: &Page) -> [u8; 2] {
     [page[SHAPE], page[SHAPE + 1]]
@@ -148,7 +147,7 @@ pub(crate) fn put_shape_bytes(page: &mut Page, bytes: [u8; 2]) {
     page[SHAPE..SHAPE + 2].copy_from_slice(&bytes);
 }
 
-/// The number of a leaf's first entries that are in the order of their keys.
+/// Returns how many of a leaf's first entries are in key order.
 #[inline]
 pub(crate) fn sorted(page: &Page) -> usize {
     usize::from(u16_at(page, SORTED))
@@ -158,20 +157,20 @@ pub(crate) fn put_sorted(page: &mut Page, count: usize) {
     put_u16(page, SORTED, count as u16);
 }
 
-/// Parts of a leaf as they were a moment ago, one perhaps earlier than the other: some of the
-/// header, and the last bytes.
+/// Two parts of a leaf, copied without a lock: bytes of the page header and the last bytes of the
+/// page. They may be outdated, and may come from different versions of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
-    /// Bytes from [`Glance::HEAD`].
+    /// The 8 bytes of the page from [`Glance::HEAD`] on.
     pub head: [u8; 8],
-    /// Bytes from [`Glance::TAIL`].
+    /// The 64 bytes of the page from [`Glance::TAIL`] on.
     pub tail: [u8; 64],
 }
 
 impl Glance {
-    /// Offset of the first part.
+    /// Offset of `head` on the page.
     pub const HEAD: usize = 8;
-    /// Offset of the second one.
+    /// Offset of `tail` on the page.
     pub const TAIL: usize = PAGE_SIZE - 64;
 
     fn tail_u16(&self, offset: usize) -> u16 {
@@ -179,25 +178,25 @@ impl Glance {
         u16::from_ne_bytes([self.tail[at], self.tail[at + 1]])
     }
 
-    /// End of the keys.
+    /// Offset of the end of the key array (`pd_lower`).
     pub(crate) fn lower(&self) -> usize {
         let at = LOWER - Self::HEAD;
         usize::from(u16::from_ne_bytes([self.head[at], self.head[at + 1]]))
     }
 
-    /// The same as [`sorted`].
+    /// Number of first entries that are in key order, as [`sorted`] returns it for a page.
     pub(crate) fn sorted(&self) -> usize {
         usize::from(self.tail_u16(SORTED))
     }
 
-    /// The same as [`shape_bytes`].
+    /// The two bytes that encode the leaf's shape, as [`shape_bytes`] returns them for a page.
     pub(crate) fn shape(&self) -> [u8; 2] {
         let at = SHAPE - Self::TAIL;
         [self.tail[at], self.tail[at + 1]]
     }
 
-    /// The low key, and the high key if it is one of the same permutation. `None`: longer keys are
-    /// not in these parts.
+    /// Returns the low key of the leaf, and its high key if that belongs to the same permutation.
+    /// `None` if the keys are too long for `tail` to contain them.
     pub(crate) fn range<const N: usize>(&self) -> Option<(Key<N>, Option<Key<N>>)> {
         let low = (PAGE_SIZE - fields_size(N)).checked_sub(Self::TAIL)?;
         let has_high = self.tail_u16(PERMUTATION) == self.tail_u16(HIGH_PERMUTATION)
@@ -207,34 +206,36 @@ impl Glance {
     }
 }
 
-/// Contents of a [`PageView`]: a page that has not been checked, of any kind.
+/// Marker type for a [`PageView`] of a page of any kind that has not been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Unchecked;
 
-/// Contents of a [`PageView`]: two arrays, of keys and of elements with the rest of each entry.
+/// Marker type for a [`PageView`] of a leaf or an inner page. Such a page has two arrays with one
+/// element for each entry: its key in the first array, its other fields in the second.
 pub trait Entries {
-    /// Kind of such a page.
+    /// Kind of the pages that have these entries.
     const KIND: Kind;
-    /// The bytes that a page with keys of `N` words takes for an entry; `None` if what it says of
-    /// that is impossible.
+    /// Returns the sizes of the array elements on a page with keys of `N` words; `None` if the page
+    /// states impossible sizes.
     fn sizes<const N: usize>(page: &Page) -> Option<Sizes>;
 }
 
-/// Bytes of the elements of a page's two arrays.
+/// Sizes in bytes of the elements of a page's two arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Bytes per entry of the first array, which grows upwards: a key.
+    /// Size of a key in the first array, which grows up from the header.
     pub key: usize,
-    /// Bytes per entry of the second array, which grows downwards.
+    /// Size of an entry's other fields in the second array, which grows down from the end.
     pub other: usize,
 }
 
 impl Sizes {
-    /// Entries of a page with a hole.
+    /// Returns the number of entries of a page, from the size of its second array, which lies
+    /// between the hole and `end`.
     #[inline]
     fn count(self, end: usize, hole: &Range<usize>) -> usize {
         let others = end - hole.end;
-        // The compiler replaces a division by a constant.
+        // The compiler replaces divisions by these frequent constants.
         match self.other {
             4 => others / 4,
             6 => others / 6,
@@ -243,24 +244,25 @@ impl Sizes {
     }
 }
 
-/// View of a page with keys of `N` words. `P` is a reference to the page, or a lock on it.
+/// View of a page with keys of `N` words. `P` is a reference to the page or a lock on it. `E` is
+/// the marker type of the page's entries.
 ///
-/// The fields that all pages have lie at fixed offsets, and can be read whatever the page holds.
-/// The methods for entries are those of [`crate::leaf::Leaf`] and [`crate::inner::Inner`]: views of
-/// pages that have been checked, so that no access to an entry is out of bounds.
+/// The fields that all pages have are at fixed offsets and can be read from any page. Methods that
+/// access entries exist only for [`crate::leaf::Leaf`] and [`crate::inner::Inner`], whose pages
+/// have been checked, so that no access is out of bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct PageView<P, const N: usize, E = Unchecked> {
     pub(crate) page: P,
     entries: PhantomData<E>,
 }
 
-/// View of a page for reading.
+/// View of an unchecked page for reading.
 pub type PageRef<'a, const N: usize> = PageView<&'a Page, N>;
-/// View of a page for changing it.
+/// View of an unchecked page for changing it.
 pub type PageMut<'a, const N: usize> = PageView<&'a mut Page, N>;
 
 impl<P, const N: usize> PageView<P, N> {
-    /// A view of a page, unchecked.
+    /// Makes a view of a page without checking it.
     #[inline]
     pub fn new(page: P) -> Self {
         Self::unchecked(page)
@@ -268,12 +270,15 @@ impl<P, const N: usize> PageView<P, N> {
 }
 
 impl<P, const N: usize, E> PageView<P, N, E> {
+    /// Offset of the low key.
     const LOW_KEY: usize = PAGE_SIZE - fields_size(N);
+    /// Offset of the high key.
     const HIGH_KEY: usize = Self::LOW_KEY + 8 * N;
-    /// End of the array that grows down.
+    /// Offset of the end of the second array, which grows down from here.
     pub(crate) const END: usize = Self::LOW_KEY;
 
-    /// The view of a page that the caller has checked, or is about to.
+    /// Makes a view without checking the page. The caller has checked it, or will do so before it
+    /// accesses entries.
     #[inline]
     pub(crate) fn unchecked(page: P) -> Self {
         let entries = PhantomData;
@@ -282,7 +287,7 @@ impl<P, const N: usize, E> PageView<P, N, E> {
 }
 
 impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
-    /// The page's purpose; `None` if it is not one of this tree's pages.
+    /// Returns the page's purpose; `None` if it is not a page of a neardup index.
     #[inline]
     pub fn kind(&self) -> Option<Kind> {
         if u16_at(&self.page, ID) != PAGE_ID {
@@ -297,45 +302,46 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         }
     }
 
-    /// The page's height above the leaves.
+    /// Level of the page: 0 for leaves, increasing towards the root.
     #[inline]
     pub fn level(&self) -> u16 {
         u16_at(&self.page, LEVEL)
     }
 
-    /// The permutation of a leaf; the first permutation below an inner page: that of the low key.
+    /// Permutation of the low key. For a leaf this is the permutation of all its entries.
     #[inline]
     pub fn permutation(&self) -> u16 {
         u16_at(&self.page, PERMUTATION)
     }
 
-    /// The hole between the page's two arrays.
+    /// Range of unused bytes between the page's two arrays.
     #[inline]
     pub fn hole(&self) -> Range<usize> {
         usize::from(u16_at(&self.page, LOWER))..usize::from(u16_at(&self.page, UPPER))
     }
 
-    /// The page to the right on the same level.
+    /// Block of the page to the right on the same level; `None` on the last page of a level.
     #[inline]
     pub fn right_link(&self) -> Option<Block> {
-        // Block 0 is the meta page, which has no left neighbour.
+        // Block 0 is the meta page, to which no right link leads.
         Some(u32_at(&self.page, RIGHT)).filter(|&right| right != 0)
     }
 
-    /// Lower bound of the page's entries, inclusive: the high key of its left neighbour.
+    /// Low key: the inclusive lower bound of the page's entries. It equals the high key of the left
+    /// neighbour.
     #[inline]
     pub fn low_key(&self) -> EntryKey<N> {
         EntryKey::new(self.permutation(), self.low(), tid_at(&self.page, LOW_TID))
     }
 
-    /// The key of [`PageView::low_key`].
+    /// Key of the low key, without its permutation and row address.
     #[inline]
     pub(crate) fn low(&self) -> Key<N> {
         key_at(&*self.page, Self::LOW_KEY)
     }
 
-    /// High key: the exclusive upper bound of the entries of the page and of those to its left;
-    /// `None` on the last page of a level.
+    /// High key: the exclusive upper bound of the page's entries. `None` on the last page of a
+    /// level.
     #[inline]
     pub fn high_key(&self) -> Option<EntryKey<N>> {
         self.right_link()?;
@@ -350,19 +356,21 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         ))
     }
 
-    /// Start and block of the page to the right: high key and right link.
+    /// Low key and block of the page to the right; `None` on the last page of a level.
     #[inline]
     pub fn right_sibling(&self) -> Option<(EntryKey<N>, Block)> {
         self.high_key().zip(self.right_link())
     }
 
-    /// Returns whether an entry key belongs to a page further right.
+    /// Returns whether an entry key is at or above the page's high key, so that it belongs to a
+    /// page further right.
     #[inline]
     pub fn is_left_of(&self, entry_key: &EntryKey<N>) -> bool {
         self.high_key().is_some_and(|high| high <= *entry_key)
     }
 
-    /// Checks the kind of a page and that the hole lies between header and fields.
+    /// Checks that the page has the expected kind and that its hole is between the header and the
+    /// fields at the end.
     #[inline]
     pub(crate) fn check_header(&self, block: Block, expected: Kind) -> Result<()> {
         match self.kind() {
@@ -394,7 +402,8 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         put_u32(&mut self.page, RIGHT, right.unwrap_or(0));
     }
 
-    /// Sets the high key together with the page that it leads to.
+    /// Sets the high key and the right link: the low key and block of the page to the right, or
+    /// `None` for the last page of a level.
     pub(crate) fn set_right_sibling(&mut self, sibling: Option<(EntryKey<N>, Block)>) {
         self.set_right_link(sibling.map(|(_, right)| right));
         let high = sibling.map_or(EntryKey::start_of(0), |(high, _)| high);
@@ -403,7 +412,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         put_tid(&mut self.page, HIGH_TID, high.tid);
     }
 
-    /// Makes an empty page that starts at an entry key.
+    /// Formats the page as an empty page of a kind and level, with this low key.
     pub(crate) fn format(&mut self, kind: Kind, level: u16, low: &EntryKey<N>) {
         let page = &mut *self.page;
         page.fill(0);
@@ -418,7 +427,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         self.set_hole(HEADER..Self::END);
     }
 
-    /// Makes a free page, the first of a list that continues at `next`.
+    /// Formats the page as a free page of a level. `next` is the next page of the free list.
     pub(crate) fn free(&mut self, level: u16, next: Option<Block>) {
         self.format(Kind::Free, level, &EntryKey::start_of(0));
         self.set_right_link(next);
@@ -428,30 +437,31 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
 impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     #[inline]
     fn sizes(&self) -> Sizes {
-        // What is impossible has not passed the check.
+        // Impossible sizes have not passed the check. The fallback avoids a division by zero.
         E::sizes::<N>(&self.page).unwrap_or(Sizes { key: 0, other: 1 })
     }
 
-    /// Offset of the `i`th key in the array that grows up.
+    /// Offset on the page of the key of entry `i`.
     #[inline]
     pub(crate) fn key_offset(&self, i: usize) -> usize {
         HEADER + self.sizes().key * i
     }
 
-    /// Offset of the `i`th element in the array that grows down.
+    /// Offset on the page of the other fields of entry `i`.
     #[inline]
     pub(crate) fn other_offset(&self, i: usize) -> usize {
         Self::END - self.sizes().other * (i + 1)
     }
 
-    /// The hole of a page with `count` entries.
+    /// Returns the hole that a page with `count` entries has.
     #[inline]
     fn hole_behind(&self, count: usize) -> Range<usize> {
         let Sizes { key, other } = self.sizes();
         HEADER + key * count..Self::END - other * count
     }
 
-    /// The view of a page, if it is of that kind and its arrays lie within it.
+    /// Checks a page and returns its view; an error if the page has another kind, or its arrays
+    /// exceed the page.
     #[inline]
     pub fn open(page: P, block: Block) -> Result<Self> {
         let page = Self::unchecked(page);
@@ -459,8 +469,9 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(page)
     }
 
-    /// Checks the header: as many keys as elements, no more of a leaf's in order than there are,
-    /// and on an inner page one at least.
+    /// Checks the header fields on which accesses to entries depend. Both arrays must have the same
+    /// length. A leaf must not have more entries in key order than entries. An inner page must have
+    /// an entry and a level above 0.
     #[inline]
     pub(crate) fn check(&self, block: Block) -> Result<()> {
         self.check_header(block, E::KIND)?;
@@ -481,7 +492,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(())
     }
 
-    /// The number of entries.
+    /// Number of entries on the page.
     #[inline]
     pub fn count(&self) -> usize {
         self.sizes().count(Self::END, &self.hole())
@@ -489,7 +500,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
-    /// Makes a page an empty one of this kind that starts at an entry key.
+    /// Formats a page as an empty page of these entries' kind, with this level and low key.
     pub(crate) fn format_at(page: P, level: u16, low: &EntryKey<N>) -> Self {
         let mut page = Self::unchecked(page);
         page.format(E::KIND, level, low);
@@ -501,10 +512,10 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         self.set_hole(self.hole_behind(count));
     }
 
-    /// Drops all entries from the `kept`th on, of `count`.
+    /// Drops the entries from entry `kept` on. `count` is the present number of entries.
     pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
         let (old, new) = (self.hole_behind(count), self.hole_behind(kept));
-        // Recovery zeroes the hole, and so does this.
+        // Recovery zeroes the hole. The page must be the same without recovery.
         self.page[new.start..old.start].fill(0);
         self.page[old.end..new.end].fill(0);
         self.set_hole(new);

@@ -1,48 +1,54 @@
-//! An array of numbers within a limit of memory: the pages used last are in memory, the
-//! others in a temporary file.
+//! Array of `u32` numbers within a memory limit. The recently used parts of the array ("pages") are
+//! in memory, the others in a temporary file.
 
 use crate::sort::TempFiles;
 
-/// Numbers of a page.
+/// Number of array elements on a page.
 const NUMBERS: usize = 2048;
-/// Bytes of a page.
+/// Size of a page in bytes.
 const BYTES: usize = 4 * NUMBERS;
-/// The page has no frame, or no position in the file.
+/// Marks a page that is in no frame, or that has no position in the file.
 const NONE: u32 = u32::MAX;
 
-/// A page in memory.
+/// Page of the array in memory.
 struct Frame {
+    /// Number of the page; [`NONE`] if the frame has none.
     page: u32,
-    /// It was used since the clock hand passed.
+    /// True if the page was used since the clock hand passed the frame.
     used: bool,
+    /// True if the page was changed since it was read or last written.
     dirty: bool,
     numbers: Box<[u32; NUMBERS]>,
 }
 
-/// Location of a page.
+/// Location of a page: its frame in memory, its position in the file, or both.
 #[derive(Clone, Copy)]
 struct PageLocation {
+    /// Number of the frame, or [`NONE`].
     frame: u32,
-    /// Position in the file, in pages.
+    /// Position in the file, counted in pages, or [`NONE`].
     in_file: u32,
 }
 
-/// The array. Each element has its initial value until it is set.
+/// Array of `u32` numbers, most of which may be in a temporary file. An element has its initial
+/// value until it is set.
 pub struct Paged<F: TempFiles> {
+    /// Location of each page, by page number.
     locations: Vec<PageLocation>,
     frames: Vec<Frame>,
-    /// The most frames.
+    /// Maximum number of frames.
     most: usize,
-    /// Clock hand: the frame that is tried next when one is needed.
+    /// Clock hand: number of the frame that is checked next when a frame must be freed.
     hand: usize,
     file: Option<F::File>,
     pages_in_file: u32,
+    /// Returns the initial value of the element at an index.
     initial: fn(u32) -> u32,
 }
 
 impl<F: TempFiles> Paged<F> {
-    /// An array of `length` numbers, each as `initial` says, that takes `memory` bytes of memory,
-    /// or a few pages.
+    /// Makes an array of `length` numbers whose initial values `initial` returns by index. It takes
+    /// about `memory` bytes, at least four pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
             locations: Vec::new(),
@@ -57,7 +63,7 @@ impl<F: TempFiles> Paged<F> {
         paged
     }
 
-    /// Makes room for `length` numbers, if there are fewer.
+    /// Extends the array to at least `length` numbers. Never shortens it.
     pub fn grow(&mut self, files: &mut F, length: usize) {
         let pages = length.div_ceil(NUMBERS);
         let more = pages.saturating_sub(self.locations.len());
@@ -71,13 +77,13 @@ impl<F: TempFiles> Paged<F> {
         self.locations.resize(self.locations.len() + more, nowhere);
     }
 
-    /// Returns the number at an index.
+    /// Returns the number at index `at`.
     #[inline]
     pub fn get(&mut self, files: &mut F, at: u32) -> u32 {
         self.frame(files, at).numbers[at as usize % NUMBERS]
     }
 
-    /// Sets the number at an index.
+    /// Sets the number at index `at`.
     #[inline]
     pub fn set(&mut self, files: &mut F, at: u32, number: u32) {
         let frame = self.frame(files, at);
@@ -85,6 +91,7 @@ impl<F: TempFiles> Paged<F> {
         frame.numbers[at as usize % NUMBERS] = number;
     }
 
+    /// Returns the frame that contains the element at index `at`. Loads its page if needed.
     #[inline]
     fn frame(&mut self, files: &mut F, at: u32) -> &mut Frame {
         let page = at as usize / NUMBERS;
@@ -97,6 +104,7 @@ impl<F: TempFiles> Paged<F> {
         frame
     }
 
+    /// Loads a page from the file, or with its initial values, and returns the number of its frame.
     #[cold]
     fn load(&mut self, files: &mut F, page: u32) -> u32 {
         let free = self.free_frame(files);
@@ -122,7 +130,9 @@ impl<F: TempFiles> Paged<F> {
         free as u32
     }
 
-    /// A frame that holds no page: a new one, or the first that was not used since the hand passed.
+    /// Returns the number of a frame without a page: a new one below the limit, or else the first
+    /// frame not used since the clock hand passed it. Writes that frame's page to the file if it
+    /// was changed.
     fn free_frame(&mut self, files: &mut F) -> usize {
         if self.frames.len() < self.most {
             if self.frames.try_reserve(1).is_err() {

@@ -1,58 +1,66 @@
-//! Plan of a query: the permutations that it probes, and the radius around its own prefix in
-//! each.
+//! Plan of a search for the fingerprints near a query: which permutations of the index it reads,
+//! and which prefixes of keys (leading bits) it looks up in each.
 //!
-//! Up to the guaranteed radius a choice of permutations is probed with the query's own leading
-//! bits. Beyond it the pigeonhole principle still holds in its general form: cut the bits into `m`
-//! parts and give part i a threshold `t_i`; if the thresholds plus one sum to `r + 1`, then two
-//! fingerprints within `r` differ in at most `t_i` bits of some part i (multi-index hashing:
-//! Norouzi, Punjani, Fleet, CVPR 2012; uneven thresholds: Qin et al., "GPH", ICDE 2018). So
-//! permutations whose leading parts do not overlap are probed with all prefixes within their
-//! thresholds. When that reads more pages than one permutation has, one permutation is read whole.
+//! A lookup in one permutation is a probe. Up to the guaranteed radius, a probe looks up the
+//! query's own prefix in a few of the permutations. Beyond that radius the pigeonhole principle
+//! still holds in its general form: cut the bits into `m` parts and give part i a threshold `t_i`.
+//! If the sum of all `t_i + 1` is `r + 1`, then two fingerprints within radius `r` differ in at
+//! most `t_i` bits of some part i (multi-index hashing: Norouzi, Punjani, Fleet, CVPR 2012; uneven
+//! thresholds: Qin et al., "GPH", ICDE 2018). So the search takes permutations whose prefixes do
+//! not overlap, and in each looks up all prefixes within the threshold around the query's prefix.
+//! If that is more expensive than reading one permutation from start to end, the search does the
+//! latter.
 //!
-//! A row that several permutations would find is returned by the first of them alone, which the
-//! difference between its fingerprint and the query decides: nothing has to be remembered.
+//! If several probes find a row, only the first of them returns it. Which one that is follows from
+//! the bits in which the row's fingerprint differs from the query, so a search need not remember
+//! the rows that it has returned.
 
 use crate::block_layout::{BlockLayout, DESCENT, combinations};
 use crate::inner;
 use crate::key::Key;
 use crate::leaf;
 
-/// Cost of finding a run of leaves by the inner page that leads to the run before, relative to
-/// reading on to the next leaf. Measured at radius 12 to 14 of a million rows.
+/// Cost of finding a run of adjacent leaves through the inner page that led to the previous run,
+/// instead of a descent. The unit is the cost of reading the next leaf. Measured at radius 12 to 14
+/// with a million rows.
 const QUEUED: f64 = 0.5;
 
-/// Cost of a leaf of a permutation that is read whole, relative to a leaf that a probe reads: such
-/// leaves are next to each other, and nothing looks for the next prefix. Measured from 150 to
-/// 15,000 leaves, with keys of 1, 2 and 4 words: 0.4 to 0.6 for permutations that fit into the
-/// processor's caches, 0.6 to 0.95 for larger ones.
+/// Returns the cost of each leaf when a permutation of `leaves` leaves is read from start to end,
+/// relative to a leaf that a probe reads. It is below 1 because leaves are adjacent and no next
+/// prefix is computed. Measured from 150 to 15,000 leaves, with keys of 1, 2 and 4 words: 0.4 to
+/// 0.6 for permutations that fit into the processor's caches, 0.6 to 0.95 for larger ones.
 fn whole_leaf(leaves: f64) -> f64 {
+    /// Number of leaves from which a permutation exceeds the processor's caches.
     const MAX_CACHED_LEAVES: f64 = 512.0;
     (0.5 + 0.1 * (leaves / MAX_CACHED_LEAVES).log2()).clamp(0.5, 0.9)
 }
 
-/// Bits of the longest prefix that is looked up. Longer ones would narrow nothing: 2^64 of them
-/// outnumber all entries.
+/// Maximum number of bits of a prefix that a probe looks up. Longer prefixes would not select fewer
+/// entries, because 2^64 prefixes outnumber all entries.
 const LONGEST_PREFIX: u32 = 64;
 
-/// Leading bits of a permutation's keys that a search within the guaranteed radius looks up.
+/// Returns the number of leading bits of a permutation's keys that a search within the guaranteed
+/// radius looks up.
 pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, permutation: usize) -> u32 {
     layout.leading_bits(permutation).min(LONGEST_PREFIX)
 }
 
-/// Probe of one permutation.
+/// Probe: lookup of one or more prefixes of keys in one permutation, as part of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe<const N: usize> {
-    /// The permutation.
+    /// Number of the permutation.
     pub permutation: u16,
-    /// Leading bits of the key that are looked up: 0 (the whole permutation) to 64.
+    /// Number of leading bits of a key that are looked up, from 0 (reads the whole permutation) to
+    /// 64. A scope's word does not count.
     pub bits: u32,
-    /// In how many of them an entry may differ from the query.
+    /// Maximum number of the leading bits in which an entry may differ from the query.
     pub threshold: u32,
-    /// Mask of the looked-up bits in the unpermuted fingerprint.
+    /// Mask of the bits of a fingerprint that are the leading bits of its key in this permutation.
     pub mask: Key<N>,
 }
 
 impl<const N: usize> Probe<N> {
+    /// Creates a probe of a permutation by `bits` leading bits, of which `threshold` may differ.
     pub(crate) fn new(
         layout: &BlockLayout<N>,
         permutation: usize,
@@ -69,7 +77,7 @@ impl<const N: usize> Probe<N> {
         }
     }
 
-    /// Returns whether the probe finds a row with this difference (XOR) to the query.
+    /// Returns whether the probe finds a row. `difference` is the row's fingerprint XOR the query.
     #[inline]
     pub fn finds(&self, difference: &Key<N>) -> bool {
         let mut differing = 0;
@@ -80,8 +88,8 @@ impl<const N: usize> Probe<N> {
     }
 }
 
-/// Returns whether the last of some probes, and none before it, finds a row with this difference to
-/// the query.
+/// Returns whether the last of `probes` finds a row that the earlier probes do not find.
+/// `difference` is the row's fingerprint XOR the query.
 #[inline]
 pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N>) -> bool {
     probes.split_last().is_some_and(|(last, earlier)| {
@@ -89,41 +97,45 @@ pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N
     })
 }
 
-/// The probes that answer queries of one radius.
+/// Plan of a search within one radius: the probes that together find all rows within it.
 ///
 /// ```
 /// use neardup_blocktree::block_layout::BlockLayout;
 /// use neardup_blocktree::plan::Plan;
 ///
-/// // Within the guaranteed radius the leading bits of each of four permutations are looked up.
+/// // Within the guaranteed radius, the search looks up the leading bits in each of four
+/// permutations.
 /// let layout = BlockLayout::<1>::new(3, 4).unwrap();
 /// let plan = Plan::new(&layout, 3, 1e6);
 /// assert_eq!(plan.probes.len(), 4);
 /// assert!(plan.probes.iter().all(|probe| probe.bits == 16 && probe.threshold == 0));
 ///
-/// // Far beyond it nothing is cheaper than to read one permutation whole.
+/// // Far beyond the guaranteed radius, reading one whole permutation is cheapest.
 /// assert!(Plan::new(&layout, 40, 1e6).is_whole());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Plan<const N: usize> {
-    /// The radius, in bits.
+    /// Maximum distance of the rows to find, in bits.
     pub radius: u32,
-    /// The probes, in the order in which they are made.
+    /// Probes of the search, in their order.
     pub probes: Vec<Probe<N>>,
-    /// Estimated number of leaves that are read, if fingerprints are spread evenly.
+    /// Estimated number of leaves that the search reads, if fingerprints are distributed evenly.
     pub leaves: f64,
-    /// Estimated number of runs of adjacent leaves. The first leaf of a run is found by a descent
-    /// or through the inner page above the leaves.
+    /// Estimated number of runs of adjacent leaves that the search reads. The search finds the
+    /// first leaf of a run by a descent from the root, or through the inner page that led to the
+    /// previous run.
     pub descents: f64,
-    /// Estimated number of runs that are found through an inner page.
+    /// Estimated number of the runs in `descents` that are found through an inner page, not by a
+    /// descent.
     pub queued: f64,
     /// Estimated number of leaves of one permutation.
     pub permutation_leaves: f64,
 }
 
 impl<const N: usize> Plan<N> {
-    /// The cheapest plan for a radius in an index of `rows` rows. A radius beyond the width of the
-    /// fingerprints counts as that width, which holds everything.
+    /// Returns the cheapest plan for a search within `radius` bits in an index of `rows` rows. A
+    /// radius greater than the number of bits of a fingerprint is reduced to that number, which
+    /// finds all rows.
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
         let leaves = (rows / leaf::usual_count(N)).max(1.0);
@@ -152,12 +164,12 @@ impl<const N: usize> Plan<N> {
         cheapest(whole, exact.into_iter().chain(spread), Plan::cost)
     }
 
-    /// Cost of the plan, in leaves that probes read one after the other.
+    /// Returns the estimated cost of the plan. The unit is the cost of reading the next leaf.
     pub fn cost(&self) -> f64 {
         self.cost_with(DESCENT)
     }
 
-    /// [`Plan::cost`] with another cost of a descent.
+    /// Returns [`Plan::cost`] if a descent from the root costs as much as `descent` leaves.
     pub(crate) fn cost_with(&self, descent: f64) -> f64 {
         let leaves = match self.is_whole() {
             true => self.leaves * whole_leaf(self.permutation_leaves),
@@ -166,7 +178,8 @@ impl<const N: usize> Plan<N> {
         leaves + descent * (self.descents - self.queued) + QUEUED * self.queued
     }
 
-    /// Entries with the leading bits that a search looks up, about, among `rows` rows.
+    /// Estimates how many entries have a prefix that the search looks up, in an index of `rows`
+    /// rows.
     pub fn candidates(&self, rows: f64) -> f64 {
         let share = |probe: &Probe<N>| {
             let bits = f64::from(probe.bits);
@@ -175,17 +188,19 @@ impl<const N: usize> Plan<N> {
         rows * self.probes.iter().map(share).sum::<f64>()
     }
 
-    /// Descents that cost as much as finding all runs does: one that an inner page leads to costs
-    /// a part of a descent.
+    /// Returns the number of descents that together cost as much as finding all runs. A run that is
+    /// found through an inner page counts as a fraction of a descent.
     pub fn descents_worth(&self) -> f64 {
         self.descents - self.queued * (1.0 - QUEUED / DESCENT)
     }
 
-    /// Returns whether one permutation is read whole.
+    /// Returns whether the search reads one permutation from start to end.
     pub fn is_whole(&self) -> bool {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
+    /// Creates a plan with a probe for each part that has a threshold. `leaves` is the number of
+    /// leaves of one permutation.
     fn from_parts(layout: &BlockLayout<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
         let mut plan = Plan {
             radius,
@@ -210,20 +225,23 @@ impl<const N: usize> Plan<N> {
     }
 }
 
-/// Returns the greatest radius at which a search of an index of `rows` rows looks up prefixes;
-/// beyond it one permutation is read whole. `None` if every search reads a permutation whole, as in
-/// an index of few leaves.
+/// Returns the greatest radius, in bits, at which a search in an index of `rows` rows looks up
+/// prefixes. A search with a greater radius reads one permutation from start to end. `None` if each
+/// search does, as in an index of few leaves.
 pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Option<u32> {
     (0..=layout.bits())
         .take_while(|&radius| !Plan::new(layout, radius, rows).is_whole())
         .last()
 }
 
-/// A permutation with its leading bits, and how many of them may differ; `None`: it is not probed.
+/// Possible probe: the prefix of a permutation's keys, and its threshold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub permutation: usize,
+    /// Number of leading bits of the prefix.
     pub bits: u32,
+    /// Number of the leading bits in which a row may differ from the query. `None` if the
+    /// permutation is not probed.
     pub threshold: Option<u32>,
 }
 
@@ -236,14 +254,16 @@ impl Part {
         }
     }
 
-    /// For a permutation of `leaves` leaves: the number of runs of leaves that the probes read, the
-    /// number of runs found through the inner page of the previous run, and the number of leaves.
+    /// Estimates what the probe reads in a permutation of `leaves` leaves. Returns the number of
+    /// runs of adjacent leaves, the number of these runs that are found through the inner page of
+    /// the previous run, and the number of leaves.
     fn reads<const N: usize>(&self, leaves: f64) -> (f64, f64, f64) {
         let Some(threshold) = self.threshold else {
             return (0.0, 0.0, 0.0);
         };
         let bits = f64::from(self.bits);
-        // Prefixes share a leaf if they differ only in bits that do not select a leaf.
+        // Number of leading bits that select a leaf. Prefixes that differ only in later bits are on
+        // the same leaf.
         let telling = leaves.log2().min(bits);
         let runs = ball(telling, threshold);
         let inner_pages = leaves / inner::usual_count::<N>();
@@ -254,18 +274,21 @@ impl Part {
         )
     }
 
+    /// Estimates the cost of the probe in a permutation of `leaves` leaves.
     fn cost<const N: usize>(&self, leaves: f64) -> f64 {
         let (descents, queued, read) = self.reads::<N>(leaves);
         cost(read, descents, queued)
     }
 }
 
-/// Cost of reading leaves of some runs.
+/// Returns the cost of reading `leaves` leaves in `runs` runs of adjacent leaves. The number
+/// `queued` of these runs are found through an inner page, the others by a descent.
 fn cost(leaves: f64, runs: f64, queued: f64) -> f64 {
     leaves + DESCENT * (runs - queued) + QUEUED * queued
 }
 
-/// The number of words of `bits` bits within a radius of one of them, for any real `bits`.
+/// Returns the number of words of `bits` bits within Hamming distance `radius` of a given word.
+/// Generalized to real numbers of bits.
 pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
@@ -276,8 +299,8 @@ pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     sum.min(bits.exp2())
 }
 
-/// Expected distance, in bits, of the nearest of `rows` rows with `bits` random bits: an upper
-/// bound for data with near-duplicates.
+/// Returns the expected distance, in bits, from a query to the nearest of `rows` rows with random
+/// fingerprints of `bits` bits. In data with near-duplicates the nearest row is nearer.
 pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
     let all = f64::from(bits).exp2();
     (0..bits)
@@ -285,10 +308,11 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
         .unwrap_or(bits)
 }
 
-/// Few permutations that together find everything within a radius by leading bits that agree in
-/// full: for each choice of `radius` spoilt blocks one of them leads with none of those. `None`
-/// beyond the guaranteed radius. Greedy, but where each permutation is led by one block: of these
-/// any `radius` plus one do, and no fewer.
+/// Returns a small set of permutations with which probes of the query's own prefixes find all rows
+/// within `radius` bits. `None` if `radius` exceeds the guaranteed radius. Differences in `radius`
+/// bits touch at most `radius` blocks, so for each choice of that many blocks, the prefix of some
+/// chosen permutation must contain none of them. Chooses greedily (set cover). If each
+/// permutation's prefix is one block, any `radius + 1` permutations suffice, and no fewer do.
 pub(crate) fn exact_permutations<const N: usize>(
     layout: &BlockLayout<N>,
     radius: u32,
@@ -325,15 +349,16 @@ pub(crate) fn exact_permutations<const N: usize>(
     Some(chosen)
 }
 
-/// Sets of permutations whose leading parts do not overlap: led by one block each, by two, ...
+/// Returns sets of permutations whose prefixes do not overlap, without thresholds: one set with
+/// prefixes of one block, one with prefixes of two blocks, and so on.
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<Part>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)
         .map(|length| {
             let mut free = vec![true; layout.blocks().len()];
             let mut parts = Vec::new();
-            // What is left over when no permutation leads with `length` free blocks is led by
-            // fewer.
+            // Blocks that are left over, because no permutation starts with `length` free blocks,
+            // get shorter prefixes.
             for length in (1..=length).rev() {
                 for (permutation, leading) in layout
                     .permutations()
@@ -354,8 +379,9 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
         .collect()
 }
 
-/// Shares out `radius + 1` thresholds among parts, each where it adds the least to the cost.
-/// `raise` gives a part with its next threshold, and how much that adds.
+/// Raises the thresholds of `parts` by `radius + 1` steps in total, each step for the part where it
+/// adds the least to the cost. `raise` returns a part with its threshold raised by one step (from
+/// `None` to 0, or by 1), and the cost that this adds.
 pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P, f64)) -> Vec<P> {
     for _ in 0..=radius {
         let raised = parts.iter().map(&raise).enumerate();
@@ -366,7 +392,8 @@ pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P
     parts
 }
 
-/// The first plan of least cost.
+/// Returns the plan with the least cost: `first` or one of `others`. Among equal costs, the first
+/// one.
 pub(crate) fn cheapest<P>(
     first: P,
     others: impl Iterator<Item = P>,
@@ -378,15 +405,16 @@ pub(crate) fn cheapest<P>(
     })
 }
 
-/// The smallest number that is not below `from` and differs from `center` in at most `threshold`
-/// of the low `bits` bits; `None` if there is none below `2^bits`. All three are below `2^bits`.
+/// Returns the smallest number that is at least `from` and differs from `center` in at most
+/// `threshold` bits. `None` if there is no such number below `2^bits`. `center` and `from` are
+/// below `2^bits`.
 ///
-/// With it a probe walks its prefixes in the order of the leaves, with no list of them.
+/// A probe uses this to visit all prefixes within its threshold in ascending order, without a list.
 ///
 /// ```
 /// use neardup_blocktree::plan::next_within;
 ///
-/// // Four bits; at most one differs from 0101.
+/// // The numbers of four bits that differ from 0101 in at most one bit.
 /// let all = (0..16).filter_map(|from| next_within(0b0101, 4, 1, from));
 /// let mut all: Vec<u64> = all.collect();
 /// all.dedup();
@@ -401,8 +429,9 @@ pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<
     if (from ^ center).count_ones() <= threshold {
         return Some(from);
     }
-    // The answer agrees with `from` above some bit i, has 1 there where `from` has 0, and below it
-    // is as small as what is left of the threshold allows. The lowest such i gives the smallest.
+    // For some bit i, the result agrees with `from` above bit i, and has 1 at bit i where `from`
+    // has 0. Below bit i it is as small as the rest of the threshold allows. The lowest possible i
+    // gives the smallest result.
     for i in 0..bits {
         if from >> i & 1 == 1 {
             continue;
@@ -419,7 +448,7 @@ pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<
         let bit = 1u64 << i;
         let mut low = center & (bit - 1);
         for _ in spent..threshold {
-            // The most significant set bits are worth the most.
+            // Clears the most significant set bit, which reduces the number most.
             if low == 0 {
                 break;
             }
@@ -506,7 +535,8 @@ mod tests {
 
     #[test]
     fn the_nearest_of_a_million_random_rows() {
-        // 1e6 rows times the share of all words within 13 bits is 0.94, within 14 bits 3.5.
+        // Among 1e6 random rows, 0.94 are expected within 13 bits of a query, and 3.5 within 14
+        // bits.
         assert_eq!(expected_nearest(64, 1e6), 14);
         assert_eq!(expected_nearest(64, 0.0), 64);
     }
@@ -569,7 +599,7 @@ mod tests {
         let layout = BlockLayout::<1>::new(3, 5).unwrap();
         let plan = Plan::new(&layout, 3, 1e10);
         assert_eq!(plan.probes.len(), 10);
-        // One probe is enough for equal fingerprints.
+        // A search for equal fingerprints needs one probe.
         assert_eq!(Plan::new(&layout, 0, 1e10).probes.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Ranges of keys that the probes of a search read.
+//! Ranges of keys that the probes of a search for fingerprints read, computed from query and plan.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key};
@@ -6,33 +6,34 @@ use crate::plan::{Plan, Probe, next_within};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Start of a probe: its first entry key, and the query as permuted for the probe's permutation.
+/// Start of a probe: the lowest entry key that it reads, and the query's key in its permutation.
 pub(crate) type ProbeStart<const N: usize> = (EntryKey<N>, Key<N>);
 
-/// A query and the plan of its probes.
+/// Query of a search for fingerprints, and the plan with the search's probes.
 #[derive(Debug)]
 pub(crate) struct Probes<const N: usize> {
     pub(crate) layout: Rc<BlockLayout<N>>,
     pub(crate) plan: Rc<Plan<N>>,
     pub(crate) query: Key<N>,
-    /// True if only rows of the query's scope are wanted, where keys have a scope.
+    /// True if only rows of the query's scope are wanted. Without effect if keys have no scope.
     pub(crate) in_scope: bool,
 }
 
-/// The first bits of a word, as a number.
+/// Returns the first `bits` bits of a word, as a number.
 #[inline]
 pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
     if bits == 0 { 0 } else { word >> (64 - bits) }
 }
 
 impl<const N: usize> Probes<N> {
-    /// The scope that is searched; `None` if keys have no scope, or all scopes are searched.
+    /// Returns the scope that is searched. `None` if keys have no scope, or all scopes are
+    /// searched.
     #[inline]
     pub(crate) fn scope(&self) -> Option<u64> {
         (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
     }
 
-    /// The start of a probe; `None` behind the last one.
+    /// Returns the start of the probe with this number in the plan. `None` after the last probe.
     pub(crate) fn start(&self, probe: usize) -> Option<ProbeStart<N>> {
         let probe = self.plan.probes.get(probe)?;
         let permuted =
@@ -41,8 +42,9 @@ impl<const N: usize> Probes<N> {
         Some((EntryKey::before_key(probe.permutation, first), permuted))
     }
 
-    /// The first entry key of a probe from an entry key on; `None` if there is none in the
-    /// permutation.
+    /// Returns the lowest entry key, from `from` on, at which a probe continues to read. `probe` is
+    /// its number in the plan, and `permuted` the query's key in its permutation. `None` if the
+    /// probe ends before `from`.
     pub(crate) fn next_position(
         &self,
         probe: usize,
@@ -67,7 +69,8 @@ impl<const N: usize> Probes<N> {
         Some(EntryKey::before_key(probe.permutation, first).max(*from))
     }
 
-    /// The lowest key whose prefix a probe searches for, from a prefix on.
+    /// Returns the lowest key with a prefix that a probe looks up and that is at least `from`.
+    /// `None` if there is no such prefix.
     fn first_key(&self, probe: &Probe<N>, permuted: &Key<N>, from: u64) -> Option<Key<N>> {
         let word = self.layout.scope_words();
         let center = prefix(permuted[word], probe.bits);
@@ -82,7 +85,8 @@ impl<const N: usize> Probes<N> {
         Some(key)
     }
 
-    /// Lowest and highest key of a probe for one prefix.
+    /// Returns the lowest and the highest key with the query's own prefix, for a probe that looks
+    /// up only this prefix.
     #[inline]
     pub(crate) fn ends(&self, probe: &Probe<N>, permuted: &Key<N>) -> (Key<N>, Key<N>) {
         let word = self.layout.scope_words();

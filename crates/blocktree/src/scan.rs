@@ -1,4 +1,4 @@
-//! Finding rows by their distance from a query.
+//! Search of an index on fingerprints for all rows within a radius of a query.
 
 use crate::block_layout::BlockLayout;
 use crate::empty_search::EmptySearch;
@@ -16,46 +16,51 @@ use crate::tree::Tree;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// A row within the radius.
+/// Row within the radius of a search, with its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match<const N: usize> {
-    /// The row.
+    /// Address of the row.
     pub tid: Tid,
-    /// Its fingerprint.
+    /// The scope's word if keys have one, then the row's fingerprint.
     pub fingerprint: Key<N>,
-    /// Its distance to the query, in bits.
+    /// Distance of the fingerprint to the query, in bits.
     pub distance: u32,
 }
 
 impl<const N: usize> Match<N> {
-    /// The row without its distance.
+    /// Returns the row without its distance.
     pub fn row(&self) -> Row<N> {
         let (tid, fingerprint) = (self.tid, Some(self.fingerprint));
         Row { tid, fingerprint }
     }
 }
 
-/// Search by distance in progress. Between its steps it holds no page.
+/// Search within a radius of a fingerprint, in progress. Holds no page between steps.
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
     probes: Probes<N>,
-    /// Wanted distances: above the first, if any, and up to the second, which is the
-    /// plan's radius or less.
+    /// Only rows at a greater distance than this are wanted. `None` if there is no such limit.
     beyond: Option<u32>,
+    /// Only rows up to this distance are wanted. At most the plan's radius.
     radius: u32,
-    /// Number of the current probe, and the query as permuted for its permutation.
+    /// Number of the current probe in the plan.
     probe: usize,
+    /// The query's key in the permutation of the current probe.
     permuted: Key<N>,
+    /// Next leaf to read for the current probe.
     next: NextPage<N>,
+    /// Leaves that are found and prefetched before they are read.
     ahead: LookAhead<N>,
+    /// Buffer for the indexes of matching entries on a leaf.
     found: Vec<u16>,
-    /// Leaves read so far, while nothing was found, if that is of interest.
+    /// Leaves read so far by a search that has found nothing, if the leaf cache validates searches
+    /// ([`LeafCache::validates`]).
     empty: Option<Box<EmptySearch>>,
 }
 
 impl<const N: usize> Scan<N> {
-    /// A search for what lies within the plan's radius of a query, and in its scope where keys
-    /// have one.
+    /// Creates a search for the rows within the plan's radius of `query`. If keys have scopes, only
+    /// rows of the query's scope are found.
     pub fn new(layout: Rc<BlockLayout<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
             radius: plan.radius,
@@ -77,7 +82,7 @@ impl<const N: usize> Scan<N> {
         scan
     }
 
-    /// Restarts with another query and keeps the allocated memory.
+    /// Restarts the search with another plan and another query. Keeps the allocated memory.
     pub fn restart(&mut self, plan: Rc<Plan<N>>, query: Key<N>) {
         self.radius = plan.radius;
         self.probes.plan = plan;
@@ -86,7 +91,8 @@ impl<const N: usize> Scan<N> {
         self.begin();
     }
 
-    /// Searches all scopes. The plan must be one that reads a permutation whole.
+    /// Makes the search find rows of all scopes. The plan must read a permutation from start to
+    /// end.
     pub fn in_all_scopes(mut self) -> Self {
         debug_assert!(self.probes.plan.is_whole());
         self.probes.in_scope = false;
@@ -94,29 +100,30 @@ impl<const N: usize> Scan<N> {
         self
     }
 
-    /// Returns whether rows of all scopes are found.
+    /// Returns whether the search finds rows of all scopes.
     pub fn is_in_all_scopes(&self) -> bool {
         !self.probes.in_scope
     }
 
-    /// Restarts with the same query, for rows beyond a distance, if one is given.
+    /// Restarts the search with another plan and the same query. If `beyond` is given, only rows at
+    /// a greater distance are found.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
         self.restart(plan, self.probes.query);
         self.beyond = beyond;
     }
 
-    /// Limits the search to a radius from here on, which must not exceed the plan's.
+    /// Limits the rest of the search to rows within `radius` bits, at most the plan's radius.
     pub fn narrow(&mut self, radius: u32) {
         debug_assert!(radius <= self.probes.plan.radius);
         self.radius = radius;
     }
 
-    /// The block layout of the index.
+    /// Returns the block layout of the index.
     pub fn layout(&self) -> &BlockLayout<N> {
         &self.probes.layout
     }
 
-    /// The plan followed.
+    /// Returns the plan that the search follows.
     pub fn plan(&self) -> &Rc<Plan<N>> {
         &self.probes.plan
     }
@@ -127,7 +134,7 @@ impl<const N: usize> Scan<N> {
         self.turn_to(0);
     }
 
-    /// Turns to a probe.
+    /// Starts the probe with this number in the plan. After the last probe, ends the search.
     fn turn_to(&mut self, probe: usize) {
         self.probe = probe;
         self.next = None;
@@ -140,8 +147,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Reads one more leaf and appends the rows found there. False: there was nothing left to
-    /// read. Each row is returned once, in no particular order.
+    /// Reads one more leaf and appends the rows found there to `matches`. Returns false if there
+    /// was no leaf left to read. Returns each row once, in no particular order.
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -164,8 +171,8 @@ impl<const N: usize> Scan<N> {
             true => tree.store.read_prefetched(block),
             false => tree.store.read(block),
         })?;
-        // The right link is read under the same lock as the entries. Entries that a later split
-        // moves to the right have been read already, and are below the high key read here.
+        // The right link is read under the same lock as the entries. If a later split moves entries
+        // to the right, they are not read twice, because they are below the high key read here.
         let next = self.next_page(entry_key.permutation, leaf.right_sibling());
         (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &next);
         self.collect(&leaf, &entry_key, matches);
@@ -184,7 +191,7 @@ impl<const N: usize> Scan<N> {
         Ok(true)
     }
 
-    /// Remembers the search after its last probe, if it has found nothing.
+    /// After the last probe, stores the search in the leaf cache if it has found nothing.
     fn remember_empty(&mut self, leaves: Option<&LeafCache>) {
         if self.probe == self.probes.plan.probes.len()
             && let Some(search) = self.empty.take()
@@ -195,7 +202,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Notes that a leaf has been read, the last one or not of the current probe.
+    /// Records a leaf that was read, for the validation of an empty search. `is_last` says whether
+    /// it is the current probe's last leaf.
     fn note<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -211,9 +219,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Appends the rows found on a leaf from an entry key on. Entries before it have been read, on
-    /// a leaf that has been merged into this one since. A row is returned by the first probe that
-    /// finds it.
+    /// Appends the wanted rows of a leaf to `matches`, unless an earlier probe finds them. Skips
+    /// entries before `from`: they were read on a leaf that was merged into this one.
     fn collect(
         &mut self,
         leaf: &Leaf<impl Deref<Target = Page>, N>,
@@ -264,8 +271,9 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// The page to read after a leaf of a permutation with this right sibling; `None` if the
-    /// current probe ends there.
+    /// Returns the leaf that the current probe reads next. `permutation` and `sibling` are
+    /// permutation and right sibling of the leaf that was just read. `None` if the probe ends with
+    /// that leaf.
     fn next_page(
         &mut self,
         permutation: u16,
@@ -274,7 +282,7 @@ impl<const N: usize> Scan<N> {
         let (high, right) = sibling?;
         let probes = &self.probes;
         if probes.plan.probes[self.probe].bits == 0 && probes.scope().is_none() {
-            // The permutation is read whole, leaf after leaf.
+            // The probe reads the whole permutation, leaf after leaf.
             return (high.permutation == permutation).then_some((high, Some(right)));
         }
         let position = probes.next_position(self.probe, &self.permuted, &high)?;
@@ -282,7 +290,8 @@ impl<const N: usize> Scan<N> {
             return Some((position, Some(leaf)));
         }
         let word = probes.layout.scope_words();
-        // A leaf or two on: nearer by right links than from the root.
+        // If the next leaf is at most about two leaves to the right, right links are cheaper than a
+        // descent from the root.
         let is_near = position == high
             || (position.key[word].wrapping_sub(high.key[word]) as f64)
                 * probes.plan.permutation_leaves

@@ -1,36 +1,38 @@
-//! Shapes of leaves: the number of bytes of each key and row address.
+//! Shape of a leaf: how many bytes of each key it omits, and whether its row addresses have 4 or 6
+//! bytes.
 //!
 //! All keys of a leaf are between its low key and its high key, so they have a common prefix. The
-//! leaf omits the bytes of this prefix, which the low key has. Row addresses take 4 bytes if all of
-//! them fit, otherwise 6.
+//! leaf omits the whole bytes of this prefix from its keys, because the low key has them. Row
+//! addresses take 4 bytes if all of them fit, otherwise 6.
 //!
-//! Only whole bytes are omitted, so that the kernels of [`crate::filter`] assemble words by one
+//! Only whole bytes are omitted. So the kernels of [`crate::filter`] can assemble words by one
 //! shuffle, and an append changes no byte of another entry. The shape of a leaf changes only if the
 //! leaf is split, merged, or receives a row address that does not fit.
 
 use crate::key::{EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Page};
 
-/// Maximum number of bytes of a key that are omitted. At least half a word remains, which limits
-/// the number of entries of a leaf to a small multiple of the number of whole keys.
+/// Maximum number of bytes that a leaf omits from a key of `words` words. At least half a word
+/// remains, which limits how many more entries a leaf can have than without omitted bytes.
 pub(crate) const fn most_left_out(words: usize) -> usize {
     if words == 1 { 4 } else { 12 }
 }
 
-/// Bits of a narrow row address that hold the line. A page of 8 kB has at most 291.
+/// Number of bits of a 4-byte row address that hold the line pointer's number. A heap page of 8 kB
+/// has at most 291 line pointers.
 const LINE_BITS: u32 = 9;
 
-/// Returns whether a row address fits into 4 bytes: on the first 64 GB of a table.
+/// Returns whether a row address fits into 4 bytes, as on the first 64 GB of a table.
 pub(crate) const fn is_narrow(tid: Tid) -> bool {
     tid.block < 1 << (32 - LINE_BITS) && tid.offset < 1 << LINE_BITS
 }
 
-/// The form of a narrow row address on a page.
+/// Encodes a row address in 4 bytes. It must fit ([`is_narrow`]).
 pub(crate) const fn narrow(tid: Tid) -> u32 {
     tid.block << LINE_BITS | tid.offset as u32
 }
 
-/// Reads what [`narrow`] gave.
+/// Decodes a row address that [`narrow`] has encoded.
 const fn from_narrow(narrow: u32) -> Tid {
     Tid::new(
         narrow >> LINE_BITS,
@@ -38,26 +40,27 @@ const fn from_narrow(narrow: u32) -> Tid {
     )
 }
 
-/// Shape of a leaf with keys of `N` words.
+/// Shape of a leaf with keys of `N` words: number of omitted key bytes and size of row addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape<const N: usize> {
-    /// Bytes of each key that are left out, from its first on.
+    /// Number of bytes omitted at the front of each key.
     left_out: usize,
-    /// Row addresses take 4 bytes instead of 6.
+    /// True if row addresses take 4 bytes, false if they take 6.
     narrow: bool,
 }
 
 impl<const N: usize> Shape<N> {
-    /// The most bytes of a key that are left out.
+    /// Maximum number of bytes omitted from each key.
     pub const MOST_LEFT_OUT: usize = most_left_out(N);
-    /// The shape that takes the fewest bytes.
+    /// Shape in which an entry takes the fewest bytes.
     pub(crate) const LEAST: Self = Shape {
         left_out: Self::MOST_LEFT_OUT,
         narrow: true,
     };
 
-    /// The shape for the entries from an entry key to another one, if there is one, in the same
-    /// permutation; else to its end. `narrow`: all their row addresses fit into 4 bytes.
+    /// Returns the shape of a leaf with the low key `low` and the high key `high`. `None`, or a
+    /// high key of another permutation, stands for the end of the permutation. `narrow` states
+    /// whether all row addresses fit into 4 bytes.
     pub fn between(low: &EntryKey<N>, high: Option<&EntryKey<N>>, narrow: bool) -> Self {
         let last = match high {
             Some(high) if high.permutation == low.permutation => match high.tid == Tid::MIN {
@@ -69,7 +72,8 @@ impl<const N: usize> Shape<N> {
         Self::LEAST.with(low, &last, narrow)
     }
 
-    /// The shape for one more key of a leaf that starts at an entry key.
+    /// Returns the shape extended for one more key of a leaf with the low key `low`. `narrow`
+    /// states whether the new entry's row address fits into 4 bytes.
     #[inline]
     pub(crate) fn with(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
         Shape {
@@ -78,7 +82,7 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// The shape whose keys and row addresses are as long as the longer ones of two.
+    /// Returns the shape whose keys and row addresses are as long as the longer ones of two shapes.
     pub(crate) fn with_all_of(self, other: Self) -> Self {
         Shape {
             left_out: self.left_out.min(other.left_out),
@@ -86,7 +90,7 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// The same with row addresses of 6 bytes.
+    /// Returns the same shape with row addresses of 6 bytes.
     pub(crate) fn widened(self) -> Self {
         Shape {
             narrow: false,
@@ -94,13 +98,13 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// The shape that a leaf names; `None`: there is no such shape.
+    /// Reads the shape of a leaf from its page; `None` if its bytes encode no shape.
     #[inline]
     pub(crate) fn from_page(page: &Page) -> Option<Self> {
         Self::from_bytes(page::shape_bytes(page))
     }
 
-    /// The shape of this form on a page; `None`: there is no such shape.
+    /// Decodes the shape from the two bytes on a page; `None` if they encode no shape.
     #[inline]
     pub(crate) fn from_bytes([left_out, narrow]: [u8; 2]) -> Option<Self> {
         let left_out = usize::from(left_out);
@@ -110,48 +114,49 @@ impl<const N: usize> Shape<N> {
         })
     }
 
-    /// The form of the shape on a page.
+    /// Encodes the shape in two bytes for the page.
     pub(crate) fn to_bytes(self) -> [u8; 2] {
         [self.left_out as u8, u8::from(self.narrow)]
     }
 
-    /// Bytes of each key that are left out.
+    /// Number of bytes omitted at the front of each key.
     #[inline]
     pub fn left_out(self) -> usize {
         self.left_out
     }
 
-    /// Row addresses take 4 bytes.
+    /// Returns whether row addresses take 4 bytes instead of 6.
     #[inline]
     pub fn is_narrow(self) -> bool {
         self.narrow
     }
 
-    /// Returns whether there is room for a row address in an entry.
+    /// Returns whether a row address fits into an entry of this shape.
     #[inline]
     pub(crate) fn takes(self, tid: Tid) -> bool {
         !self.narrow || is_narrow(tid)
     }
 
-    /// Bytes of a key.
+    /// Size of a stored key in bytes.
     #[inline]
     pub fn key_size(self) -> usize {
         8 * N - self.left_out
     }
 
-    /// Bytes of a row address.
+    /// Size of a stored row address in bytes.
     #[inline]
     pub fn row_size(self) -> usize {
         if self.narrow { 4 } else { Tid::SIZE }
     }
 
-    /// The most entries of a leaf.
+    /// Maximum number of entries of a leaf with this shape.
     #[inline]
     pub fn capacity(self) -> usize {
         page::capacity(N, self.key_size() + self.row_size())
     }
 
-    /// First word that is not omitted completely, and the number of its omitted bytes.
+    /// Returns the index of the first key word that is not omitted completely, and the number of
+    /// omitted bytes of this word.
     #[inline]
     fn cut(self) -> (usize, usize) {
         match N {
@@ -160,11 +165,12 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Reads a word of a key at an offset of a leaf. The bits that are left out are any.
+    /// Reads one word of the key stored at an offset. `word` is the index of the word in the whole
+    /// key. The omitted bits have arbitrary values.
     #[inline(always)]
     pub(crate) fn word_at(self, page: &Page, offset: usize, word: usize) -> u64 {
-        // The fields at the end of the page are more than what is read beyond the key, and so is
-        // the header before it.
+        // The read may start before the stored key or end behind it. It stays on the page, because
+        // the header and the fields at the end are longer than the excess.
         match (8 * word).checked_sub(self.left_out) {
             Some(before) => word_at(page, offset + before),
             None if cfg!(target_endian = "big") => word_at(page, offset - self.cut().1),
@@ -172,7 +178,8 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Reads a key at an offset of a leaf with this low key.
+    /// Reads the whole key stored at an offset. `low` is the leaf's low key, which has the omitted
+    /// bytes.
     #[inline(always)]
     pub(crate) fn key_at(self, page: &Page, offset: usize, low: &Key<N>) -> Key<N> {
         if self.left_out == 0 {
@@ -188,14 +195,14 @@ impl<const N: usize> Shape<N> {
         key
     }
 
-    /// The form of a key on a leaf: as many bytes as [`Shape::key_size`], and then any. The bytes
-    /// left out must be those of the low key.
+    /// Encodes a key for a leaf. Only the first [`Shape::key_size`] bytes of the result count. The
+    /// omitted bytes of the key must equal those of the low key.
     #[inline]
     pub(crate) fn key_bytes(self, key: &Key<N>) -> [[u8; 8]; N] {
         let mut bytes = [[0; 8]; N];
         let (word, cut) = self.cut();
-        // Whole words, each of which overwrites what the one before it has too many of: moves of
-        // a length that is known.
+        // Write whole words, each of which overwrites the excess bytes of the previous one. Their
+        // length is known to the compiler.
         put_word(bytes.as_flattened_mut(), 0, first_bytes(key[word], cut));
         for (i, rest) in key[word + 1..].iter().enumerate() {
             put_word(bytes.as_flattened_mut(), 8 * (i + 1) - cut, *rest);
@@ -203,7 +210,8 @@ impl<const N: usize> Shape<N> {
         bytes
     }
 
-    /// Writes a key at an offset. The omitted bytes must equal those of the low key.
+    /// Writes a key to an offset of a leaf. The omitted bytes of the key must equal those of the
+    /// low key.
     #[inline]
     pub(crate) fn put_key(self, page: &mut Page, offset: usize, key: &Key<N>) {
         if self.left_out == 0 {
@@ -226,7 +234,7 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Reads a row address at an offset.
+    /// Reads the row address stored at an offset of a leaf.
     #[inline(always)]
     pub(crate) fn tid_at(self, page: &Page, offset: usize) -> Tid {
         match self.narrow {
@@ -235,7 +243,7 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Writes a row address at an offset.
+    /// Writes a row address, which must fit into the shape, to an offset of a leaf.
     #[inline]
     pub(crate) fn put_tid(self, page: &mut Page, offset: usize, tid: Tid) {
         debug_assert!(self.takes(tid));
@@ -245,7 +253,8 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// The form of a row address on a leaf: as many bytes as [`Shape::row_size`], and then zeroes.
+    /// Encodes a row address, which must fit into the shape, for a leaf: [`Shape::row_size`] bytes,
+    /// then zeros.
     #[inline]
     pub(crate) fn tid_bytes(self, tid: Tid) -> [u8; Tid::SIZE] {
         debug_assert!(self.takes(tid));
@@ -257,7 +266,8 @@ impl<const N: usize> Shape<N> {
     }
 }
 
-/// Word whose first bytes in memory are `word` without its `cut` most significant bytes.
+/// Returns a word whose bytes in memory start with those of `word` that remain after omitting its
+/// `cut` most significant bytes.
 #[inline]
 fn first_bytes(word: u64, cut: usize) -> u64 {
     match cfg!(target_endian = "big") {
@@ -266,13 +276,13 @@ fn first_bytes(word: u64, cut: usize) -> u64 {
     }
 }
 
-/// Writes a word at an offset.
+/// Writes a word in native byte order to an offset.
 #[inline]
 fn put_word(bytes: &mut [u8], offset: usize, word: u64) {
     bytes[offset..offset + 8].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Number of bytes, from the first on, in which two keys agree.
+/// Returns the length in bytes of the common prefix of two keys.
 #[inline]
 pub(crate) fn common_bytes<const N: usize>(a: &Key<N>, b: &Key<N>) -> usize {
     for word in 0..N {
@@ -284,7 +294,8 @@ pub(crate) fn common_bytes<const N: usize>(a: &Key<N>, b: &Key<N>) -> usize {
     8 * N
 }
 
-/// Predecessor of a key. Wraps from the lowest key to the highest.
+/// Returns the key before a key, as for the integer `key - 1`. For the lowest key it returns the
+/// highest one.
 fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
     let mut before = *key;
     for word in before.iter_mut().rev() {
@@ -297,8 +308,8 @@ fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
     before
 }
 
-/// A separator for two neighbouring entries as [`EntryKey::separator`] has it, but such that what
-/// lies before it, from `left` on, has the first `bytes` bytes in common.
+/// Returns a separator for two neighbouring entries, like [`EntryKey::separator`]. In addition, all
+/// keys from `left` up to the separator have their first `bytes` bytes in common.
 pub(crate) fn separator_within<const N: usize>(
     left: &EntryKey<N>,
     right: &EntryKey<N>,
@@ -308,7 +319,8 @@ pub(crate) fn separator_within<const N: usize>(
     if Shape::between(left, Some(&separator), true).left_out >= bytes || bytes == 0 {
         return separator;
     }
-    // The next value of these bytes. It is not above `right`, which differs in them.
+    // Increment the first `bytes` bytes of `left`. The result is not above `right`, which differs
+    // from `left` in these bytes.
     let (last, cut) = ((bytes - 1) / 8, (bytes - 1) % 8);
     let mut key = left.key;
     key[last] &= u64::MAX << (56 - 8 * cut);
@@ -335,7 +347,7 @@ mod tests {
         EntryKey::new(3, key, Tid::new(1, row))
     }
 
-    /// Two keys that agree in some bits at their start.
+    /// Two keys with a common prefix of a random number of bits.
     fn keys_alike<const N: usize>() -> impl Strategy<Value = (Key<N>, Key<N>)> {
         let any = (any::<[u64; N]>(), any::<[u64; N]>(), 0..64 * N as u32 + 1);
         any.prop_map(|(a, mut b, alike)| {
@@ -354,7 +366,7 @@ mod tests {
         let is_narrow = is_narrow(tid);
         let shape = Shape::between(&entry(low, 0), Some(&entry(high, 9)), is_narrow);
         assert!(shape.key_size() >= 4 && shape.takes(tid));
-        // Whatever lies between.
+        // Any key in the range of the leaf.
         let between = c.clamp(low, high);
         let mut page = [0xa5; PAGE_SIZE];
         let (offset, row_at) = (24 + at, 7_000);
@@ -366,7 +378,7 @@ mod tests {
         assert_eq!(bytes.as_flattened()[..shape.key_size()], *written);
         assert_eq!(shape.key_at(&page, offset, &low), between);
         assert_eq!(shape.tid_at(&page, row_at), tid);
-        // Nothing else was written.
+        // No other byte has changed.
         assert!(page[..offset].iter().all(|&byte| byte == 0xa5));
         assert!(
             page[offset + shape.key_size()..row_at]

@@ -1,12 +1,14 @@
-//! Keys of 64 bits that near-duplicates share, for engines that only join by equality.
+//! Shared keys: 64-bit keys that near-duplicates have in common, for joins by equality in engines
+//! without this index. The SQL functions `neardup_keys` and `minhash_keys` return them.
 //!
-//! The principle is that of the index's permutations ([`crate::block_layout`], [`crate::bands`]):
-//! one key for each choice of blocks or for each band, so that two values within the radius have at
-//! least one in common. Keys are stored, on many machines, so they depend on the value and the
-//! parameters alone, never on the number of rows, and the golden vectors in `tests/golden_keys.tsv`
-//! hold them forever. The number of the permutation and the parameters stand inside the key: keys
-//! of two permutations never meet, and keys of other parameters are recognized instead of silently
-//! missing pairs.
+//! The principle is that of the index's permutations ([`crate::block_layout`], [`crate::bands`]): a
+//! value has one key for each choice of blocks or for each band, so that two values within the
+//! radius have at least one key in common. Keys are stored on many machines. So they depend only on
+//! the value and the parameters, not on the number of rows, and must never change: the golden
+//! vectors in `tests/golden_keys.tsv` check that. A key contains the number of its permutation or
+//! band, so keys of two permutations are never equal. It also contains the parameters, so that keys
+//! made with other parameters cause an error instead of silently missing pairs. Numbers of bits in
+//! a key:
 //!
 //! ```text
 //! fingerprints: | permutation 6 | width 2 | radius 5 | blocks - 1: 6 | hash 45 |
@@ -17,18 +19,19 @@ use crate::bands::{Bands, BandsError};
 use crate::block_layout::{BlockLayout, BlockLayoutError};
 use crate::key::{Key, difference, mix};
 
-/// Leading bits that keys of the default number of blocks have at least, where there is such a
-/// number: a key is then shared with one of 65,536 unrelated values.
+/// Number of bits of a fingerprint that each key contains at least with the default number of
+/// blocks, if some number of blocks has as many. With 16 bits, one of 65,536 unrelated values has
+/// the same key.
 pub const DEFAULT_BITS: u32 = 16;
 
-/// The most blocks: a key has 6 bits for their number.
+/// Maximum number of blocks, because a shared key has 6 bits for the number of blocks.
 pub const MAX_BLOCKS: u32 = 64;
 
-/// A key that was made with other parameters than those it is compared with.
+/// Error: a shared key was made with other parameters than those of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignKey;
 
-/// The keys of fingerprints of `64 * N` bits, `N` being 1, 2 or 4.
+/// Makes and compares the shared keys of fingerprints of `64 * N` bits. `N` is 1, 2 or 4.
 ///
 /// ```
 /// use neardup_blocktree::shared_keys::BlockKeys;
@@ -38,7 +41,7 @@ pub struct ForeignKey;
 /// let shared: Vec<i64> = keys.keys(&a).filter(|key| keys.keys(&b).any(|k| k == *key)).collect();
 /// assert!(!shared.is_empty());
 ///
-/// // The pair is reported by the first of them only.
+/// // Only the first of the shared keys reports the pair.
 /// let meets = |key: &i64| keys.meet(*key, &a, &b) == Ok(true);
 /// assert_eq!(keys.keys(&a).filter(meets).count(), 1);
 /// # Ok::<(), neardup_blocktree::block_layout::BlockLayoutError>(())
@@ -47,18 +50,25 @@ pub struct ForeignKey;
 pub struct BlockKeys<const N: usize> {
     radius: u32,
     blocks: u32,
-    /// The bits of a fingerprint that each permutation's key is made of.
+    /// For each permutation, the mask of the fingerprint's bits from which the key is made.
     masks: Vec<Key<N>>,
-    /// Bit offsets of width, radius and blocks in a key.
+    /// Width, radius and number of blocks, at their bit positions in a key.
     parameters: u64,
 }
 
 impl<const N: usize> BlockKeys<N> {
+    /// Number of bits of the hash, which are the lowest bits of a key.
     const HASH_BITS: u32 = 45;
+    /// Number of bits below the number of the permutation in a key.
     const PERMUTATION_SHIFT: u32 = 58;
+    /// Mask of the parameters in a key.
     const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// The keys for a radius and a number of blocks, or the default one.
+    /// Parameters for keys that two fingerprints within `radius` bits share. `blocks` is the number
+    /// of blocks, or `None` for [`BlockKeys::default_blocks`].
+    ///
+    /// # Errors
+    /// [`BlockLayoutError`] if radius and number of blocks are out of range.
     pub fn new(radius: u32, blocks: Option<u32>) -> Result<Self, BlockLayoutError> {
         let blocks = blocks.unwrap_or_else(|| Self::default_blocks(radius));
         if blocks > MAX_BLOCKS {
@@ -78,10 +88,11 @@ impl<const N: usize> BlockKeys<N> {
         })
     }
 
-    /// The number of blocks unless one is given: the fewest whose keys have [`DEFAULT_BITS`] bits
-    /// or more; if there are none, those with the most bits. It follows from the width and the
-    /// radius alone. Fewer blocks make fewer keys to store and to look up, more blocks make keys
-    /// that fewer unrelated values share.
+    /// Returns the default number of blocks for a radius in bits: the lowest number with which each
+    /// key contains at least [`DEFAULT_BITS`] bits of the fingerprint. If there is no such number,
+    /// the one whose keys contain the most bits. It depends only on the width and the radius. With
+    /// fewer blocks, a value has fewer keys to store and to look up. With more blocks, fewer
+    /// unrelated values share a key.
     pub fn default_blocks(radius: u32) -> u32 {
         let layouts = (radius + 1..=MAX_BLOCKS)
             .map_while(|blocks| BlockLayout::<N>::new(radius, blocks).ok())
@@ -94,22 +105,23 @@ impl<const N: usize> BlockKeys<N> {
             .map_or(radius + 1, |(blocks, _)| blocks)
     }
 
-    /// Maximum distance at which two values are guaranteed to share a key.
+    /// Returns the maximum distance, in bits, at which two fingerprints are guaranteed to share a
+    /// key.
     pub fn radius(&self) -> u32 {
         self.radius
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks of a fingerprint.
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Number of the keys of each value.
+    /// Returns the number of keys of each fingerprint.
     pub fn count(&self) -> usize {
         self.masks.len()
     }
 
-    /// The keys of a fingerprint, the first permutation's first. No two are equal.
+    /// Returns the keys of a fingerprint, in the order of permutations. No two of them are equal.
     pub fn keys(&self, fingerprint: &Key<N>) -> impl Iterator<Item = i64> {
         (0..self.count()).map(|permutation| self.key(permutation, fingerprint))
     }
@@ -122,11 +134,13 @@ impl<const N: usize> BlockKeys<N> {
         ((permutation as u64) << Self::PERMUTATION_SHIFT | self.parameters | hash) as i64
     }
 
-    /// Returns whether two fingerprints are within the radius and the key is that of the first
-    /// permutation whose bits they share. Of all keys of either, this is true of exactly one.
+    /// Returns whether the fingerprints `a` and `b` are within the radius and `key` is their first
+    /// shared key: that of the first permutation whose bits are equal in both. For two fingerprints
+    /// within the radius, exactly one key has this property, so a join by keys returns a pair once.
     ///
     /// # Errors
-    /// [`ForeignKey`] if they are within the radius and the key was made with other parameters.
+    /// [`ForeignKey`] if `a` and `b` are within the radius and `key` was made with other
+    /// parameters.
     #[inline]
     pub fn meet(&self, key: i64, a: &Key<N>, b: &Key<N>) -> Result<bool, ForeignKey> {
         let (difference, distance) = difference(a, b, 0);
@@ -144,12 +158,12 @@ impl<const N: usize> BlockKeys<N> {
     }
 }
 
-/// The keys of signatures of a length.
+/// Makes and compares the shared keys of MinHash signatures.
 ///
 /// ```
 /// use neardup_blocktree::shared_keys::BandKeys;
 ///
-/// // Signatures of 128 values that differ in 25 or fewer.
+/// // Signatures of 128 values that differ in at most 25 of them.
 /// let keys = BandKeys::new(128, 25, None)?;
 /// let a: Vec<u32> = (0..128).collect();
 /// let mut b = a.clone();
@@ -163,20 +177,25 @@ impl<const N: usize> BlockKeys<N> {
 pub struct BandKeys {
     bands: Bands,
     mismatches: usize,
-    /// Bit offset of the number of bands in a key.
+    /// Number of bands minus 1, at its bit position in a key.
     parameters: u64,
 }
 
 impl BandKeys {
+    /// Number of bits of the hash, which are the lowest bits of a key.
     const HASH_BITS: u32 = 48;
+    /// Number of bits below the number of the band in a key.
     const BAND_SHIFT: u32 = 56;
+    /// Mask of the number of bands in a key.
     const PARAMETERS: u64 = (1 << Self::BAND_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// The keys of signatures of `hashes` values that differ in at most `mismatches`, with a number
-    /// of bands or the default one, [`Bands::default_count`].
+    /// Parameters for keys of signatures of `hashes` values, which two signatures with at most
+    /// `mismatches` different values share. `bands` is the number of bands, or `None` for
+    /// [`Bands::default_count`].
     ///
     /// # Errors
-    /// [`BandsError::BandsOutOfRange`] unless there are more bands than mismatches.
+    /// [`BandsError::BandsOutOfRange`] unless there are more bands than mismatches. [`BandsError`]
+    /// also if [`Bands::new`] rejects the number of bands.
     pub fn new(hashes: usize, mismatches: usize, bands: Option<usize>) -> Result<Self, BandsError> {
         let count = bands.unwrap_or_else(|| Bands::default_count(hashes, mismatches));
         if count <= mismatches {
@@ -189,18 +208,19 @@ impl BandKeys {
         })
     }
 
-    /// The most positions in which two signatures differ that are sure to share a key.
+    /// Returns the number of mismatches up to which two signatures are guaranteed to share a key.
     pub fn mismatches(&self) -> usize {
         self.mismatches
     }
 
-    /// Number of the keys of each signature.
+    /// Returns the number of keys of each signature.
     pub fn count(&self) -> usize {
         self.bands.count()
     }
 
-    /// The keys of a signature of some kind, the first band's first. No two are equal. Signatures
-    /// that cannot be compared are of different kinds.
+    /// Returns the keys of a signature, in the order of bands. No two of them are equal. `kind`
+    /// stands for the options that made the signature. Signatures that cannot be compared have
+    /// different kinds.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.count()).map(move |band| self.key(band, signature, kind))
     }
@@ -211,12 +231,13 @@ impl BandKeys {
         ((band as u64) << Self::BAND_SHIFT | self.parameters | hash) as i64
     }
 
-    /// Returns whether the key is that of the first band whose values two signatures of one kind
-    /// share. Of all keys of either, this is true of exactly one, if they share a band at all. The
-    /// caller counts their mismatches.
+    /// Returns whether `key` is the first shared key of the signatures `a` and `b`, which have the
+    /// same `kind`: the key of the first band in which all their values are equal. Exactly one key
+    /// has this property if there is such a band, so a join by keys returns a pair once. The caller
+    /// counts the mismatches.
     ///
     /// # Errors
-    /// [`ForeignKey`] if the key was made with other parameters.
+    /// [`ForeignKey`] if `key` was made with other parameters.
     pub fn is_first_shared(
         &self,
         key: i64,
@@ -239,8 +260,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Asserts that two values within the radius meet in exactly one key of each, and that others
-    /// meet in none.
+    /// Asserts that [`BlockKeys::meet`] is true for exactly one key if two fingerprints are within
+    /// the radius, and for no key otherwise.
     fn meet_once<const N: usize>(
         keys: &BlockKeys<N>,
         a: Key<N>,
@@ -264,7 +285,8 @@ mod tests {
         Ok(())
     }
 
-    /// Two values that differ in these bits, with keys of any radius and number of blocks.
+    /// Calls [`meet_once`] for a fingerprint and the same fingerprint with the bits `flips`
+    /// flipped. `more` is the number of blocks beyond `radius + 1`, or `None` for the default.
     fn any_keys_meet_once<const N: usize>(
         a: Key<N>,
         flips: &[usize],
@@ -282,6 +304,7 @@ mod tests {
         meet_once(&keys, a, b)
     }
 
+    /// Generates two signatures, a number of mismatches, and a number of bands.
     fn signatures() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize, Option<usize>)> {
         (16_usize..300).prop_flat_map(|hashes| {
             let values = prop::collection::vec(any::<u32>(), hashes..=hashes);
@@ -301,7 +324,8 @@ mod tests {
             a: [u64; 4], flips in prop::collection::vec(0..256_usize, 0..36), radius in 0..32_u32,
             more in prop::option::of(0..6_u32),
         ) {
-            // Few flips for a small width, so that half of the pairs are within the radius.
+            // Flips fewer bits of narrow fingerprints, so that half of the pairs are within the
+            // radius.
             let flips = |words: usize| &flips[..flips.len() * words / 4];
             any_keys_meet_once::<1>([a[0]], flips(1), radius % 9, more)?;
             any_keys_meet_once::<2>([a[0], a[1]], flips(2), radius % 17, more)?;
@@ -325,7 +349,7 @@ mod tests {
                 prop_assert_eq!(keys.is_first_shared(*key, &a, &b, 5), Ok(expected));
                 prop_assert_eq!(keys.is_first_shared(*key, &b, &a, 5), Ok(expected));
             }
-            // Those of another kind meet nowhere.
+            // Signatures of different kinds share no key.
             prop_assert!(!keys.keys(&a, 6).any(|key| of_a.contains(&key)));
         }
     }

@@ -1,28 +1,30 @@
-//! Lists of words, found by their offset, within a limit of memory: the first lists are in memory,
-//! the others in a temporary file.
+//! Collection of lists of 64-bit words within a memory limit. The lists added first are in memory,
+//! later ones in a temporary file. Each list is read by its offset.
 use crate::sort::TempFiles;
 
-/// Bytes of a word in a file.
+/// Size of a word in bytes.
 const WORD: usize = 8;
 
-/// The lists. They cannot be changed.
+/// Collection of lists of words that spills to a temporary file. Stored lists cannot be changed.
 pub struct SpilledLists<F: TempFiles> {
-    /// Lengths and words of the first lists.
+    /// The first lists, each as its length followed by its words.
     in_memory: Vec<u64>,
-    /// Maximum length of `in_memory`.
+    /// Maximum number of words in `in_memory`.
     max_words: usize,
+    /// The other lists, in the same form; `None` if all lists are in memory.
     file: Option<F::File>,
-    /// Words in the file.
+    /// Number of words in the file.
     words_in_file: u64,
+    /// Buffer for one list as bytes.
     bytes: Vec<u8>,
 }
 
 impl<F: TempFiles> SpilledLists<F> {
-    /// Creates an empty collection that takes at most `memory` bytes, and a buffer for one list.
+    /// Creates an empty collection that takes at most `memory` bytes, plus a buffer for one list.
     pub fn new(memory: usize) -> Self {
         SpilledLists {
             in_memory: Vec::new(),
-            // A vector that grows may take twice the memory for a moment.
+            // A growing vector may temporarily take twice its memory.
             max_words: memory / (2 * WORD),
             file: None,
             words_in_file: 0,
@@ -30,7 +32,7 @@ impl<F: TempFiles> SpilledLists<F> {
         }
     }
 
-    /// Adds a list and returns its offset, in words.
+    /// Adds a list and returns its offset, in words, for [`SpilledLists::read`].
     pub fn push(&mut self, files: &mut F, list: &[u64]) -> u64 {
         let needed = list.len() + 1;
         if self.file.is_none() && self.in_memory.len() + needed <= self.max_words {
@@ -60,7 +62,8 @@ impl<F: TempFiles> SpilledLists<F> {
         offset
     }
 
-    /// Replaces the contents of `list` by the list at an offset.
+    /// Replaces the contents of `list` by the list at the offset that [`SpilledLists::push`]
+    /// returned.
     pub fn read(&mut self, files: &mut F, offset: u64, list: &mut Vec<u64>) {
         list.clear();
         let in_memory = self.in_memory.len() as u64;

@@ -1,16 +1,18 @@
 //! Page store: the interface between the tree and the buffer manager below it.
 //!
-//! A store reads pages ([`ReadPages`]), changes them ([`WritePages`]) and takes hints about the
-//! pages that will be needed ([`PrefetchPages`]). Functions ask for what they use.
+//! A store reads pages ([`ReadPages`]), changes pages ([`WritePages`]) and accepts hints about
+//! pages that will be needed soon ([`PrefetchPages`]). Functions require only the traits that they
+//! use.
 //!
 //! # Locks
-//! A guard from [`ReadPages::read`] is a shared lock on its page, one from [`WritePages::write`] an
-//! exclusive one. Readers hold one lock at a time. Writers lock upwards, and rightwards only after
-//! letting go: from a leaf to its parent, from there to its own, the meta page last. So no two can
-//! wait for each other. (A vacuum that merges two neighbours locks the right one while it holds the
-//! left one, but does not wait for it. Nor does who adds a row to several permutations wait for a
-//! leaf while he holds another. A free page is locked after the meta page that leads to it; another
-//! holder has followed an outdated link and waits for nothing.)
+//! A guard from [`ReadPages::read`] is a shared lock on its page, a guard from
+//! [`WritePages::write`] an exclusive lock. A reader holds one lock at a time. A writer locks pages
+//! from a leaf upwards, and the meta page last. It releases a page before it locks the right
+//! sibling. So two writers cannot wait for each other. There are three exceptions. A vacuum that
+//! merges two neighbours tries to lock the right one while it holds the left one, but does not wait
+//! for it. An insertion that holds a leaf of one permutation does not wait for a leaf of another
+//! one. A free page is locked after the meta page that leads to it; another holder of its lock has
+//! followed an outdated link and waits for nothing.
 
 use crate::key::Block;
 use crate::page::{Entries, Page, PageView, Result, corrupt};
@@ -18,35 +20,36 @@ use std::ops::{Deref, Range};
 
 pub use crate::page::Glance;
 
-/// Bytes to be written at an offset of a page.
+/// Bytes to write at one offset of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Patch<'a> {
-    /// Offset on the page.
+    /// Offset of the first byte on the page.
     pub offset: usize,
     /// The new bytes.
     pub bytes: &'a [u8],
 }
 
-/// Byte ranges to write to one page, in ascending order, not adjacent.
+/// Byte ranges to write to one page, in ascending order and not adjacent to each other.
 #[derive(Debug)]
 pub struct PageChange<'a, W> {
-    /// The page.
+    /// The locked page to change.
     pub page: &'a mut W,
-    /// The changes.
+    /// The byte ranges and their new bytes.
     pub patches: [Patch<'a>; 3],
 }
 
-/// Number of pages that one log record may change: as many as generic WAL allows.
+/// Maximum number of pages that one log record may change, which is the limit of PostgreSQL's
+/// generic WAL.
 pub const PAGES_PER_RECORD: usize = 4;
 
-/// Guard of a locked page.
+/// Guard of a locked page, which gives access to the page.
 pub trait PageGuard: Deref<Target = Page> {
-    /// The page's block number.
+    /// Block number of the locked page.
     fn block(&self) -> Block;
 }
 
 impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
-    /// The block number of a locked page.
+    /// Block number of the locked page.
     #[inline]
     pub fn block(&self) -> Block {
         self.page.block()
@@ -54,14 +57,14 @@ impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
 }
 
 impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
-    /// The view of a locked page that must be on a level.
+    /// Checks a locked page and returns its view; an error if it is not on `level`.
     pub(crate) fn open_on(page: P, level: u16) -> Result<Self> {
         let page = Self::unchecked(page);
         page.check_on(level)?;
         Ok(page)
     }
 
-    /// Checks that the page belongs on a level.
+    /// Checks the page, and that it is on `level`.
     #[inline]
     pub(crate) fn check_on(&self, level: u16) -> Result<()> {
         self.check(self.block())?;
@@ -72,105 +75,107 @@ impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
     }
 }
 
-/// Store whose pages can be read. Its own failures (input and output, memory) are not returned but
-/// unwind.
+/// Store whose pages can be read. Failures of the store itself (I/O, memory) unwind instead of
+/// being returned.
 pub trait ReadPages {
-    /// A page that others may read at the same time.
+    /// Guard of a page with a shared lock.
     type Read<'a>: PageGuard
     where
         Self: 'a;
 
-    /// Locks a page for reading.
+    /// Locks a page for reading, in shared mode.
     fn read(&self, block: Block) -> Self::Read<'_>;
 
     /// Locks an inner page for reading. Searches read the few inner pages again and again, so a
-    /// store may have a faster way to them.
+    /// store may implement this faster than [`ReadPages::read`].
     fn read_inner(&self, block: Block) -> Self::Read<'_> {
         self.read(block)
     }
 
-    /// Locks a leaf for reading after a hint of [`PrefetchPages`] about this leaf.
+    /// Locks a leaf for reading, after a hint of [`PrefetchPages`] about the same leaf.
     fn read_prefetched(&self, leaf: Block) -> Self::Read<'_> {
         self.read(leaf)
     }
 
-    /// Unlocks a leaf whose rows are about to be used. A store may keep a pin, which delays
-    /// [`WritePages::cleanup_lock`], until the next such call.
+    /// Unlocks a leaf whose rows the caller is about to return. A store may keep a pin on it until
+    /// the next call, which delays [`WritePages::cleanup_lock`] on the leaf.
     fn unlock_keep_pin(&self, page: Self::Read<'_>) {
         drop(page);
     }
 
-    /// Version of a locked page. Each change of a leaf gives the leaf a version that it has never
-    /// had. `None` if changes leave no trace.
+    /// Version of a locked leaf. Each change gives the leaf a version that it has never had before.
+    /// `None` if the store has no versions.
     fn version(&self, _page: &Page) -> Option<u64> {
         None
     }
 
-    /// Ends the operation, out of memory, by unwinding.
+    /// Ends the operation by unwinding, because memory could not be allocated.
     fn out_of_memory(&self) -> ! {
         panic!("out of memory")
     }
 
-    /// Checks for a cancel request, by unwinding. Long operations call it between pages, while
-    /// pages further down may be locked.
+    /// Checks for a cancel request, and unwinds if there is one. Long operations call it between
+    /// pages, but pages may still be locked.
     fn check_interrupts(&self);
 }
 
-/// Store whose pages can be changed. A failure leaves no change half done.
+/// Store whose pages can be changed. A failed operation changes nothing.
 pub trait WritePages: ReadPages {
-    /// A page that no other operation holds.
+    /// Guard of a page with an exclusive lock.
     type Write<'a>: PageGuard
     where
         Self: 'a;
 
-    /// Locks a page for a change.
+    /// Locks a page for changes, in exclusive mode.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
-    /// [`WritePages::write`] without waiting; `None` if the page is locked.
+    /// Does the same as [`WritePages::write`] without waiting; `None` if the page is locked.
     fn try_write(&self, block: Block) -> Option<Self::Write<'_>>;
 
-    /// Locks a page to overwrite it. The log stores the next change as a full page, so the old
-    /// content does not matter.
+    /// Locks a page that will be overwritten completely. The next change is logged as a full page,
+    /// so the old content does not matter.
     fn write_new(&self, block: Block) -> Self::Write<'_>;
 
-    /// Locks a page for the removal of entries: waits until no scan has a pin on it.
+    /// Locks a page for the removal of entries. Waits until no scan has a pin on the page.
     fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
 
-    /// [`WritePages::cleanup_lock`] without waiting; `None` if the page is locked or pinned.
+    /// Does the same as [`WritePages::cleanup_lock`] without waiting; `None` if the page is locked
+    /// or pinned.
     fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
 
-    /// Returns a new page, all zero, that no other operation can reach yet.
+    /// Adds a page to the index and returns it locked. All its bytes are zero, and no other
+    /// operation can reach it yet.
     fn allocate(&self) -> Self::Write<'_>;
 
-    /// Writes a few bytes of up to [`PAGES_PER_RECORD`] pages and logs just these bytes as one
-    /// record: after a crash all are there or none. The hole between the two arrays of each page is
-    /// zero afterwards.
+    /// Writes some bytes of up to [`PAGES_PER_RECORD`] pages and logs only these bytes, as one
+    /// record: after a crash, all changes exist or none. The hole between the two arrays of each
+    /// page is zero afterwards.
     fn write_logged<'b>(&'b self, changes: &mut [PageChange<'_, Self::Write<'b>>]);
 
-    /// Changes pages together and logs the changes as one record: after a crash all are there or
-    /// none. `P` is at most [`PAGES_PER_RECORD`].
+    /// Changes up to [`PAGES_PER_RECORD`] pages by `edit` and logs the changes as one record: after
+    /// a crash, all changes exist or none.
     fn change<const P: usize>(
         &self,
         pages: [&mut Self::Write<'_>; P],
         edit: impl FnOnce([&mut Page; P]),
     );
 
-    /// Returns whether the size of the log record of the next change does not depend on how much of
-    /// the page changes: the record has the full page, or there is no log.
+    /// Returns whether the next change of the page takes the same log space however much of the
+    /// page it changes, because the record contains the full page or there is no log.
     fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
         false
     }
 
-    /// Checks for a cancel request and may sleep, to limit the load of a vacuum. Callers hold no
-    /// lock.
+    /// Checks for a cancel request, and may sleep to limit the load of a vacuum. The caller holds
+    /// no lock.
     fn vacuum_delay(&self) {
         self.check_interrupts();
     }
 }
 
-/// Store that takes hints about pages that will be needed. A store may ignore each of them.
+/// Store that accepts hints about leaves that will be needed soon. A store may ignore any hint.
 pub trait PrefetchPages {
-    /// Hint that a leaf will be read soon: a store may prefetch it into the processor's cache.
+    /// Hint that a leaf will be read soon. A store may prefetch it into the processor's cache.
     fn prefetch(&self, _leaf: Block) {}
 
     /// Hint that a leaf will be read next in a scan of neighbouring leaves.
@@ -178,21 +183,23 @@ pub trait PrefetchPages {
         self.prefetch(leaf);
     }
 
-    /// Hint that [`PrefetchPages::glance`] will be called for a leaf soon.
+    /// Hint that [`PrefetchPages::glance`] will soon be called for a leaf.
     fn prefetch_ends(&self, _leaf: Block) {}
 
-    /// Copies fields of a leaf without a lock, if that costs little. The bytes may be outdated or
-    /// torn.
+    /// Copies some fields of a leaf without a lock. The bytes may be outdated or torn. `None` if
+    /// the copy would be expensive, for example because the page is not in memory.
     fn glance(&self, _leaf: Block) -> Option<Glance> {
         None
     }
 
-    /// Hint that some bytes of a leaf will be read soon. They may lie beyond its end.
+    /// Hint that these bytes of a leaf will be read soon. The range may extend beyond the end of
+    /// the page.
     fn prefetch_part(&self, _leaf: Block, _bytes: Range<usize>) {}
 
-    /// Hint that an entry will be added to a leaf soon.
+    /// Hint that an entry will soon be added to a leaf.
     fn prefetch_for_write(&self, _leaf: Block) {}
 
-    /// Hint that a leaf will be read after some others: a store may read it from disk.
+    /// Hint that a leaf will be read after some other leaves. A store may start to read it from
+    /// disk.
     fn read_ahead(&self, _leaf: Block) {}
 }

@@ -1,52 +1,54 @@
-//! The first rows of an order, of as many as come, in bounded memory.
+//! Collection of the nearest rows of a nearest-neighbour search, within a memory limit.
 
 use crate::key::{Key, distance};
 use crate::scan::Match;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 
-/// Minimum capacity in rows, even with little memory.
+/// Number of rows for which there is room in any case, even with little memory.
 const MIN_ROOM: usize = 128;
 
-/// The rows that there is room for in `memory` bytes, or a small minimum.
+/// Returns the number of rows for which `memory` bytes have room, at least [`MIN_ROOM`].
 fn room<const N: usize>(memory: usize) -> usize {
     (memory / size_of::<Match<N>>()).max(MIN_ROOM)
 }
 
-/// Number of rows that are kept, for a capacity.
+/// Returns the maximum number of rows to keep in a collection with room for `room` rows. The rest
+/// is room for rows that are collected before the nearest are selected.
 fn most_kept(room: usize) -> usize {
     room / 5 * 4
 }
 
-/// The most rows that a collection in `memory` bytes keeps.
+/// Returns the maximum number of rows that a collection of `memory` bytes keeps.
 pub(crate) fn kept_in<const N: usize>(memory: usize) -> usize {
     most_kept(room::<N>(memory))
 }
 
-/// Collects rows and keeps the first ones in the order of distance, then of the distances to
-/// further keys, then of address. The order has no ties, so each row keeps its rank while it is in
-/// the index. Rows that do not fit are dropped. Another pass over the index finds the rows after
-/// the last one that was kept.
+/// Collection that keeps the first rows in the order of distance, then of the distances to further
+/// keys, then of row address. The order has no ties, so a row has the same rank in each pass over
+/// the index. Rows that do not fit into memory are dropped. Another pass over the index finds the
+/// rows after the last row that was kept.
 #[derive(Debug)]
 pub(crate) struct TopK<const N: usize> {
-    /// Rows at one distance are ordered by the distances to these.
+    /// Rows at the same distance are ordered by the distance to the first of these keys, and so on.
     then_by: Vec<Key<N>>,
-    /// Words in front of the keys that do not count for distances.
+    /// Number of words at the start of a key that do not count for distances: the scope.
     skipped: usize,
     rows: Vec<Match<N>>,
-    /// Rows to keep.
+    /// Number of rows to keep.
     keep: usize,
-    /// Rows that memory has room for. More than are kept are collected before the ones that come
-    /// first are chosen.
+    /// Number of rows for which memory has room. More than `keep` rows are collected before the
+    /// first `keep` are selected.
     room: usize,
-    /// Rows up to this one have been returned by earlier passes.
+    /// Rows up to this one, in the order of the collection, have been returned in earlier passes.
     after: Option<Match<N>>,
-    /// Rows behind this one have been left out.
+    /// Rows after this one, in the order of the collection, have been dropped in this pass.
     cut: Option<Match<N>>,
 }
 
 impl<const N: usize> TopK<N> {
-    /// An empty collection that takes at most `memory` bytes, but for a small minimum.
+    /// Creates an empty collection that takes at most `memory` bytes, or a small minimum. `then_by`
+    /// and `skipped` are as in the fields.
     pub(crate) fn new(then_by: Vec<Key<N>>, skipped: usize, memory: usize) -> Self {
         let room = room::<N>(memory);
         TopK {
@@ -60,16 +62,17 @@ impl<const N: usize> TopK<N> {
         }
     }
 
-    /// Keeps this number of rows from here on, as far as memory allows.
+    /// Sets the number of rows to keep from now on, limited by memory.
     pub(crate) fn set_keep(&mut self, rows: usize) {
         self.keep = rows.min(most_kept(self.room));
     }
 
-    /// Number of rows that are collected before the first ones are selected.
+    /// Returns the number of rows that are collected before the first `keep` are selected.
     fn collected(&self) -> usize {
         self.room.min(2 * self.keep)
     }
 
+    /// Compares two rows in the order of the collection.
     fn compare(&self, a: &Match<N>, b: &Match<N>) -> Ordering {
         (a.distance.cmp(&b.distance))
             .then_with(|| {
@@ -82,7 +85,8 @@ impl<const N: usize> TopK<N> {
             .then_with(|| a.tid.cmp(&b.tid))
     }
 
-    /// Takes rows out of a list, which is empty then. Fails for want of memory only.
+    /// Moves all rows of `found` into the collection, except rows that earlier passes returned or
+    /// that are after a dropped row. Fails only if memory is exhausted.
     pub(crate) fn take(&mut self, found: &mut Vec<Match<N>>) -> Result<(), TryReserveError> {
         self.reserve(found.len())?;
         for row in found.drain(..) {
@@ -104,7 +108,8 @@ impl<const N: usize> TopK<N> {
         Ok(())
     }
 
-    /// Makes room by doubling, but for no more rows than there can be.
+    /// Allocates room for `more` rows. Doubles the capacity, but not beyond the number of rows that
+    /// the collection can have.
     fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let (length, capacity) = (self.rows.len(), self.rows.capacity());
         if capacity - length < more {
@@ -115,26 +120,27 @@ impl<const N: usize> TopK<N> {
         Ok(())
     }
 
-    /// The distance beyond which rows are left out, if any are.
+    /// Returns the distance beyond which rows are dropped. `None` if no row has been dropped.
     pub(crate) fn cut_distance(&self) -> Option<u32> {
         self.cut.as_ref().map(|row| row.distance)
     }
 
-    /// Ends a pass: from now on [`TopK::pop`] returns its rows.
+    /// Ends a pass over the index. Then [`TopK::pop`] returns the collected rows in order.
     pub(crate) fn sort(&mut self) {
         let mut rows = core::mem::take(&mut self.rows);
-        // The first one last, where `pop` takes it.
+        // In descending order, because `pop` takes the last row.
         rows.sort_unstable_by(|a, b| self.compare(b, a));
         self.rows = rows;
     }
 
-    /// The next row of the pass.
+    /// Returns the next row in order. `None` if all collected rows have been returned.
     pub(crate) fn pop(&mut self) -> Option<Match<N>> {
         self.rows.pop()
     }
 
-    /// Begins another pass. If the previous pass dropped rows, returns the distance of its last
-    /// row, which precedes them. Otherwise all rows so far have been returned.
+    /// Begins another pass over the index. If the previous pass dropped rows, returns the distance
+    /// of the last row that it kept, which precedes all dropped rows. Returns `None` if it dropped
+    /// none.
     pub(crate) fn begin_pass(&mut self) -> Option<u32> {
         self.after = self.cut.take();
         self.after.as_ref().map(|row| row.distance)
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_passes_return_each_row_once_in_order() {
         for (memory, leaf) in [(0, 500), (1 << 14, 7), (1 << 16, 500)] {
-            // Four distances, the same fingerprint for three rows each.
+            // Rows at four distances. Each three rows have the same fingerprint.
             let rows: Vec<Match<1>> = (0..20_000u32)
                 .map(|i| Match {
                     tid: Tid {

@@ -1,5 +1,5 @@
-//! A B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a store: finding the page where an
-//! entry key belongs.
+//! B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a page store: descends from the root to the
+//! page that covers an entry key.
 
 use crate::inner::{self, Inner};
 use crate::inner_cache::InnerCache;
@@ -11,24 +11,26 @@ use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
 use crate::store::{PageGuard, ReadPages, WritePages};
 use std::cell::Cell;
 
-/// The most levels a sound tree can have, by far; beyond it links go in circles.
+/// Maximum level of the root. No sound tree is so high, so a higher one means damaged links.
 const MAX_LEVEL: u16 = 16;
 
-/// Steps to the right from where a link or a guess led, before the way from the root is taken.
-/// Values that are spread unevenly lie further off than the guess has it; so does a page that was
-/// used again at the left end of its level.
+/// Maximum number of steps to the right from a hinted page, before the search descends from the
+/// root instead. The wanted page may be further away if a guess assumed evenly distributed keys, or
+/// if the hinted page was reused at the left end of its level.
 const MOST_STEPS: u32 = 4;
 
-/// A tree over the pages of a store.
+/// Tree over the pages of a store, with the last known location of its root.
 pub struct Tree<'s, S: ReadPages, const N: usize> {
     pub(crate) store: &'s S,
+    /// Last known root; it may be outdated.
     root: Cell<Root>,
+    /// Leaf cache, if the tree uses one.
     pub(crate) leaves: Option<&'s LeafCache>,
 }
 
 impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
-    /// The tree whose root once stood, or stands, where `root` says. An old root still leads
-    /// everywhere, by right links.
+    /// Makes a tree with this root. An outdated root is sufficient, because right links lead from
+    /// it to all pages of its level.
     pub fn new(store: &'s S, root: Root) -> Self {
         Tree {
             store,
@@ -37,8 +39,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// The same tree with a memory for leaves. No page may be moved to another block as long as the
-    /// memory is used.
+    /// Returns the tree with a leaf cache. No page may be moved to another block while the cache is
+    /// used.
     pub fn with_leaf_cache(self, leaves: &'s LeafCache) -> Self {
         Tree {
             leaves: Some(leaves),
@@ -46,13 +48,13 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// The leaf of a key, as it is remembered.
+    /// Returns the leaf that the leaf cache has for a key of a permutation; `None` if it has none.
     #[inline]
     fn remembered(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
         self.leaves?.get(permutation, key)
     }
 
-    /// Remembers the leaf of a key.
+    /// Stores the leaf of a key in the leaf cache, if there is one.
     #[inline]
     pub(crate) fn remember(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(leaves) = self.leaves {
@@ -60,8 +62,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// The leaf where a permutation has, or had, a key; or about where, if it is remembered. A
-    /// start for [`Tree::find`].
+    /// Returns the leaf that probably covers `entry_key`: the one that the leaf cache has for
+    /// `key`, or else the result of a descent. [`Tree::find`] takes it as a hint and checks it.
     #[inline]
     pub(crate) fn leaf_of(&self, entry_key: &EntryKey<N>, key: &Key<N>) -> Result<Block> {
         if let Some(leaf) = self.remembered(entry_key.permutation, key) {
@@ -72,8 +74,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(leaf)
     }
 
-    /// [`Tree::leaf_of`] for several keys, with one access to the root for all of them. A leaf
-    /// that was not cached is passed to `on_found`.
+    /// Does the same as [`Tree::leaf_of`] for several pairs of entry key and cached key, with only
+    /// one access to the root. Calls `on_found` with each leaf that was not in the leaf cache. The
+    /// result has `None` where `wanted` has.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,
@@ -107,7 +110,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         let root = self.root.get();
         let below = {
             let page = Inner::unchecked(self.store.read_inner(root.block));
-            // Where the root does not cover a key, the descent finds out why.
+            // If the root does not cover an entry key, `descend_from` starts again and handles the
+            // reason.
             wanted.each_ref().map(|wanted| {
                 let (entry_key, _) = wanted.as_ref()?;
                 let position = self.check_position(entry_key, &page, root.level);
@@ -126,8 +130,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(leaves)
     }
 
-    /// Descends as [`Tree::descend`] to a leaf, by copies of inner pages where there are some.
-    /// Pages that cover the key are copied on the way.
+    /// Descends to the leaf of an entry key like [`Tree::descend`], but uses the copies of inner
+    /// pages in the inner cache. Copies inner pages that it has to read from the store.
     fn descend_by_copies(&self, entry_key: &EntryKey<N>, copies: &InnerCache) -> Result<Block> {
         let root = self.root.get();
         let (mut block, mut from) = (root.block, root.block);
@@ -139,7 +143,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                     let page = Inner::unchecked(self.store.read_inner(from));
                     let position = self.check_position(entry_key, &page, level);
                     if !matches!(position, Ok(PositionCheck::Covers)) {
-                        // The way without copies finds out why.
+                        // The descent without copies handles the reason.
                         drop(page);
                         copies.forget_page(above);
                         return self.descend(entry_key, 0);
@@ -153,12 +157,12 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(block)
     }
 
-    /// The newest root that this tree has come across, worth keeping for next time.
+    /// Last known root. Callers can keep it for [`Tree::new`].
     pub fn root(&self) -> Root {
         self.root.get()
     }
 
-    /// Reads the root's block again.
+    /// Reads the location of the root from the meta page, and remembers it.
     pub(crate) fn refresh_root(&self) -> Result<Root> {
         let root = MetaView::new(self.store.read(0)).root()?;
         if root.level == 0 || root.level > MAX_LEVEL {
@@ -168,7 +172,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
-    /// The root, refreshed if the remembered one is not above a level.
+    /// Returns a root above `level`: the remembered one, or else the one on the meta page.
     fn root_above(&self, level: u16) -> Result<Root> {
         match self.root.get() {
             root if root.level > level => Ok(root),
@@ -176,20 +180,22 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Reads the root that has replaced another one; if none has, the defect is an error.
+    /// Reads the root that has replaced the root `old`. Returns `defect` as an error if `old` is
+    /// still the root.
     fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
         let root = self.refresh_root()?;
         if root == old { Err(defect) } else { Ok(root) }
     }
 
-    /// The block on a level (below the root's) where an entry key was when its parent was read. It
-    /// may have moved right since, or left, when pages were merged: see [`Tree::find`].
+    /// Returns the block on `level` to which the links lead for an entry key. `level` must be below
+    /// the root's. The entry key may be on another page by now, because pages are split and merged:
+    /// see [`Tree::find`].
     pub(crate) fn descend(&self, entry_key: &EntryKey<N>, level: u16) -> Result<Block> {
         self.descend_from(entry_key, level, None)
     }
 
-    /// Descends as [`Tree::descend`] does; `start` is a page below the root to begin at, with its
-    /// level.
+    /// Descends like [`Tree::descend`]. `start` is a page below the root at which to begin, with
+    /// its level; `None` begins at the root.
     fn descend_from(
         &self,
         entry_key: &EntryKey<N>,
@@ -204,8 +210,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
             while at > level {
                 let page = Inner::unchecked(self.store.read_inner(block));
                 let position = match self.check_position(entry_key, &page, at) {
-                    // The root that was remembered has been moved to another block. A free page
-                    // may have taken its place, whose other holders wait for nothing.
+                    // The remembered root has been moved to another block. A free page may be at
+                    // its old block; other holders of that page wait for nothing.
                     Err(damage) if block == root.block => {
                         drop(page);
                         root = self.next_root(root, damage)?;
@@ -223,8 +229,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                         move_right = MoveRight::default();
                         continue;
                     }
-                    // The root has been split. Its old self would do, but the way from the new one
-                    // is shorter. (A root on the newest meta page has no right link.)
+                    // The remembered root has been split. It still leads to the leaf, but the path
+                    // from the new root is shorter. The current root has no right link.
                     PositionCheck::MoveRight if block == root.block => {
                         drop(page);
                         let what = "the root has a right link";
@@ -249,9 +255,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// The number of leaves, about, on which the entries from one position to another stand. Exact
-    /// if one inner page leads to all of them; else they are many, and the result is their
-    /// number below pages of the usual fill.
+    /// Estimates the number of leaves that have the entries from `from` to `to`. The number is
+    /// exact if one inner page has the downlinks to all these leaves. Otherwise it is computed from
+    /// the typical number of entries of inner pages.
     pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
         let mut level = 1;
         loop {
@@ -265,8 +271,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
                     _ => others * inner::usual_count::<N>().powi(i32::from(level) - 1),
                 });
             }
-            // The next level up knows how many pages there are in between. The root has none beside
-            // it, unless it has just been split.
+            // Too many leaves for one inner page: count the inner pages in between, one level up.
+            // The root has no sibling, except if it has just been split.
             let others = (page.count() - first) as f64;
             drop(page);
             level += 1;
@@ -276,8 +282,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks, by `take`, the page on a level where an entry key belongs. It first tries the page to
-    /// which an earlier link led, if there is such a `hint`.
+    /// Locks, by `take`, the page on `level` that covers an entry key. `hint` is a block to try
+    /// first, to which an earlier link or a guess led; `None` descends from the root.
     #[inline]
     pub(crate) fn find<P: PageGuard, E: Entries>(
         &self,
@@ -333,21 +339,22 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns whether an entry exists. Its leaf is released with [`ReadPages::unlock_keep_pin`].
+    /// Returns whether the tree has an entry. Releases its leaf by [`ReadPages::unlock_keep_pin`].
     pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
         let leaf: Leaf<_, N> = self.find(entry_key, 0, None, |block| self.store.read(block))?;
-        // Addresses differ, keys hardly ever: the first comparison tells nearly all apart.
+        // Row addresses are nearly always different, keys often are not, so compare addresses
+        // first.
         let is_here = |i| leaf.tid(i) == entry_key.tid && leaf.key(i) == entry_key.key;
         let holds = (0..leaf.count()).any(is_here);
         self.store.unlock_keep_pin(leaf.page);
         Ok(holds)
     }
 
-    /// Checks whether an entry key belongs to the page that a link named for it.
+    /// Returns the position of an entry key relative to the page to which a link led for it.
     ///
-    /// Between the reads of the link and of the page a vacuum may have taken the page out of the
-    /// tree, and a split may have put it at another position of its level since. Pages know where
-    /// they start, so that this shows, and the descent restarts from the root.
+    /// Between reading the link and reading the page, a vacuum may have removed the page from the
+    /// tree, and a split may have reused it elsewhere on its level. The page's own low key shows
+    /// this, and the descent restarts from the root.
     #[inline]
     fn check_position<E: Entries>(
         &self,
@@ -371,7 +378,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(PositionCheck::Covers)
     }
 
-    /// Returns whether a leaf to which a link or a guess led is the one where an entry key belongs.
+    /// Returns whether a leaf, found by a link or a guess, covers an entry key.
     #[inline]
     pub(crate) fn covers(
         &self,
@@ -382,14 +389,14 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(matches!(position, PositionCheck::Covers))
     }
 
-    /// Reads an inner page that must be on a level.
+    /// Reads an inner page; an error if it is not on `level`.
     pub(crate) fn read_inner(&self, block: Block, level: u16) -> Result<Inner<S::Read<'s>, N>> {
         PageView::open_on(self.store.read(block), level)
     }
 }
 
 impl<'s, S: WritePages, const N: usize> Tree<'s, S, N> {
-    /// Locks the inner page on a level where an entry key belongs, for a change.
+    /// Locks for changes the inner page on `level` that covers an entry key.
     pub(crate) fn lock_inner(
         &self,
         entry_key: &EntryKey<N>,
@@ -401,18 +408,18 @@ impl<'s, S: WritePages, const N: usize> Tree<'s, S, N> {
     }
 }
 
-/// Relation of an entry key to a page.
+/// Position of an entry key relative to a page.
 enum PositionCheck {
-    /// On it.
+    /// The page covers the entry key.
     Covers,
-    /// Further right.
+    /// The entry key belongs to a page further right.
     MoveRight,
-    /// The page is not the one that was meant.
+    /// The page is free or begins above the entry key, so the link to it was outdated.
     Stale,
 }
 
-/// Number of stale pages met in one search, with a limit: for each a vacuum must have come between
-/// two accesses, but a damaged link leads to stale pages for ever.
+/// Number of outdated links that one search has followed. It is limited: each one requires a vacuum
+/// between two page accesses, so endless ones come from a damaged link.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -426,9 +433,9 @@ impl Restarts {
     }
 }
 
-/// A way along right links. High keys must grow on it, so that it ends even if damaged links lead
-/// in a circle. Between two accesses the page to the right may have been taken away, and used again
-/// further left.
+/// High key of the last page on a path along right links. High keys must increase along the path,
+/// so that it ends even if damaged links form a cycle. A sound path may also lead back, if the next
+/// page was meanwhile removed and reused further left.
 #[derive(Clone, Copy, Debug)]
 struct MoveRight<const N: usize>(Option<EntryKey<N>>);
 
@@ -439,14 +446,15 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Returns whether a page with this high key ends no further right than the one before it on
-    /// the way.
+    /// Returns whether a page with this high key does not end further right than the previous page
+    /// on the path.
     #[inline]
     fn leads_back(&self, high_key: Option<EntryKey<N>>) -> bool {
         (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)
     }
 
-    /// The block of a page's right sibling.
+    /// Records the high key of the page at `block` and returns its right sibling; an error if the
+    /// page has no right sibling.
     #[inline]
     fn next(&mut self, sibling: Option<(EntryKey<N>, Block)>, block: Block) -> Result<Block> {
         let Some((high, right)) = sibling else {

@@ -1,4 +1,5 @@
-//! Removal of dead rows' entries from all leaves, and merging of leaves that are left nearly empty.
+//! VACUUM of an index: removes the entries of dead rows from all leaves, and merges leaves that
+//! have few entries left.
 
 use crate::build::Fill;
 use crate::key::Tid;
@@ -9,35 +10,39 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// Share of a leaf's entries, as its inverse, with which so many go that the others are written in
-/// order even if the log then takes most of the page: a search for one prefix reads less of it.
-/// Automatic vacuums come, by default, when a sixth of the rows are dead.
+/// If at least one in this many entries of a leaf is removed, the remaining entries are written in
+/// key order, although that logs most of the page, because it makes searches for one prefix read
+/// less of it. By default an automatic vacuum runs when a sixth of the rows are dead, so it does so
+/// for most leaves.
 const FEW_REMOVED: usize = 8;
 
-/// Outcome of a vacuum.
+/// Counts of a vacuum of one index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
-    /// Removed entries, in all permutations.
+    /// Number of removed entries in all permutations.
     pub removed: u64,
-    /// Removed rows: entries of the first permutation and of the NULLs.
+    /// Number of removed rows: removed entries of the first permutation and of the permutation for
+    /// NULL.
     pub removed_rows: u64,
-    /// Remaining rows: entries of the first permutation and of the NULLs.
+    /// Number of remaining rows: remaining entries of the first permutation and of the permutation
+    /// for NULL.
     pub rows: u64,
-    /// Pages removed from the tree, which splits can reuse.
+    /// Number of pages removed from the tree. Splits can reuse them.
     pub freed_pages: u64,
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Removes the entries of all dead rows, in all permutations up to `null_permutation`.
+    /// Removes the entries of all dead rows in all permutations, up to `null_permutation`. Calls
+    /// `is_dead` once for each entry.
     ///
     /// Follows the right links of the leaves. Other processes move entries only to the right, so it
     /// misses none. Takes a cleanup lock on each leaf, even if it removes nothing: an index-only
     /// scan that pins a leaf relies on its rows not being removed, including rows that a split has
-    /// moved since. Calls `is_dead` once for each entry.
+    /// moved to another leaf since.
     ///
-    /// Merges neighbours that together are at most as full as pages of a new tree with this `fill`.
-    /// So a vacuumed tree has less than twice as many leaves as a new one, except for leaves that
-    /// could not be merged. Only one vacuum may run at a time.
+    /// Merges neighbouring leaves and inner pages that together are no fuller than `fill`. So a
+    /// vacuumed tree has less than twice as many leaves as a new one, except for leaves that could
+    /// not be merged. Only one vacuum may run at a time.
     pub fn vacuum(
         &self,
         null_permutation: u16,
@@ -45,7 +50,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         mut is_dead: impl FnMut(Tid) -> bool,
     ) -> Result<VacuumStats> {
         let mut stats = VacuumStats::default();
-        // One for each entry of a leaf.
+        // For each entry of a leaf, whether its row is dead.
         let mut dead = Vec::new();
         for permutation in 0..=null_permutation {
             let mut cursor = LevelCursor::<N>::new(permutation);
@@ -90,8 +95,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Calls a function once for each row: entries of the first permutation and of the NULLs.
-    /// Rows that others add meanwhile may be among them or not.
+    /// Calls `each` once with the address of each row, by reading the first permutation and the
+    /// permutation for NULL. Rows that other processes add meanwhile may be missing.
     pub fn each_row(&self, null_permutation: u16, mut each: impl FnMut(Tid)) -> Result<()> {
         for permutation in [0, null_permutation] {
             let mut cursor = LevelCursor::<N>::new(permutation);
@@ -101,7 +106,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
                     break;
                 };
                 let tids: Vec<Tid> = leaf.entries_from(from).map(|entry| entry.tid).collect();
-                // The function may take its time, and raise an error.
+                // `each` may take long, and may raise an error.
                 drop(leaf);
                 tids.into_iter().for_each(&mut each);
             }

@@ -1,5 +1,5 @@
-//! Privileges of the caller on a table. Functions that read an index without the executor check
-//! them here, because the executor does not.
+//! Checks of the current user's privileges on a table, for functions that read the table or an
+//! index without the executor. The executor makes these checks for ordinary queries only.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::relation_name;
@@ -10,8 +10,8 @@ use super::{backend, catalog, compat, server};
 const SELECT: pg_sys::AclMode = pg_sys::ACL_SELECT as pg_sys::AclMode;
 const OKAY: pg_sys::AclResult::Type = pg_sys::AclResult::ACLCHECK_OK;
 
-/// Raises an error unless the caller may read at least one column of a table. Call it before
-/// locking the table, so that users cannot lock tables that they may not read.
+/// Raises error 42501 unless the current user may read a table, or at least one of its columns.
+/// Call it before locking the table, so that users cannot lock tables that they may not read.
 pub fn check_some(table: pg_sys::Oid) {
     let any = pg_sys::AclMaskHow::ACLMASK_ANY;
     if !may_select_table(table)
@@ -21,24 +21,26 @@ pub fn check_some(table: pg_sys::Oid) {
     }
 }
 
-/// Returns whether the current user owns the table of an index, or is a member of the role that
-/// owns it. Returns true for relations other than indexes; the calling function rejects them.
+/// Returns whether the current user owns the table of an index, is a member of the role that owns
+/// the table, or is a superuser. Returns true for relations other than indexes; callers reject
+/// those.
 pub fn owns_table_of(index: pg_sys::Oid) -> bool {
     let table = server::IndexGetRelation(index, true);
     table == pg_sys::InvalidOid || compat::owns_relation(table, server::GetUserId())
 }
 
-/// Raises an error unless the current user owns the table of an index. Call it before locking
-/// anything. Accepts relations other than indexes; the calling function rejects them.
+/// Raises error 42501 unless [`owns_table_of`] returns true for the index. Call it before locking
+/// the index or its table. Accepts relations other than indexes; callers reject those.
 pub fn check_owner(index: pg_sys::Oid) {
     if !owns_table_of(index) {
         refuse_other(index, "");
     }
 }
 
-/// Raises an error unless the current user owns the table of an index or has the privileges of
-/// `pg_stat_scan_tables`, the server's role for monitoring under a weak lock (`pg_monitor` is a
-/// member). Call it before locking anything. Accepts relations other than indexes.
+/// Raises error 42501 unless [`owns_table_of`] returns true for the index, or the current user has
+/// the privileges of `pg_stat_scan_tables`, the server's role for monitoring under a weak lock
+/// (`pg_monitor` is a member). Call it before locking the index or its table. Accepts relations
+/// other than indexes; callers reject those.
 pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
     if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {
@@ -46,6 +48,8 @@ pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     }
 }
 
+/// Raises error 42501: the current user must own the table of the index. `others` continues the
+/// message with other users who are admitted.
 fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
     let table = server::IndexGetRelation(index, true);
     UserError::new(
@@ -56,13 +60,14 @@ fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
     .raise()
 }
 
-/// Raises an error unless the current user is the role that owns a table, in a session of that
-/// role. Also rejects superusers and members of the role. Call it before locking anything.
+/// Raises error 42501 unless the role that owns a table is the current user, the session user and
+/// the role that logged in. Superusers and members of the owner's role are rejected as well. Call
+/// it before locking the table.
 ///
-/// For functions that fire the table's triggers, which run the owner's code. That code can undo
-/// SET ROLE and SET SESSION AUTHORIZATION, and deferred triggers run under the caller's own role.
+/// Functions that fire the table's triggers call it. Triggers run the owner's code, which can undo
+/// SET ROLE and SET SESSION AUTHORIZATION, and deferred triggers run under the role of the session.
 pub fn check_session_of_owner(table: pg_sys::Oid) {
-    // Skips a dropped table, because opening it raises an error later.
+    // The table was dropped. The caller raises an error when it opens the table.
     let Some(owner) = catalog::relation_owner(table) else {
         return;
     };
@@ -100,9 +105,10 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// Raises an error unless the caller may read all table data that an index reveals: the table, or
-/// each column that the index, its expressions and its predicate use. Also raises an error if a
-/// row security policy applies to the caller: the index would show rows that the policy hides.
+/// Raises error 42501 unless the current user may read all table data that an index reveals: the
+/// whole table, or each column that the index, its expressions and its predicate use. Also raises
+/// it if a row security policy applies to the user, because the index would show rows that the
+/// policy hides.
 pub fn check_index(table: Rel, index: Rel) {
     let mut columns = index.index_form().columns;
     columns.retain(|&column| column != 0);
@@ -110,8 +116,10 @@ pub fn check_index(table: Rel, index: Rel) {
     check_columns(table, &columns);
 }
 
-/// Raises an error unless the caller may read the table or all of these columns (0: whole rows),
-/// and no row security policy applies to the caller.
+/// Raises error 42501 unless the current user may read the whole table, or each of these columns.
+/// Also raises it if a row security policy of the table applies to the user. `columns` has
+/// attribute numbers. An empty list, and the number 0 for whole rows, require the right to read the
+/// whole table.
 pub fn check_columns(table: Rel, columns: &[i16]) {
     let may_read = may_select_table(table.oid())
         || (!columns.is_empty()
@@ -142,20 +150,22 @@ fn may_select_table(table: pg_sys::Oid) -> bool {
     server::pg_class_aclcheck(table, server::GetUserId(), SELECT) == OKAY
 }
 
-/// Returns whether the current user may read a column or the whole table.
+/// Returns whether the current user may read a column, given by its attribute number, or the whole
+/// table.
 pub fn may_select(table: Rel, column: i16) -> bool {
     let table = table.oid();
     may_select_table(table)
         || server::pg_attribute_aclcheck(table, column, server::GetUserId(), SELECT) == OKAY
 }
 
-/// Returns whether row security policies of the table apply to the current user.
+/// Returns whether row security policies of a table apply to the current user.
 pub fn has_policies(table: Rel) -> bool {
     let applies = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
     server::check_enable_rls(table.oid(), pg_sys::InvalidOid, true) == applies
 }
 
-/// Raises an error for a table that this session cannot read.
+/// Raises error 0A000 for a table whose rows this session cannot read: a temporary table of another
+/// session, or an unlogged table on a standby.
 pub fn check_reachable(relation: Rel) {
     let persistence = relation.persistence();
     if persistence == pg_sys::RELPERSISTENCE_TEMP && !relation.is_local_temp() {

@@ -1,4 +1,5 @@
-//! Aggregate state in memory that the server accounts for and frees.
+//! States of aggregates, kept in memory that the server accounts for and frees. A state is a value
+//! of variable length ([`Call::edit_state`]) or a list of words ([`GroupWords`]).
 use neardup_sketch::simhash::exact::WordStore;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
@@ -9,17 +10,18 @@ use super::value::ValueType;
 use super::{server, varlena};
 
 impl Call {
-    /// Changes the bytes behind the header of argument `n`, a value of variable length. Changes
-    /// them in place if the value is the state of the calling aggregate, else in a copy. Returns
-    /// the changed value. The bytes are aligned to four bytes.
+    /// Calls `edit` with the bytes behind the header of argument `n`, counted from 0, a value of
+    /// variable length. Returns the changed value. Changes the argument in place if it is the state
+    /// of the aggregate that makes the call, and a copy otherwise. The bytes are aligned to four
+    /// bytes.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));
-        // SAFETY: a value of variable length.
+        // SAFETY: `state` is a value of variable length.
         let is_plain = unsafe { pgrx::varlena::varatt_is_4b_u(state.cast_mut_ptr()) };
         let state = match may_change && is_plain {
             true => state,
-            // The server copies the result again and frees the previous state.
+            // The server copies this result into the aggregate's memory and frees the old state.
             false => varlena::build(&[self.aligned_bytes(n)]),
         };
         // SAFETY: nothing else uses the copy yet. An aggregate's state was made by one of its
@@ -30,7 +32,8 @@ impl Call {
     }
 }
 
-/// List of 64-bit words in an aggregate's memory, which lives as long as the current group.
+/// Aggregate state that is a growable list of 64-bit words. The aggregate's support functions pass
+/// it on as a value of type `internal`. The server frees it with its memory context.
 pub struct GroupWords {
     words: *mut u64,
     len: usize,
@@ -39,12 +42,15 @@ pub struct GroupWords {
 }
 
 impl GroupWords {
-    /// Empty list in the memory of the aggregate's current group.
+    /// Makes an empty list that lives as long as the current group of the aggregate. Raises error
+    /// 0A000 if the call does not come from an aggregate.
     pub fn new<'a>(call: &Call) -> &'a mut Self {
         Self::new_in(context(call))
     }
 
-    /// Empty list in the current memory context, for this step of the aggregate only.
+    /// Makes an empty list in the current memory context, for a deserialization function: the
+    /// aggregate merges the list into another state soon after. Raises error 0A000 if the call does
+    /// not come from an aggregate.
     pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
         context(call);
         Self::new_in(server::current_memory_context())
@@ -66,19 +72,21 @@ impl GroupWords {
         }
     }
 
-    /// List that argument `n` points to; `None` if the argument is NULL.
+    /// The list that an earlier support function of the aggregate returned and that is now argument
+    /// `n`, counted from 0; `None` if the argument is NULL. Raises error 0A000 if the call does not
+    /// come from an aggregate.
     pub fn from_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
         context(call);
         // SAFETY: all values of type `internal` that an aggregate passes were made by `as_datum`.
         (!call.is_null(n)).then(|| unsafe { &mut *call.internal::<Self>(n) })
     }
 
-    /// The state as a datum of type `internal`.
+    /// The list as a datum of type `internal`, for the next support function of the aggregate.
     pub fn as_datum(&mut self) -> Datum {
         Datum::from(core::ptr::from_mut(self))
     }
 
-    /// All words.
+    /// All words of the list.
     pub fn as_slice(&self) -> &[u64] {
         if self.words.is_null() {
             return &[];
@@ -87,16 +95,17 @@ impl GroupWords {
         unsafe { core::slice::from_raw_parts(self.words, self.len) }
     }
 
-    /// All words, mutable.
+    /// All words of the list, which the caller may change.
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
         if self.words.is_null() {
             return &mut [];
         }
-        // SAFETY: as above.
+        // SAFETY: `len` words are allocated and set.
         unsafe { core::slice::from_raw_parts_mut(self.words, self.len) }
     }
 
-    /// Inserts `count` zeroes before index `at`, or at the end if `at` is the length.
+    /// Inserts `count` words with the value 0 before the word at index `at`. The length of the list
+    /// as `at` inserts them at the end.
     pub fn insert_zeroes(&mut self, at: usize, count: usize) {
         assert!(at <= self.len);
         let len = self.len + count;
@@ -131,7 +140,8 @@ impl WordStore for &mut GroupWords {
     }
 }
 
-/// Memory context of the current group. Raises error 0A000 if the caller is not an aggregate.
+/// Memory context of the aggregate's current group. Raises error 0A000 if the call does not come
+/// from an aggregate.
 fn context(call: &Call) -> pg_sys::MemoryContext {
     call.aggregate()
         .map(|(context, _)| context)

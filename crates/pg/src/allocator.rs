@@ -1,4 +1,6 @@
-//! The library's allocator: the system allocator, and a reserve for requests that it cannot serve.
+//! The extension library's global allocator. It uses the system allocator, and a reserve in the
+//! library's data for requests that the system cannot serve. Without the reserve, Rust would abort
+//! the process at such a request (`super::memory`).
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -7,20 +9,21 @@ use std::alloc::System;
 
 use neardup_sketch::memory;
 
-/// Size of the reserve in bytes. Its pages take no memory before they are used.
+/// Size of the reserve in bytes. A page of the reserve takes no memory until it is written.
 const RESERVE: usize = 2 << 20;
-/// Bytes of a unit. The reserve is allocated in whole units.
+/// Size in bytes of a unit of the reserve. Each block from the reserve has whole units.
 const UNIT: usize = 256;
 const UNITS: usize = RESERVE / UNIT;
 
 #[repr(C, align(4096))]
 struct Space([u8; RESERVE]);
 
-/// System allocator with a reserve.
+/// The system allocator together with the reserve.
 struct WithReserve {
+    /// Spin lock: true while a thread reads or changes `used`.
     locked: AtomicBool,
     space: UnsafeCell<Space>,
-    /// Bitmap of allocated units.
+    /// Bitmap of the units of the reserve. The bit of an allocated unit is 1.
     used: UnsafeCell<[u64; UNITS / 64]>,
 }
 
@@ -50,8 +53,10 @@ impl WithReserve {
         result
     }
 
-    /// Allocates from the reserve. Returns null if the caller can handle a failure, if the
-    /// alignment is too large, or if no free range is long enough.
+    /// Allocates a block from the reserve, for a request that the system allocator could not serve,
+    /// and reports the shortage, so that the statement ends soon. Returns null if the code that
+    /// makes the request handles a failure itself (`may_fail`), if the alignment exceeds [`UNIT`],
+    /// or if no range of free units is long enough.
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {
@@ -77,6 +82,7 @@ impl WithReserve {
         }
     }
 
+    /// Returns a block of `size` bytes to the reserve.
     #[cold]
     fn take_back(&self, memory: *mut u8, size: usize) {
         let start = (memory as usize - self.space.get() as usize) / UNIT;

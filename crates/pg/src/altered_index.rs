@@ -1,4 +1,5 @@
-//! Hook that runs after ALTER INDEX has changed an index, before later commands see the change.
+//! Hook that runs after a command such as ALTER INDEX has changed a neardup index, before later
+//! commands see the change.
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
@@ -9,13 +10,15 @@ use super::catalog::relation_kind;
 use super::rel::{OpenRelation, Rel};
 
 thread_local! {
+    /// Function passed to [`install`]; `None` before that.
     static CALLBACK: Cell<Option<fn(Rel)>> = const { Cell::new(None) };
-    /// Hook of another library that was installed earlier.
+    /// The server's hook before [`install`] replaced it: that of another library, or none.
     static PREVIOUS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
 }
 
-/// Installs a function that is called for each altered index of this access method. The relation
-/// cache still has the old version of the index. Called once, when the library is loaded.
+/// Makes the server call `callback` with each neardup index that a command such as ALTER INDEX has
+/// changed. The relation cache then still has the index as it was before the command. Call it once,
+/// when the library is loaded.
 pub fn install(callback: fn(Rel)) {
     assert!(CALLBACK.replace(Some(callback)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.
@@ -46,7 +49,7 @@ unsafe extern "C-unwind" fn accessed(
     if !is_altered {
         return;
     }
-    // ALTER INDEX has locked the index.
+    // The command that changed the index has locked it.
     let index = OpenRelation::index(object, pg_sys::NoLock);
     if index.rel().is_neardup_index()
         && let Some(callback) = CALLBACK.get()

@@ -1,4 +1,4 @@
-//! Reading and making SQL arrays.
+//! SQL arrays: splits an array into its elements, and makes a `bigint[]`.
 use std::borrow::Cow;
 
 use neardup_sketch::memory::GrowVec;
@@ -7,16 +7,20 @@ use pgrx::pg_sys::{self, Datum};
 use super::errors::UserError;
 use super::{text, varlena};
 
-/// Type of an array's elements, and how the server stores them.
+/// SQL type of an array's elements, and how the server stores values of this type.
 pub struct ElementType {
     oid: pg_sys::Oid,
+    /// Bytes of a value; -1 if the length varies.
     length: i32,
     by_value: bool,
+    /// Alignment of a value, as in `pg_type.typalign`.
     alignment: u8,
 }
 
 impl ElementType {
-    /// A type of this length. A length below zero varies; other types are passed by value.
+    /// Describes the type with this OID. `length` is the number of bytes of a value, or -1 for a
+    /// type of variable length. Values of fixed length are passed by value. `alignment` is
+    /// `pg_type.typalign`.
     pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
         ElementType {
             oid,
@@ -27,14 +31,14 @@ impl ElementType {
     }
 }
 
-/// Rust type of an array's elements.
+/// Rust type that represents the elements of an SQL array.
 pub trait ArrayElement<'a> {
-    /// The SQL type.
+    /// SQL type of the elements.
     const TYPE: ElementType;
-    /// The SQL type of arrays.
+    /// OID of the SQL type of the array, such as `bigint[]`.
     const ARRAY: pg_sys::Oid;
 
-    /// Reads an element.
+    /// Converts an element of an array from the server's form.
     ///
     /// # Safety
     /// `datum` is a value of the SQL type that lives as long as the result.
@@ -89,14 +93,15 @@ impl ArrayElement<'_> for bool {
 
 const _: () = assert!(size_of::<Datum>() == 8, "float8 is passed by value");
 
-/// The elements of an array, with a NULL flag for each.
+/// All elements of an SQL array, as datums with a NULL flag for each.
 pub struct Elements<'a> {
     values: &'a [Datum],
     nulls: &'a [bool],
 }
 
 impl<'a> Elements<'a> {
-    /// The values. Raises error 22004 if one is NULL. `name` is the name of the argument.
+    /// The datums of all elements. Raises error 22004 if an element is NULL. `name` is the name of
+    /// the SQL argument, for the error message.
     pub fn not_null(self, name: &str) -> &'a [Datum] {
         if let Some(position) = self.nulls.iter().position(|null| *null) {
             UserError::null_not_allowed(format!("{name} must not contain NULL"))
@@ -107,17 +112,18 @@ impl<'a> Elements<'a> {
         self.values
     }
 
-    /// The values, `None` for NULL.
+    /// Iterates over all elements: the datum of each, or `None` for NULL.
     pub fn nullable(self) -> impl Iterator<Item = Option<Datum>> + 'a {
         let elements = self.values.iter().zip(self.nulls);
         elements.map(|(value, null)| (!null).then_some(*value))
     }
 }
 
-/// All elements of an array, of any number of dimensions.
+/// Splits an SQL array with any number of dimensions into its elements.
 ///
 /// # Safety
-/// `array` is an array of `element`. It and the current memory context outlive the result.
+/// `array` is an array whose elements have the type `element`. The array and the current memory
+/// context outlive the result.
 pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> {
     let (mut values, mut nulls, mut count) = (core::ptr::null_mut(), core::ptr::null_mut(), 0);
     // SAFETY: the caller's promise; the server fills in two arrays of `count` elements.
@@ -145,7 +151,8 @@ pub unsafe fn elements<'a>(array: Datum, element: &ElementType) -> Elements<'a> 
     }
 }
 
-/// Number of elements of an array, NULLs included, from the bytes behind its header.
+/// Number of elements of an SQL array, NULLs included. `body` has the array's bytes behind its
+/// varlena header, as utils/array.h describes them.
 pub fn element_count(body: &[u8]) -> usize {
     let int4 = |at: usize| {
         let (words, _) = body[at..].as_chunks();
@@ -158,8 +165,9 @@ pub fn element_count(body: &[u8]) -> usize {
     }
 }
 
-/// The elements of a `bigint[]` that are not NULL, from the bytes behind its header
-/// (utils/array.h). Accepts any number of dimensions. Raises an internal error for other types.
+/// Iterates over the elements of a `bigint[]` that are not NULL. `body` has the array's bytes
+/// behind its varlena header, as utils/array.h describes them. Accepts any number of dimensions.
+/// Raises an internal error for arrays of another type.
 #[inline]
 pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
     // The server counts offsets from the start of the header, which `body` does not include.
@@ -187,7 +195,7 @@ pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
         .map_while(move |_| values.next())
 }
 
-/// Makes a `bigint[]` in the current memory context.
+/// Makes a `bigint[]` with these elements, in the current memory context.
 pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
     const TYPE: ElementType = i64::TYPE;
     let mut elements: Vec<Datum> = Vec::new();

@@ -1,11 +1,11 @@
-//! Small rings of buffers for reading many pages once.
+//! Buffer access strategies of the server: small rings of buffers for reading many pages once.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 
-/// Ring of buffers for reading pages, or all shared buffers.
+/// Buffers into which pages are read: a small ring of them, or all shared buffers.
 #[derive(Clone, Copy)]
 pub struct Strategy<'a> {
     raw: pg_sys::BufferAccessStrategy,
@@ -13,16 +13,16 @@ pub struct Strategy<'a> {
 }
 
 impl<'a> Strategy<'a> {
-    /// No ring: pages may take any buffer.
+    /// No ring: pages are read into any of the shared buffers.
     pub const ALL: Self = Strategy {
         raw: core::ptr::null_mut(),
         _ring: PhantomData,
     };
 
-    /// Wraps what the server passes.
+    /// Wraps a strategy that the server passes, for example to a vacuum. Null means no ring.
     ///
     /// # Safety
-    /// The ring is null or lives for `'a`.
+    /// `raw` is null, or a strategy that lives for `'a`.
     pub unsafe fn new(raw: pg_sys::BufferAccessStrategy) -> Self {
         Strategy {
             raw,
@@ -30,8 +30,8 @@ impl<'a> Strategy<'a> {
         }
     }
 
-    /// Ring for reading all pages of a relation once. The other buffers keep the pages that other
-    /// queries use.
+    /// Makes a ring for reading all pages of a relation once, so that they do not displace pages
+    /// that other queries use. The ring lives as long as the transaction.
     pub fn for_one_pass(_relation: Rel<'a>) -> Self {
         // SAFETY: the relation is open in a transaction, whose memory context outlives it.
         unsafe {
@@ -43,12 +43,12 @@ impl<'a> Strategy<'a> {
         }
     }
 
-    /// The server's pointer; null without a ring.
+    /// The server's pointer to the ring; null if there is no ring.
     pub fn raw(self) -> pg_sys::BufferAccessStrategy {
         self.raw
     }
 
-    /// Returns whether it is a ring.
+    /// Returns whether pages are read into a ring and not into all shared buffers.
     pub fn is_ring(self) -> bool {
         !self.raw.is_null()
     }

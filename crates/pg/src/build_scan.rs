@@ -1,4 +1,5 @@
-//! Table scans that build an index or check an existing one.
+//! Table scans that compute the values of an index's columns for each row. They build an index, or
+//! check an existing one.
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
@@ -13,7 +14,7 @@ use super::security_context::AsOwner;
 use super::snapshot::RegisteredSnapshot;
 use super::tid::tid_of;
 
-/// Scan of a table that builds an index.
+/// Scan of a table on behalf of one of its indexes, which is being built or checked.
 pub struct BuildScan<'a> {
     table: Rel<'a>,
     index: Rel<'a>,
@@ -21,28 +22,31 @@ pub struct BuildScan<'a> {
     _info: PhantomData<&'a mut pg_sys::IndexInfo>,
 }
 
-/// Source of the rows of a scan.
+/// Rows of the table that a [`BuildScan`] reads.
 pub(super) enum RowSource<'a> {
-    /// Whole table, as a build by one process reads it. Reports the progress.
+    /// All rows of the table, as in a build by one process. The scan reports its progress.
     Build,
-    /// Rows that a snapshot sees.
+    /// Rows that this snapshot sees.
     Snapshot(&'a RegisteredSnapshot),
-    /// Blocks of a shared scan that no other process has taken.
+    /// Rows in blocks of a shared scan that no other process has taken.
     Shared(SharedScan),
 }
 
-/// Table scan in shared memory, which several processes read together.
+/// Parallel table scan of the server, in shared memory. Each process that joins it reads some of
+/// the table's blocks.
 #[derive(Clone, Copy)]
 pub(super) struct SharedScan {
     raw: pg_sys::ParallelTableScanDesc,
+    /// True in the leader, the process that reports the progress of the build.
     reports_progress: bool,
 }
 
 impl SharedScan {
-    /// Wraps the server's shared scan.
+    /// Wraps a parallel scan of the server. `reports_progress` is true in the leader.
     ///
     /// # Safety
-    /// The scan is initialized, outlives the value, and is used only for its own table.
+    /// `raw` is initialized, outlives the result, and is used only for the table that it was made
+    /// for.
     pub unsafe fn new(raw: pg_sys::ParallelTableScanDesc, reports_progress: bool) -> Self {
         SharedScan {
             raw,
@@ -52,7 +56,8 @@ impl SharedScan {
 }
 
 impl<'a> BuildScan<'a> {
-    /// Wraps what the server passes to `ambuild`.
+    /// Wraps the table, the index and its description (`IndexInfo`), as the server passes them to
+    /// `ambuild`.
     ///
     /// # Safety
     /// `info` describes the index and lives for `'a`. The index is on the table. The conditions of
@@ -66,30 +71,31 @@ impl<'a> BuildScan<'a> {
         }
     }
 
-    /// The table.
+    /// The table that the scan reads.
     pub fn table(&self) -> Rel<'a> {
         self.table
     }
 
-    /// The index.
+    /// The index for whose columns the scan computes values.
     pub fn index(&self) -> Rel<'a> {
         self.index
     }
 
-    /// The server's description of the index.
+    /// The server's description (`IndexInfo`) of the index.
     pub(super) fn info(&self) -> &pg_sys::IndexInfo {
         // SAFETY: as promised in `new`.
         unsafe { &*self.info }
     }
 
-    /// Records that another process has found a broken HOT chain.
+    /// Records in the `IndexInfo` that another process of the build has found a broken HOT chain.
+    /// The server then keeps transactions with older snapshots from using the index.
     pub(super) fn note_broken_chain(&self) {
         // SAFETY: as promised in `new`.
         unsafe { (*self.info).ii_BrokenHotChain = true }
     }
 
-    /// Strategy number of a column's operator, if the index is for an exclusion constraint. The
-    /// column is counted from 0.
+    /// Strategy number of the operator that the exclusion constraint of the index has for a column,
+    /// counted from 0; `None` if the index does not belong to an exclusion constraint.
     pub fn excludes_by(&self, column: usize) -> Option<u16> {
         assert!(column < self.index.index_form().key_columns);
         // SAFETY: the array is null or has a strategy for each key column.
@@ -99,14 +105,15 @@ impl<'a> BuildScan<'a> {
         }
     }
 
-    /// Calls a function for each row that belongs in the index, and reports the progress. Returns
-    /// the number of rows that the scan has read.
+    /// Scans the whole table, and reports the progress. Calls `each` with the index values and the
+    /// address of each row that belongs in the index. Returns the number of rows that the scan has
+    /// read.
     pub fn run(&self, each: impl FnMut(IndexRow, Tid)) -> f64 {
         self.scan(RowSource::Build, each)
     }
 
-    /// Calls a function for each row of a source that belongs in the index. Returns the number of
-    /// rows that the scan has read.
+    /// Scans the rows of `source`. Calls `each` with the index values and the address of each row
+    /// that belongs in the index. Returns the number of rows that the scan has read.
     pub(super) fn scan<F: FnMut(IndexRow, Tid)>(&self, source: RowSource, mut each: F) -> f64 {
         let (table, index) = (self.table.raw(), self.index.raw());
         let no_keys = core::ptr::null_mut();
@@ -134,15 +141,16 @@ impl<'a> BuildScan<'a> {
     }
 }
 
-/// Rows of a table that a snapshot sees and that belong in an index.
+/// Rows of a table that a snapshot sees and that belong in an index, for checking the index against
+/// its table.
 pub struct VisibleRows<'a> {
     relations: &'a LockedIndex,
     snapshot: RegisteredSnapshot,
 }
 
 impl<'a> VisibleRows<'a> {
-    /// Takes a new snapshot. Raises an error, as amcheck does, if the snapshot may see rows that
-    /// the index build has skipped.
+    /// Takes a new snapshot. Raises error 40001, as amcheck does, if the snapshot may see rows that
+    /// the build of the index has skipped.
     pub fn new(relations: &'a LockedIndex) -> Self {
         let snapshot = RegisteredSnapshot::from_transaction();
         relations.check_age(snapshot.xmin());
@@ -152,18 +160,21 @@ impl<'a> VisibleRows<'a> {
         }
     }
 
-    /// Page check for a reader that must find all of the rows.
+    /// Check that detects index pages from which rows that the snapshot sees may have been removed
+    /// (`old_snapshot_threshold`).
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         self.snapshot.old_snapshot_check()
     }
 
-    /// Calls a function for each row.
+    /// Scans the table with the rights of its owner. Calls `each` with the index values and the
+    /// address of each row.
     pub fn each(&self, each: impl FnMut(IndexRow, Tid)) {
         let (table, index) = (self.relations.table(), self.relations.index());
         let _as_owner = AsOwner::new(table);
         // SAFETY: both relations are open and locked.
         let scan = unsafe {
-            // As in amcheck: use our own snapshot, and check no constraints.
+            // As in amcheck: `ii_Concurrent` makes the scan use our own snapshot. The other fields
+            // make it check no constraints.
             let info = index.index_info();
             (*info).ii_Concurrent = true;
             (*info).ii_Unique = false;
@@ -176,7 +187,8 @@ impl<'a> VisibleRows<'a> {
     }
 }
 
-/// Passes one row of the table to the function of [`BuildScan::scan`].
+/// Callback of the server: passes one row of the table to the function `each` of
+/// [`BuildScan::scan`].
 #[pg_guard]
 unsafe extern "C-unwind" fn take_row<F: FnMut(IndexRow, Tid)>(
     index: pg_sys::Relation,

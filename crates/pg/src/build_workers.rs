@@ -1,6 +1,8 @@
-//! Workers that read the table of a new index together with the backend that builds the index.
+//! Parallel index builds: workers read the table of a new index together with the leader, which is
+//! the backend that builds the index.
 //!
-//! All processes share one table scan, as in a parallel build of a btree.
+//! All processes share one table scan, as in a parallel build of a btree. The workers send words,
+//! made from the rows that they read, to the leader.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -13,32 +15,33 @@ use super::rel::{OpenRelation, Rel};
 use super::snapshot::RegisteredSnapshot;
 use super::workers::{Job, Outbox, Worker, Workers};
 
-/// Function that a worker runs (`src/am/build.rs`).
+/// Exported symbol of the function that a worker runs (`src/am/build.rs`).
 const ENTRY_POINT: &CStr = c"neardup_build_worker";
 
-/// Rows that the leader reads before it polls the queues again.
+/// Number of rows that the leader reads before it polls the workers' queues again.
 const LOOK_EVERY: u32 = 32;
 
-/// Input of the leader.
+/// What [`BuildWorkers::run`] passes to the leader's function: a row, or words from a worker.
 pub enum Input<'a> {
-    /// Row that the leader has read.
+    /// Index values and address of a row that the leader itself has read.
     Row(IndexRow<'a>, Tid),
-    /// Words that a worker has sent: the words of one or more rows, as written by the function
-    /// passed to [`BuildWorker::run`].
+    /// Words for one or more rows that a worker has read, as written by the function passed to
+    /// [`BuildWorker::run`].
     Words(&'a [u64]),
 }
 
-/// Leader's handle of the running workers of a build.
+/// The running workers of an index build, and the leader's own scan.
 pub struct BuildWorkers<'a> {
     scan: &'a BuildScan<'a>,
     workers: Workers,
-    /// Registered until all workers have ended.
+    /// Snapshot of a concurrent build, registered until all workers have ended; `None` for other
+    /// builds.
     _snapshot: Option<RegisteredSnapshot>,
 }
 
 impl<'a> BuildWorkers<'a> {
-    /// Starts the workers that the planner requests for the index, or as many as are available.
-    /// Returns `None` if the leader must work alone.
+    /// Starts as many workers as the server wants for the index, or fewer if fewer are available.
+    /// Returns `None` if no worker runs, so that the leader must build the index alone.
     pub fn launch(scan: &'a BuildScan<'a>) -> Option<Self> {
         let (table, index) = (scan.table(), scan.index());
         let wanted = compat::build_workers(scan.info(), table.oid(), index.oid());
@@ -46,7 +49,8 @@ impl<'a> BuildWorkers<'a> {
             return None;
         }
         let is_concurrent = scan.info().ii_Concurrent;
-        // As in a serial build: reads all rows, or in a concurrent build the rows of a snapshot.
+        // A concurrent build reads the rows of a snapshot, and other builds read all rows. Builds
+        // without workers do the same.
         let snapshot = is_concurrent.then(RegisteredSnapshot::from_transaction);
         let oids = [table, index].map(|relation| u64::from(relation.oid().to_u32()));
         let workers = Workers::launch(&Job {
@@ -63,9 +67,9 @@ impl<'a> BuildWorkers<'a> {
         })
     }
 
-    /// Takes part in the scan, and calls a function for each row that the leader reads and for
-    /// each message of a worker. Returns the number of rows that all processes have read. Raises
-    /// the error of a failed worker.
+    /// Reads the leader's part of the table and waits for the workers. Calls `each` with each row
+    /// that the leader reads and with each message of a worker. Returns the number of rows that all
+    /// processes have read. Raises the error of a failed worker.
     pub fn run(self, mut each: impl FnMut(Input)) -> f64 {
         let BuildWorkers {
             scan, mut workers, ..
@@ -89,24 +93,25 @@ impl<'a> BuildWorkers<'a> {
     }
 }
 
-/// State of a build in a worker process.
+/// An index build in a worker process, with the table and the index opened.
 pub struct BuildWorker {
-    // The index is dropped, and so closed, before the table.
+    // Declared before the table, so that the index is dropped, and so closed, first.
     index: OpenRelation,
     table: OpenRelation,
+    /// True for CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY.
     is_concurrent: bool,
     worker: Worker,
 }
 
 impl BuildWorker {
-    /// Opens the leader's relations.
+    /// Opens the table and the index, whose OIDs the leader has sent.
     pub fn new(worker: Worker) -> Self {
         let [table, index, is_concurrent] = worker.words() else {
             panic!("words of another job");
         };
         let [table, index] = [table, index].map(|oid| pg_sys::Oid::from_u32(*oid as u32));
         let is_concurrent = *is_concurrent != 0;
-        // The leader holds the same locks; members of a lock group do not conflict.
+        // The leader holds the same locks. Locks of a leader and its workers do not conflict.
         let (table_lock, index_lock) = match is_concurrent {
             false => (pg_sys::ShareLock, pg_sys::AccessExclusiveLock),
             true => (pg_sys::ShareUpdateExclusiveLock, pg_sys::RowExclusiveLock),
@@ -119,13 +124,14 @@ impl BuildWorker {
         }
     }
 
-    /// The index.
+    /// The index that is being built.
     pub fn index(&self) -> Rel<'_> {
         self.index.rel()
     }
 
-    /// Takes part in the scan. For each row that belongs in the index, the function writes words
-    /// for the leader to the outbox.
+    /// Reads this worker's part of the table. Calls `each` with the index values and the address of
+    /// each row that belongs in the index, and with the outbox, into which `each` writes words for
+    /// the leader.
     pub fn run(mut self, mut each: impl FnMut(IndexRow, Tid, &mut Outbox)) {
         let (table, index) = (self.table.rel(), self.index.rel());
         // SAFETY: both relations are open and locked, and `index` is an index of `table`.

@@ -1,5 +1,6 @@
-//! Parts of a query that a caller passes as text, such as an order or a condition. Each text is
-//! first parsed alone, so that it cannot add other clauses, and evaluated as the caller.
+//! SQL that users pass to functions and triggers as text: expressions, conditions and queries. Each
+//! text is first parsed alone, so that it cannot add other clauses, and is then evaluated with the
+//! rights of the current user.
 use core::panic::AssertUnwindSafe;
 use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,24 +19,27 @@ use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name of the relation with the rows to order, in the query that orders them.
+/// Name under which queries read the addresses of selected rows: a relation with one column,
+/// `ctid_of_row`.
 pub(super) const ROWS: &CStr = c"neardup rows to order";
 
-/// Clause of a SELECT, for checking that a text is this clause and nothing else.
+/// Kind of clause of a SELECT, such as an ORDER BY list, for checking that a user's text is one
+/// clause of this kind and nothing else.
 pub(super) struct Clause {
-    /// Text of the query before the clause.
+    /// Start of a query that the user's text completes, such as `SELECT ORDER BY `.
     pub before: &'static [u8],
-    /// Returns whether a plain query has this clause and no clause of the other kinds.
+    /// Returns whether a parsed query has this clause, and none of the other two of select list,
+    /// WHERE and ORDER BY.
     pub is_alone: fn(&Parsed) -> bool,
-    /// Predicate of the error message, after the parameter's name.
+    /// Rest of the error message after the parameter's name, such as "is no condition".
     pub wrong: &'static str,
-    /// Advice to the user.
+    /// Hint of the error.
     pub hint: &'static str,
 }
 
 impl Clause {
-    /// Raises an error unless a text is this clause and nothing else. `name` is the caller's
-    /// parameter.
+    /// Raises error 22023 unless `text` is one clause of this kind and nothing else. `name` is the
+    /// SQL parameter that holds the text.
     pub fn check(&self, name: &str, text: &[u8]) {
         let wrong = |detail: String| -> ! {
             UserError::invalid_parameter(format!("{name} {}", self.wrong))
@@ -57,11 +61,12 @@ impl Clause {
     }
 }
 
-/// Expression over a table's columns, as written by a caller, in the server's encoding.
+/// Expression over a table's columns, as written by a user, in the encoding of the database.
 pub struct Expression(Vec<u8>);
 
 impl Expression {
-    /// Raises an error unless a text is a single expression of a select list.
+    /// Reads an expression from the text of the SQL parameter `name`. Raises error 22023 unless the
+    /// text is a single item of a select list, without an alias.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ",
@@ -78,13 +83,14 @@ impl Expression {
         Expression(text.to_vec())
     }
 
-    /// The column of this name.
+    /// Makes the expression that consists of the column `name`.
     pub fn column(name: &CStr) -> Self {
         Expression(quoted(name))
     }
 
-    /// Runs a query with the expression that reads no rows of the table, so that an error in the
-    /// expression is raised now. Returns the expression's type. `name` is the caller's parameter.
+    /// Returns the OID of the type of the expression. Begins a query with the expression and reads
+    /// no rows of the table, so that an error in the expression is raised now. `name` is the SQL
+    /// parameter that holds the expression.
     pub fn check(&self, name: &str, table: Rel) -> pg_sys::Oid {
         let query = [
             b"SELECT (",
@@ -100,11 +106,11 @@ impl Expression {
         })
     }
 
-    /// SQL that converts the expression, which has this type, to `text`.
+    /// SQL that converts the expression to `text`. `type_oid` is the type of the expression.
     ///
-    /// A cast from an enum, or from another type that any role can make, may call a function of
-    /// the type's owner, and would do so with the caller's rights. Values of such a type are
-    /// converted by the type's output function instead.
+    /// A cast from an enum, or from another type that any role can make, may call a function of the
+    /// type's owner, and would do so with the rights of the user who runs the query. Values of such
+    /// a type are converted by the type's output function instead.
     pub fn as_text(&self, type_oid: pg_sys::Oid) -> Vec<u8> {
         let sql = self.sql();
         match is_base_type(type_oid) {
@@ -119,15 +125,16 @@ impl Expression {
         }
     }
 
-    /// The expression and a newline, which ends a comment in it.
+    /// SQL of the expression, followed by a newline, which ends a comment in the expression.
     pub fn sql(&self) -> Vec<u8> {
         [self.0.as_slice(), b"\n"].concat()
     }
 }
 
-/// Calls `each` with the address of each row of a table whose address `next` returns, in no
-/// particular order, and the value of an expression for it. The query runs with the caller's
-/// rights and the active snapshot. `name` is the caller's parameter.
+/// Evaluates an SQL expression for some rows of a table. `next` returns the addresses of the rows,
+/// one at a time. Calls `each` with the address of each row that the active snapshot sees, in no
+/// particular order, and with the expression's value (`None` for NULL). The query runs with the
+/// rights of the current user. `name` is the SQL parameter that holds the expression.
 pub fn values_of_rows(
     name: &str,
     expression: &[u8],
@@ -154,11 +161,12 @@ pub fn values_of_rows(
     });
 }
 
-/// SELECT as written by a caller, in the server's encoding.
+/// SELECT or VALUES query as written by a user, in the encoding of the database.
 pub struct Query(Vec<u8>);
 
 impl Query {
-    /// Raises an error unless a text is a single SELECT or VALUES.
+    /// Reads a query from the text of the SQL parameter `name`. Raises error 22023 unless the text
+    /// is a single SELECT or VALUES without INTO. Removes a semicolon at the end.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let wrong = |detail: String| -> ! {
             UserError::invalid_parameter(format!("{name} must be a SELECT"))
@@ -181,21 +189,22 @@ impl Query {
         }
     }
 
-    /// The query as a FROM item without an alias.
+    /// SQL of the query in parentheses, as an item of FROM without its alias.
     pub fn sql(&self) -> Vec<u8> {
         [b"(", self.0.as_slice(), b"\n)"].concat()
     }
 }
 
-/// Condition on a table's rows, as written by a caller, in the server's encoding.
+/// Condition on the rows of a table, as written by a user, in the encoding of the database.
 pub struct Condition {
-    /// The caller's parameter.
+    /// The SQL parameter that holds the condition.
     name: &'static str,
     text: Vec<u8>,
 }
 
 impl Condition {
-    /// Raises an error unless a text is a single expression that can follow WHERE.
+    /// Reads a condition from the text of the SQL parameter `name`. Raises error 22023 unless the
+    /// text is a single expression that can follow WHERE.
     pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT WHERE ",
@@ -212,18 +221,19 @@ impl Condition {
         Condition { name, text }
     }
 
-    /// Calls a function with the address of each row of a table for which the condition is true.
-    /// The query runs with the caller's rights and the active snapshot.
+    /// Calls `each` with the address of each row of a table for which the condition is true. The
+    /// query runs with the rights of the current user and the active snapshot.
     pub fn rows(&self, table: Rel, each: impl FnMut(Tid)) {
         self.run(table, b"", each);
     }
 
-    /// Runs the query with LIMIT 0, so that an error in it is raised now: for example a column
-    /// that does not exist, or a missing privilege.
+    /// Runs the query of [`Condition::rows`] with LIMIT 0, so that an error in the condition is
+    /// raised now: for example a column that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.run(table, b" LIMIT 0", |_| ());
     }
 
+    /// Calls `each` with the address of each row of a query. `end` is the SQL after the condition.
     fn run(&self, table: Rel, end: &[u8], each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",
@@ -236,7 +246,8 @@ impl Condition {
         in_parameter(self.name, || select_addresses(&query, None, each));
     }
 
-    /// Statement that evaluates the condition for a row of a table, which is its only parameter.
+    /// Statement that returns whether the condition is true for one row of a table. Its only
+    /// parameter is the row.
     pub fn statement_for_row(&self, table: Rel) -> CString {
         let statement = [
             b"SELECT ",
@@ -249,8 +260,9 @@ impl Condition {
         CString::new(statement).expect("the parser has read the condition")
     }
 
-    /// Evaluates the statement for a row, as the current user. That user need not be the
-    /// condition's author, so `search_path` has no schema in which others could make objects.
+    /// Runs a statement from [`Condition::statement_for_row`], and returns whether the condition is
+    /// true for `row`. Runs with the rights of the current user, who need not be the condition's
+    /// author. So `search_path` contains no schema in which other users could make objects.
     pub fn holds(&self, statement: &CStr, row: Value) -> bool {
         in_parameter(self.name, || {
             let _path = RestrictedPath::set();
@@ -259,15 +271,16 @@ impl Condition {
         })
     }
 
-    /// The expression in parentheses, for a query.
+    /// SQL of the condition in parentheses.
     pub fn expression(&self) -> Vec<u8> {
         // The newline ends a comment in the text.
         [b"(", self.text.as_slice(), b"\n)"].concat()
     }
 }
 
-/// SQL comment with a hash of a table's columns, which makes a new statement when they change. The
-/// server does not replan a statement when the row type of its parameter changes.
+/// SQL comment with a hash of the names and types of a table's columns. A change of the columns
+/// changes the comment, and so makes a new statement, which the server plans again. The server does
+/// not replan a statement when the row type of its parameter changes.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {
@@ -283,11 +296,13 @@ fn layout_comment(table: Rel) -> String {
     format!(" /* columns {:016x} */", hasher.finish())
 }
 
-/// Returns the address of the next row of the relation [`ROWS`], or `None` after the last.
+/// Function that returns, one at a time, the addresses of the rows of the relation [`ROWS`], and
+/// `None` after the last.
 pub type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
 
-/// Runs a function, and names the caller's parameter in the detail of its errors. (pgrx drops the
-/// server's CONTEXT when it catches an error.)
+/// Runs a function that evaluates a user's SQL, and returns its result. If the SQL can have caused
+/// an error, adds to the error's detail that it comes from the SQL parameter `name`. (pgrx drops
+/// the server's CONTEXT when it catches an error.)
 pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(function))
         .catch_others(|error| match error {
@@ -308,10 +323,11 @@ pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
         .execute()
 }
 
-/// Returns whether an expression can have caused an error. Cancellation, shutdown, missing
-/// resources, conflicts with other transactions and bugs have other causes.
+/// Returns whether a user's SQL can have caused an error with this SQLSTATE. Cancellation,
+/// shutdown, missing resources, conflicts with other transactions and bugs have other causes.
 fn is_of_expression(code: PgSqlErrorCode) -> bool {
-    // The error class is the first two of five characters, which have six bits each.
+    // An SQLSTATE has five characters of six bits each. The first two, in the lowest 12 bits, are
+    // the class of the error.
     let class = code as u32 & 0xfff;
     let class_of = |name: [u8; 2]| u32::from(name[0] - b'0') | u32::from(name[1] - b'0') << 6;
     ![*b"57", *b"53", *b"58", *b"40", *b"XX"]
@@ -319,7 +335,8 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
         .contains(&class)
 }
 
-/// Calls a function with the row address in the first column of each row of a query.
+/// Runs a query whose first column is a row address, and calls `each` with the address in each row
+/// that the query returns. `rows` has the rows of the relation [`ROWS`], for queries that read it.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
     select_rows(query, rows, |row| {
         if let Some(Some(address)) = row.first() {
@@ -328,7 +345,8 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: 
     });
 }
 
-/// Calls a function with each row of a query.
+/// Runs a query, and calls `each` with the values of each row that the query returns, `None` for
+/// NULL. `rows` has the rows of the relation [`ROWS`], for queries that read it.
 fn select_rows(query: &[u8], rows: Option<NamedRows>, each: impl FnMut(&[Option<Value>])) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {
@@ -343,7 +361,8 @@ fn select_rows(query: &[u8], rows: Option<NamedRows>, each: impl FnMut(&[Option<
     });
 }
 
-/// Parses a query. The error is a sentence with the parser's message.
+/// Parses a query and passes it to `read`. Returns `Ok(None)` unless the text is a single SELECT or
+/// VALUES. Returns a syntax error as a sentence with the parser's message.
 fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(parse_select(query, &read))))
         .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
@@ -360,24 +379,25 @@ fn message(error: CaughtError) -> String {
     }
 }
 
-/// Parsed SELECT.
+/// SELECT or VALUES query that the server's parser has read.
 pub(super) struct Parsed<'a> {
     select: &'a pg_sys::SelectStmt,
     /// Number of expressions in the select list.
     targets: usize,
-    /// True if one of them has a name (AS).
+    /// True if an expression of the select list has a name (AS).
     is_named: bool,
-    /// Bytes of the statement without its semicolon; 0 if the statement is the whole text.
+    /// Length of the statement in bytes, without its semicolon; 0 if the text ends with the
+    /// statement.
     length: usize,
 }
 
 impl Parsed<'_> {
-    /// Returns whether the query has an ORDER BY but no WHERE and no select list.
+    /// Returns whether the query has an ORDER BY clause, an empty select list and no WHERE clause.
     pub(super) fn is_order(&self) -> bool {
         !self.select.sortClause.is_null() && self.select.whereClause.is_null() && self.targets == 0
     }
 
-    /// Returns whether the query has no clauses besides a select list, WHERE and ORDER BY.
+    /// Returns whether the query has no clauses other than a select list, WHERE and ORDER BY.
     fn is_plain(&self) -> bool {
         let select = self.select;
         select.op == pg_sys::SetOperation::SETOP_NONE
@@ -395,8 +415,8 @@ impl Parsed<'_> {
     }
 }
 
-/// Parses a query and reads the result; `None` unless the text is a single SELECT. Raises the
-/// parser's errors.
+/// Parses a query, passes it to `read` and returns the result of `read`; `None` unless the text is
+/// a single SELECT or VALUES. Raises the parser's errors.
 fn parse_select<T>(query: &CStr, read: impl FnOnce(Parsed) -> T) -> Option<T> {
     let mode = pg_sys::RawParseMode::RAW_PARSE_DEFAULT;
     // SAFETY: the parser only reads the text. Its tree is freed with the memory context, also

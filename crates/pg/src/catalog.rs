@@ -1,45 +1,46 @@
-//! Catalogue lookups, and names quoted for SQL text.
+//! Lookups in the system catalogues, and names quoted for SQL text.
 use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::server::{self, owned};
 
-/// The bytes of a name; empty for `None`.
+/// The bytes of a text; empty for `None`.
 fn bytes(text: Option<CString>) -> Vec<u8> {
     text.unwrap_or_default().into_bytes()
 }
 
-/// The schema of a function.
+/// The OID of the schema of a function; `InvalidOid` if there is no such function.
 pub fn schema_of_function(function: Oid) -> Oid {
     server::get_func_namespace(function)
 }
 
-/// The name of a schema; empty if there is none.
+/// The name of a schema, unquoted; empty if there is no such schema.
 pub fn schema_name(schema: Oid) -> CString {
     server::get_namespace_name(schema).unwrap_or_default()
 }
 
-/// A function's name with its schema, quoted if necessary.
+/// The name of a function with its schema, as SQL text, quoted if necessary.
 pub fn qualified_function(function: Oid) -> Vec<u8> {
     let schema = schema_name(schema_of_function(function));
     let name = server::get_func_name(function).unwrap_or_default();
     qualified(&schema, &name)
 }
 
-/// A relation's name with its schema, quoted if necessary; `None` if there is no such relation.
+/// The name of a relation with its schema, as SQL text, quoted if necessary; `None` if there is no
+/// such relation.
 pub fn qualified_relation(relation: Oid) -> Option<Vec<u8>> {
     let name = server::get_rel_name(relation)?;
     let schema = server::get_rel_namespace(relation);
     Some(qualified(&schema_name(schema), &name))
 }
 
-/// Returns whether the database has an extension of this name.
+/// Returns whether an extension of this name is installed in the current database.
 pub fn extension_exists(name: &CStr) -> bool {
     server::get_extension_oid(name, true) != pg_sys::InvalidOid
 }
 
-/// The name of a relation for messages, or its OID if there is no such relation.
+/// The name of a relation without its schema, for messages. If there is no such relation, its OID.
 pub fn relation_name(relation: Oid) -> String {
     match server::get_rel_name(relation) {
         Some(name) => name.to_string_lossy().into_owned(),
@@ -47,12 +48,13 @@ pub fn relation_name(relation: Oid) -> String {
     }
 }
 
-/// The kind of a relation (`pg_class.relkind`); 0 if there is no such relation.
+/// The kind of a relation (`pg_class.relkind`, such as `RELKIND_INDEX`); 0 if there is no such
+/// relation.
 pub fn relation_kind(relation: Oid) -> u8 {
     server::get_rel_relkind(relation) as u8
 }
 
-/// The owner of a relation; `None` if there is no such relation.
+/// The OID of the role that owns a relation; `None` if there is no such relation.
 pub fn relation_owner(relation: Oid) -> Option<Oid> {
     Some(row::<pg_sys::FormData_pg_class>(relation)?.relowner)
 }
@@ -65,9 +67,9 @@ pub fn role(oid: Oid) -> Option<(String, bool)> {
     Some((name, role.rolcanlogin))
 }
 
-/// Returns whether a type is a base type, or an array of one. Only superusers can make base types
-/// and casts between them. Any role can make enums, composite types and ranges, and the functions
-/// that their casts call. A domain counts as its base type.
+/// Returns whether a type is a base type, or an array of a base type. A domain counts as the type
+/// that it is over. Only superusers can make base types and casts between them. Any role can make
+/// enums, composite types and ranges, and the functions that the casts of these types call.
 pub fn is_base_type(oid: Oid) -> bool {
     let oid = base_type(oid);
     let element = array_element(oid);
@@ -77,23 +79,24 @@ pub fn is_base_type(oid: Oid) -> bool {
     }
 }
 
-/// A name with its schema, quoted if necessary.
+/// A name with its schema, as SQL text, quoted if necessary.
 pub fn qualified(schema: &CStr, name: &CStr) -> Vec<u8> {
     bytes(server::quote_qualified_identifier(schema, name))
 }
 
-/// A name, quoted if necessary.
+/// A name as SQL text, quoted if necessary.
 pub fn quoted(name: &CStr) -> Vec<u8> {
     bytes(server::quote_identifier(name))
 }
 
-/// A text as an SQL literal.
+/// A text as an SQL string literal.
 pub fn literal(text: &CStr) -> Vec<u8> {
     bytes(server::quote_literal_cstr(text))
 }
 
-/// Looks up a table by a name as written by a user, and returns its OID and its quoted name. A
-/// name without a schema is looked up in `schema`. Raises error 42P01 if there is no such table.
+/// Looks up a table by a name that a user has written as SQL. Returns the table's OID, and its name
+/// with the schema, quoted if necessary. A name without a schema is looked up in `schema`. Raises
+/// error 42P01 if there is no such table.
 pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     // SAFETY: lists and names live in the current memory context.
     unsafe {
@@ -112,17 +115,17 @@ pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     }
 }
 
-/// The base type of a domain; any other type itself.
+/// The OID of the base type of a domain, or of the type itself if it is not a domain.
 pub fn base_type(oid: Oid) -> Oid {
     server::getBaseType(oid)
 }
 
-/// The element type of an array type; InvalidOid for other types.
+/// The OID of the element type of an array type; `InvalidOid` for any other type.
 pub fn array_element(oid: Oid) -> Oid {
     server::get_element_type(oid)
 }
 
-/// Returns whether values of a type have the same binary form as `text`.
+/// Returns whether values of a type have the same binary form as `text`, such as `varchar`.
 pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
@@ -134,24 +137,25 @@ pub fn type_name(oid: Oid) -> String {
         .into_owned()
 }
 
-/// The name of a type with its schema and modifier, valid in SQL under any `search_path`.
+/// The name of a type with its schema and its type modifier (-1 for none), as SQL text that is
+/// valid under any `search_path`.
 pub fn qualified_type(oid: Oid, modifier: i32) -> Vec<u8> {
     let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
     bytes(server::format_type_extended(oid, modifier, flags as u16))
 }
 
-/// The name `first_second_label`, made as the server makes names of indexes: it shortens the first
-/// two parts so that the name fits.
+/// Makes the object name `first_second_label`, or `first_label` if `second` is `None`. Shortens
+/// `first` and `second` so that the name fits, as the server does for names of indexes.
 pub fn derived_name(first: &CStr, second: Option<&CStr>, label: &CStr) -> CString {
     server::makeObjectName(first, second, label).unwrap_or_default()
 }
 
-/// Catalogue row that the server caches by its OID.
+/// Row of a system catalogue that the server caches by the row's OID.
 ///
 /// # Safety
-/// The cache has rows of this type.
+/// The cache [`CachedRow::CACHE`] has rows of this type.
 unsafe trait CachedRow: Copy {
-    /// Cache by OID.
+    /// System cache that has the rows' OID as its key.
     const CACHE: pg_sys::SysCacheIdentifier::Type;
 }
 
@@ -159,24 +163,24 @@ unsafe trait CachedRow: Copy {
 unsafe impl CachedRow for pg_sys::FormData_pg_type {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::TYPEOID;
 }
-// SAFETY: as above.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl CachedRow for pg_sys::FormData_pg_operator {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::OPEROID;
 }
-// SAFETY: as above.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl CachedRow for pg_sys::FormData_pg_opclass {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::CLAOID;
 }
-// SAFETY: as above.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl CachedRow for pg_sys::FormData_pg_class {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::RELOID;
 }
-// SAFETY: as above.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl CachedRow for pg_sys::FormData_pg_authid {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::AUTHOID;
 }
 
-/// A row of a catalogue; `None` if there is no such row.
+/// Copies the row with this OID of a system catalogue; `None` if there is no such row.
 fn row<T: CachedRow>(oid: Oid) -> Option<T> {
     // SAFETY: the row is copied before it is released.
     unsafe {
@@ -189,20 +193,21 @@ fn row<T: CachedRow>(oid: Oid) -> Option<T> {
     }
 }
 
-/// A name in a catalogue.
+/// Copies a name in a catalogue row, as a C string.
 pub fn name_of(name: &pg_sys::NameData) -> CString {
     let bytes = name.data.map(|byte| byte as u8);
     let name = CStr::from_bytes_until_nul(&bytes).expect("the server ends names with a zero byte");
     name.to_owned()
 }
 
-/// The name of a type, without its schema, if the type is in `schema`.
+/// The name of the type `oid`, without its schema; `None` unless the type is in `schema`.
 pub fn type_name_in(schema: Oid, oid: Oid) -> Option<CString> {
     let form = row::<pg_sys::FormData_pg_type>(oid)?;
     (form.typnamespace == schema).then(|| name_of(&form.typname))
 }
 
-/// The name of a function, without its schema, if it belongs to the same extension as `other`.
+/// The name of the function `function`, without its schema; `None` unless the function is in the
+/// same schema and belongs to the same extension as the function `other`.
 pub fn name_in_extension_of(other: Oid, function: Oid) -> Option<CString> {
     let extension_of = |function| {
         let class = pg_sys::ProcedureRelationId;
@@ -213,12 +218,12 @@ pub fn name_in_extension_of(other: Oid, function: Oid) -> Option<CString> {
     is_of_extension.then(|| server::get_func_name(function))?
 }
 
-/// The catalogue's row of an operator; `None` if there is no such operator.
+/// Copies the row of an operator in pg_operator; `None` if there is no such operator.
 pub fn operator(oid: Oid) -> Option<pg_sys::FormData_pg_operator> {
     row(oid)
 }
 
-/// An operator with its schema, as `OPERATOR(schema.name)`; `None` if there is no such operator.
+/// An operator as the SQL text `OPERATOR(schema.name)`; `None` if there is no such operator.
 pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
     let form = operator(oid)?;
     let schema = quoted(&schema_name(form.oprnamespace));
@@ -226,36 +231,40 @@ pub fn operator_text(oid: Oid) -> Option<Vec<u8>> {
     Some([b"OPERATOR(", schema.as_slice(), b".", name.to_bytes(), b")"].concat())
 }
 
-/// An operator class. Raises an internal error if there is none.
+/// Copies the row of an operator class in pg_opclass. Raises an internal error if there is no such
+/// operator class.
 pub fn operator_class(class: Oid) -> pg_sys::FormData_pg_opclass {
     row(class)
         .unwrap_or_else(|| panic!("cache lookup failed for operator class {}", class.to_u32()))
 }
 
-/// An entry of the type cache, with the fields that `flags` requests.
+/// The type cache's entry of a type, with the fields that `flags` (`TYPECACHE_...`) requests.
 pub fn cached_type(oid: Oid, flags: u32) -> &'static pg_sys::TypeCacheEntry {
     // SAFETY: entries stay for the backend's life.
     unsafe { &*pg_sys::lookup_type_cache(oid, flags as i32) }
 }
 
-/// The default operator family of a type for btree; InvalidOid if it has none.
+/// The OID of the default btree operator family of a type; `InvalidOid` if the type has none.
 pub fn btree_family(oid: Oid) -> Oid {
     cached_type(oid, pg_sys::TYPECACHE_BTREE_OPFAMILY).btree_opf
 }
 
-/// The strategy of an operator in a family; 0 if the family does not contain the operator.
+/// The strategy number of an operator in an operator family; 0 if the family does not contain the
+/// operator.
 pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
     server::get_op_opfamily_strategy(operator, family)
 }
 
-/// The operator of a family with this strategy number and these types.
+/// The OID of the operator of an operator family with this strategy number and these types of its
+/// left and right operand; `None` if the family has no such operator.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: u32) -> Option<Oid> {
     let oid = server::get_opfamily_member(family, left, right, strategy as i16);
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The types of the arguments and of the result of a plain function. Raises an internal error for
-/// aggregates, window functions and procedures, and if there is no such function.
+/// The OIDs of the argument types, and the OID of the result type, of a plain function. Raises an
+/// internal error for aggregates, window functions and procedures, and if there is no such
+/// function.
 pub fn function_signature(function: Oid) -> (Vec<Oid>, Oid) {
     let (mut types, mut count) = (core::ptr::null_mut(), 0);
     // SAFETY: the server fills in an array of `count` types.
@@ -270,20 +279,22 @@ pub fn function_signature(function: Oid) -> (Vec<Oid>, Oid) {
     }
 }
 
-/// Kind of an object that has a name in a schema.
+/// Kind of object to look up by name, with the types that distinguish operators or functions of the
+/// same name.
 #[derive(Clone, Copy)]
 pub enum Named<'a> {
-    /// A type.
+    /// A type, of which a schema has only one with a given name.
     Type,
-    /// A table, an index, or any other relation.
+    /// A table, an index, or any other relation, of which a schema has only one with a given name.
     Relation,
-    /// An operator on these two types.
+    /// An operator with these types of its left and right operand.
     Operator(Oid, Oid),
-    /// A function of these types.
+    /// A function with these argument types.
     Function(&'a [Oid]),
 }
 
-/// Looks up an object by its name in a schema.
+/// Looks up the OID of an object by its schema, its name and its kind; `None` if there is no such
+/// object.
 pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
     use pg_sys::SysCacheIdentifier::{OPERNAMENSP, PROCNAMEARGSNSP, RELNAMENSP, TYPENAMENSP};
     let (schema, none) = (Datum::from(schema), Datum::null());
@@ -307,7 +318,8 @@ pub fn find(schema: Oid, name: &CStr, kind: Named) -> Option<Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The default operators `=` and `<` of a type; `None` for each that it does not have.
+/// The OIDs of the operators `=` and `<` of a type's default operator classes; `None` for each
+/// operator that the type does not have.
 pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     let wanted = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_LT_OPR;
     let entry = cached_type(oid, wanted);
@@ -315,14 +327,14 @@ pub fn default_operators(oid: Oid) -> (Option<Oid>, Option<Oid>) {
     (known(entry.eq_opr), known(entry.lt_opr))
 }
 
-/// The operators of a family.
+/// Copies the rows in pg_amop of all operators of an operator family.
 pub fn family_operators(family: Oid) -> Vec<pg_sys::FormData_pg_amop> {
     let mut forms = Vec::new();
     for_each_row(Datum::from(family), |form, _| forms.push(*form));
     forms
 }
 
-/// The type of an operator's result.
+/// The OID of the type that an operator returns.
 pub fn operator_result(operator: Oid) -> Oid {
     server::get_op_rettype(operator)
 }
@@ -332,12 +344,13 @@ pub fn is_pseudo_type(oid: Oid) -> bool {
     server::get_typtype(oid) as u8 == pg_sys::TYPTYPE_PSEUDO
 }
 
-/// Catalogue row that the server caches in lists by their first key.
+/// Row of a system catalogue that the server caches in lists: each list has all rows with the same
+/// first key.
 ///
 /// # Safety
-/// The cache has rows of this type.
+/// The cache [`ListedRow::CACHE`] has rows of this type.
 unsafe trait ListedRow {
-    /// Cache whose first key is the key of the lists.
+    /// System cache whose first key is the key of the lists.
     const CACHE: pg_sys::SysCacheIdentifier::Type;
 }
 
@@ -345,12 +358,13 @@ unsafe trait ListedRow {
 unsafe impl ListedRow for pg_sys::FormData_pg_amop {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::AMOPSTRATEGY;
 }
-// SAFETY: as above.
+// SAFETY: the server's cache holds rows of this catalogue.
 unsafe impl ListedRow for pg_sys::FormData_pg_proc {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP;
 }
 
-/// Calls a function with each catalogue row that has this first key, and the row's tuple.
+/// Calls `each` with each catalogue row whose first key in [`ListedRow::CACHE`] is `key`, and with
+/// the row's tuple.
 fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapTuple)) {
     let none = Datum::null();
     // SAFETY: the list is released after the last row, or by the server after an error.
@@ -365,7 +379,8 @@ fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapT
     }
 }
 
-/// The parameter names of a function; none if a parameter has no name.
+/// The names of a function's parameters, in their order. Empty if the parameters have no names, or
+/// if there is no such function.
 pub fn parameter_names(function: Oid) -> Vec<CString> {
     let (mut types, mut modes) = (core::ptr::null_mut(), core::ptr::null_mut());
     let mut names = core::ptr::null_mut();
@@ -390,8 +405,9 @@ pub fn parameter_names(function: Oid) -> Vec<CString> {
     }
 }
 
-/// The parameter names, without the first, of all functions of this name in a schema whose first
-/// parameter is a `text`. Each name occurs once. The names of the shortest function are first.
+/// Collects the parameter names of all functions of the name `function` in a schema whose first
+/// parameter is a `text`, without the names of these first parameters. Each name occurs once. Names
+/// of functions with fewer parameters are first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(
@@ -418,7 +434,7 @@ pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString
             }
         },
     );
-    // The server's list is in no particular order.
+    // The server lists the functions in no particular order.
     found.sort_unstable_by_key(Vec::len);
     found
         .into_iter()

@@ -1,8 +1,9 @@
-//! Callbacks for changes in the system catalogues.
+//! Callbacks that the server calls when a row of a system catalogue changes.
 use pgrx::pg_sys::{self, Datum};
 
-/// Calls a function whenever a row of this cache (`SysCacheIdentifier`) may have changed. The
-/// function must not fail. It stays registered as long as the backend lives.
+/// Registers a function that the server calls whenever a row of this system cache
+/// (`SysCacheIdentifier`) may have changed. The function must not raise errors. It stays registered
+/// as long as the backend lives.
 pub fn on_change(cache: pg_sys::SysCacheIdentifier::Type, function: fn()) {
     let argument = Datum::from(function as *const ());
     // SAFETY: the callback and the function stay valid: the server never unloads the library.

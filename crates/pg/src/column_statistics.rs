@@ -1,4 +1,5 @@
-//! Column statistics (pg_statistic), looked up as the planner does for an estimate.
+//! Statistics of columns (pg_statistic), looked up as the planner does when it estimates the
+//! selectivity of a condition.
 use std::cell::RefCell;
 
 use pgrx::pg_sys::{self, Oid, VariableStatData};
@@ -8,31 +9,35 @@ use super::expr::{Expr, List};
 use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
 
-/// Statistics of a condition's operands. The variants differ in the rows whose share is estimated.
+/// Statistics of the two operands of a condition. Each variant states of which rows the share that
+/// satisfies the condition is estimated.
 pub enum Operands<'s, 'a> {
-    /// Rows of one relation: statistics of its column, and the other operand.
+    /// Rows of one relation. Has the statistics of the relation's column, and the other operand, an
+    /// expression.
     Restriction(&'s Statistics, Expr<'a>),
-    /// Rows of one relation for each row of another, as on the inner side of a nested loop.
+    /// Rows of one relation for a given row of another relation, as on the inner side of a nested
+    /// loop.
     Parameterized {
-        /// Column of the relation whose rows are estimated.
+        /// Statistics of the column of the relation whose rows are estimated.
         column: &'s Statistics,
-        /// Column of the other relation.
+        /// Statistics of the column of the other relation.
         other: &'s Statistics,
     },
-    /// Pairs of rows of two relations: statistics of both columns.
+    /// Pairs of rows of two relations. Has the statistics of one column of each relation.
     Pairs(&'s Statistics, &'s Statistics),
-    /// Outer rows that match at least one inner row, in semi-joins and anti-joins.
+    /// Outer rows, in a semi-join or anti-join: the share that matches at least one inner row.
     Matched {
-        /// Column of the outer rows.
+        /// Statistics of the column of the outer rows.
         outer: &'s Statistics,
-        /// Column of the inner rows.
+        /// Statistics of the column of the inner rows.
         inner: &'s Statistics,
     },
 }
 
 impl<'a> Condition<'a> {
-    /// Estimates the share of rows from the operands' statistics. Returns `None` for a restriction
-    /// that does not compare a column with an expression.
+    /// Looks up the statistics of the condition's two operands, passes them to `estimate`, and
+    /// returns the share of rows that `estimate` computes. Returns `None` if the server passes no
+    /// planner state, and for a restriction that does not compare a column with an expression.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],
@@ -87,7 +92,8 @@ impl<'a> Condition<'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// The statistics of an expression over one relation; `None` for any other expression.
+    /// Looks up the statistics of an expression over the columns of one relation; `None` for any
+    /// other expression.
     fn statistics_of(
         &self,
         root: *mut pg_sys::PlannerInfo,
@@ -105,18 +111,19 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// The statistics of one column or expression.
+/// Statistics of one column, or of an expression over the columns of one relation.
 pub struct Statistics {
-    /// Number of different values.
+    /// Estimated number of distinct values.
     pub distinct: f64,
-    /// True if that number is a guess.
+    /// True if `distinct` is a default of the server, because it has no data.
     pub is_guess: bool,
-    /// Rows of the relation after and before its conditions apply; `None` if unknown.
+    /// Estimated number of the relation's rows that satisfy the query's conditions on the relation,
+    /// then the number of all its rows; `None` if the relation is unknown.
     pub rows: Option<(f64, f64)>,
-    /// Share of NULLs; `None` if there are no statistics.
+    /// Share of the rows whose value is NULL; `None` if pg_statistic has no row for the column.
     pub null_fraction: Option<f64>,
     variable: VariableStatData,
-    /// Arrays of values that the server has allocated.
+    /// Arrays from pg_statistic that the server has allocated for [`Statistics::values`].
     slots: RefCell<Vec<pg_sys::AttStatsSlot>>,
 }
 
@@ -145,15 +152,17 @@ impl Statistics {
         }
     }
 
-    /// Returns whether the estimate may pass the values to this function: the user may read the
-    /// column, or the function is leakproof.
+    /// Returns whether an estimate may pass values from pg_statistic to this function: the current
+    /// user may read the column, or the function is leakproof.
     pub fn allow(&self, function: Oid) -> bool {
         let mut variable = self.variable;
         // SAFETY: filled in by the server.
         unsafe { pg_sys::statistic_proc_security_check(&mut variable, function) }
     }
 
-    /// The values of a kind of statistics, and their shares of all rows if the kind has shares.
+    /// The values of one kind of statistics (`STATISTIC_KIND_...`), and the share of all rows that
+    /// each value has. The list of shares is empty unless `has_shares` is true. `None` if
+    /// pg_statistic has no statistics of this kind for the column.
     pub fn values(&self, kind: u32, has_shares: bool) -> Option<(Vec<Value<'_>>, Vec<f64>)> {
         let tuple = self.variable.statsTuple;
         if tuple.is_null() {
@@ -180,8 +189,8 @@ impl Statistics {
         }
     }
 
-    /// An index that supports the operator on this column or expression. It has no other column
-    /// and holds all rows of the table.
+    /// OID of an index on this column or expression that supports `operator`, has no other key
+    /// column and holds all rows of the table; `None` if there is no such index.
     pub fn index(&self, operator: Oid) -> Option<Oid> {
         let (rel, operand) = (self.variable.rel, self.variable.var);
         // SAFETY: null, or a relation of the planner with its list of indexes. Each index has an
@@ -205,7 +214,8 @@ impl Statistics {
         }
     }
 
-    /// Frees the memory. Not in `drop`, because the server must not be called while unwinding.
+    /// Frees the memory that the server has allocated. This is not in `drop`, because the server
+    /// must not be called while unwinding.
     fn release(self) {
         // SAFETY: filled in by the server; the values are no longer used.
         unsafe {

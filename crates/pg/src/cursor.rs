@@ -1,5 +1,5 @@
-//! SPI connections and queries. Cursors read rows one by one, and a query can read rows of ours
-//! under a relation name.
+//! Connections to SPI, the server's interface for running SQL. Cursors read the rows of a query in
+//! batches, and a query can read rows that this extension supplies under a relation name.
 use core::ffi::{CStr, c_char, c_long};
 use core::marker::PhantomData;
 use std::ffi::CString;
@@ -11,13 +11,14 @@ use super::compat;
 use super::errors::UserError;
 use super::value::Value;
 
-/// Rows fetched at a time.
+/// Number of rows that a cursor fetches at a time.
 const FETCH: c_long = 1000;
 
-/// An open connection to SPI.
+/// Open connection to SPI, for the function passed to [`connected`].
 pub struct Connection(());
 
-/// Runs a function while SPI is connected. Errors of SPI name the statement.
+/// Connects to SPI, runs a function and disconnects. Returns the function's result. An error of the
+/// connection names `statement`.
 pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
     // SAFETY: connects and disconnects once. Nested connections have ended before that.
     unsafe {
@@ -30,7 +31,8 @@ pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
     }
 }
 
-/// Raises error XX000: a statement returned an unexpected result.
+/// Raises error XX000: a statement of this extension returned an unexpected result. `statement` is
+/// the detail of the error.
 pub fn failed(statement: &CStr) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
@@ -42,13 +44,14 @@ pub fn failed(statement: &CStr) -> ! {
 
 /// Value of a parameter of a query, or NULL, with its type.
 pub struct Parameter<'a> {
-    /// The type.
+    /// OID of the parameter's type.
     pub type_oid: Oid,
-    /// The value; `None` for NULL.
+    /// The parameter's value; `None` for NULL.
     pub value: Option<Value<'a>>,
 }
 
-/// Cursor of a running query. Reading it closes it; otherwise it ends with the transaction.
+/// Cursor of a running query. [`Cursor::columns`] and [`Cursor::for_each`] close it. Otherwise it
+/// ends with the transaction.
 #[must_use]
 pub struct Cursor<'a> {
     portal: pg_sys::Portal,
@@ -56,8 +59,9 @@ pub struct Cursor<'a> {
 }
 
 impl Connection {
-    /// Begins a SELECT with the active snapshot and the current user's rights. The query can read
-    /// the relations `stores` by their names.
+    /// Begins a SELECT with the active snapshot and the rights of the current user, and returns its
+    /// cursor. `parameters` are `$1`, `$2` and so on. The query can read the rows of `stores` under
+    /// their relation names.
     pub fn open(&self, query: &[u8], parameters: &[Parameter], stores: &[&Store]) -> Cursor<'_> {
         let query = CString::new(query).unwrap_or_default();
         let mut types: Vec<Oid> = parameters.iter().map(|one| one.type_oid).collect();
@@ -89,7 +93,7 @@ impl Connection {
 }
 
 impl Cursor<'_> {
-    /// Wraps an open cursor.
+    /// Wraps a cursor that SPI has opened.
     ///
     /// # Safety
     /// The cursor is open and runs a SELECT. SPI stays connected while the result lives.
@@ -100,7 +104,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns the types of the columns without reading rows.
+    /// Returns the OIDs of the types of the query's columns, and closes the cursor without reading
+    /// rows.
     pub fn columns(self) -> Vec<Oid> {
         // SAFETY: the cursor is open and has a row descriptor.
         unsafe {
@@ -113,12 +118,13 @@ impl Cursor<'_> {
         }
     }
 
-    /// Calls a function with the values of each row, `None` for NULL.
+    /// Reads all rows of the query, calls `each` with the values of each row (`None` for NULL), and
+    /// closes the cursor.
     pub fn for_each(self, mut each: impl FnMut(&[Option<Value>])) {
         let mut row = Vec::new();
         loop {
             // SAFETY: the cursor is open and SPI is connected. Fetched rows stay until they are
-            // freed here, even if the function runs other queries.
+            // freed here, even if `each` runs other queries.
             unsafe {
                 pg_sys::SPI_cursor_fetch(self.portal, true, FETCH);
                 let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
@@ -147,17 +153,19 @@ impl Cursor<'_> {
     }
 }
 
-/// Rows that a query reads under a relation name, like a trigger's transition table. Rows beyond
-/// `work_mem` are in a temporary file.
+/// Rows that this extension supplies to queries under a relation name, like a trigger's transition
+/// table. Rows beyond `work_mem` are in a temporary file.
 pub struct Store<'a> {
     rows: *mut pg_sys::Tuplestorestate,
     relation: pg_sys::EphemeralNamedRelation,
+    /// OIDs of the columns' types.
     columns: Vec<Oid>,
     _connection: PhantomData<&'a Connection>,
 }
 
 impl Connection {
-    /// Makes an empty store of rows with these columns.
+    /// Makes an empty store, which queries of this connection can read as the relation `name`.
+    /// `columns` has the name and the type of each column.
     pub fn store(&self, name: &'static CStr, columns: &[(&CStr, Oid)]) -> Store<'_> {
         // SAFETY: SPI is connected. The descriptor and the store live in SPI's memory, which
         // outlives its queries.
@@ -184,7 +192,8 @@ impl Connection {
 }
 
 impl Store<'_> {
-    /// Adds a row. Raises an internal error if its values do not have the columns' types.
+    /// Adds a row to the store. Raises an internal error if the types of its values are not the
+    /// types of the store's columns.
     pub fn push(&mut self, row: &[Value]) {
         assert!(
             row.iter()

@@ -1,4 +1,4 @@
-//! Comparison of datums for sorting.
+//! Comparison functions with which the server sorts datums.
 use core::cmp::Ordering;
 use core::ffi::c_int;
 
@@ -12,8 +12,9 @@ unsafe extern "C-unwind" {
     ) -> core::ffi::c_int;
 }
 
-/// The server's comparison of two datums as unsigned integers. The server recognises its address
-/// and uses a specialised sort, so it is declared without pgrx's wrapper of C functions.
+/// The server's comparison of two datums as unsigned integers, for use as the comparator of a sort.
+/// The server recognises the function's address and uses a specialised sort, so the function is
+/// declared without pgrx's wrapper of C functions.
 pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     pg_sys::Datum,
     pg_sys::Datum,
@@ -22,11 +23,11 @@ pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     ssup_datum_unsigned_cmp
 }
 
-/// Sets up sorting of values of `W` words, passed by reference, with the first word as the
-/// abbreviated key.
+/// Sets up the server's sort of values that have `W` words of 64 bits and are passed by reference.
+/// Values are compared word by word, as unsigned integers. The first word is the abbreviated key.
 ///
 /// # Safety
-/// The sorted values have `W` words, aligned to eight bytes.
+/// The values to sort have `W` words and are aligned to eight bytes.
 pub unsafe fn sort_words<const W: usize>(support: &mut pg_sys::SortSupportData) {
     support.comparator = Some(compare::<W>);
     if support.abbreviate {
@@ -52,7 +53,8 @@ unsafe extern "C-unwind" fn first_word<const W: usize>(value: Datum, _: SortSupp
     Datum::from(unsafe { *value.cast_mut_ptr::<u64>() })
 }
 
-/// Never aborts abbreviation, because an abbreviated key costs one load per row.
+/// Tells the server never to give up abbreviated keys during a sort. An abbreviated key costs only
+/// one load per row.
 unsafe extern "C-unwind" fn never(_rows: c_int, _: SortSupport) -> bool {
     false
 }

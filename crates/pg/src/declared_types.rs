@@ -1,7 +1,8 @@
-//! Declared types of the arguments of SQL functions.
+//! Declared types of the arguments of this extension's SQL functions.
 //!
-//! Code that reads an argument by reference checks the declared type. The backend looks up the
-//! types of a function once, because some functions run for each row of a scan.
+//! Code that reads an argument that is passed by reference checks the argument's declared type. A
+//! backend looks up the types of each function once, because some functions run for each row of a
+//! scan.
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -13,20 +14,24 @@ use super::catalog;
 use super::catalog_changes::on_change;
 use super::value::ValueType;
 
-/// Number of entries of [`RECENT`]. The extension's functions have nearly consecutive OIDs.
+/// Number of entries of [`RECENT`]. The extension's functions have nearly consecutive OIDs, so few
+/// of them share an entry.
 const RECENT_ENTRIES: usize = 512;
 
-/// Types of recently called functions, indexed by the low bits of the OID.
+/// Cache of the declared types of functions, indexed by the low bits of the function's OID. An
+/// entry has the types of the function that was looked up last there, or is null.
 static RECENT: [AtomicPtr<DeclaredTypes>; RECENT_ENTRIES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RECENT_ENTRIES];
 
 thread_local! {
-    /// Types of all functions called so far.
+    /// Declared types of all functions that this backend has looked up, by the function's OID. They
+    /// are leaked, so that references to them stay valid.
     static KNOWN: RefCell<HashMap<Oid, &'static DeclaredTypes>> = RefCell::default();
+    /// True once [`forget`] is registered for changes of pg_proc.
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Declared types of the arguments of a function.
+/// Declared types of the arguments of one SQL function.
 #[derive(PartialEq)]
 pub struct DeclaredTypes {
     function: Oid,
@@ -34,7 +39,8 @@ pub struct DeclaredTypes {
 }
 
 impl DeclaredTypes {
-    /// The types of a function if they are cached. Does not read the catalogue.
+    /// The declared types of a function if the backend's cache `RECENT` has them; `None` otherwise.
+    /// Does not read the catalogue.
     #[inline(always)]
     pub fn recent(function: Oid) -> Option<&'static Self> {
         let entry = RECENT[function.to_u32() as usize % RECENT_ENTRIES].load(Ordering::Acquire);
@@ -43,7 +49,8 @@ impl DeclaredTypes {
         known.filter(|known| known.function == function)
     }
 
-    /// The types of a function. Raises an error if there is no such function.
+    /// Reads the declared types of a function from the catalogue, and puts them into the cache
+    /// `RECENT`. Raises an internal error if there is no such function.
     #[cold]
     pub fn get(function: Oid) -> &'static Self {
         if !WATCHING.replace(true) {
@@ -68,13 +75,15 @@ impl DeclaredTypes {
         known
     }
 
-    /// The type of argument `n`, counted from 0. Raises an internal error if there is none.
+    /// The declared type of argument `n`, counted from 0. Raises an internal error if the function
+    /// has fewer arguments.
     #[inline(always)]
     pub fn argument(&self, n: usize) -> ValueType {
         self.types[n]
     }
 }
 
+/// Empties the cache [`RECENT`] after a change of pg_proc.
 fn forget() {
     for entry in &RECENT {
         entry.store(ptr::null_mut(), Ordering::Release);

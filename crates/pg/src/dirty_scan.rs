@@ -1,4 +1,4 @@
-//! Scans that also see uncommitted rows of other transactions.
+//! Index scans with a dirty snapshot, which also sees uncommitted rows of other transactions.
 use core::ops::ControlFlow;
 
 use neardup_blocktree::key::Tid;
@@ -10,21 +10,25 @@ use super::scan_key::OwnScanKeys;
 use super::slot::Slot;
 use super::tid::tid_of;
 
-/// Row version that a scan has found.
+/// Row version that a dirty snapshot sees, with the other transactions that are changing it.
 pub struct DirtyRow<'s, 'a> {
-    /// The row.
+    /// Slot that holds the row version.
     pub slot: &'s Slot<'a>,
-    /// The transaction that is inserting it.
+    /// Other transaction, still running, that has inserted the row version; `None` if there is
+    /// none.
     pub inserter: Option<pg_sys::TransactionId>,
-    /// The transaction that is updating or deleting it.
+    /// Other transaction, still running, that updates or deletes the row version; `None` if there
+    /// is none.
     pub deleter: Option<pg_sys::TransactionId>,
-    /// The token of a speculative insertion, or 0.
+    /// Token of the speculative insertion (INSERT ... ON CONFLICT) that has written the row
+    /// version; 0 for other insertions.
     pub token: u32,
 }
 
-/// Scans an index of a table, and calls `each` for each row version that is live for a dirty
-/// snapshot. Calls `vanished` with the address of each version that is dead for later snapshots
-/// but that an earlier snapshot may still see.
+/// Scans an index of `table` with a dirty snapshot. `keys` are the conditions of the scan and
+/// `orders` its ORDER BY operators. Calls `each` with each row version that the snapshot sees,
+/// until `each` breaks. Calls `vanished` with the address of each row version that is dead for this
+/// snapshot, but that an earlier snapshot may still see.
 pub fn scan(
     table: Rel,
     keys: &mut OwnScanKeys,
@@ -79,15 +83,19 @@ pub fn scan(
     unsafe { pg_sys::index_endscan(scan) };
 }
 
+/// Result of fetching a row version for an index entry.
 enum Version {
-    /// The row is in the slot.
+    /// The snapshot sees the row version, which is in the slot.
     Live,
-    /// Dead for this snapshot, but not for all snapshots.
+    /// The row version at this address is dead for the dirty snapshot, but not for all snapshots.
     Vanished(Tid),
+    /// No row version to report: it is dead for all snapshots, or the live version of the same
+    /// index entry was reported before.
     Dead,
 }
 
-/// The next row version that an index entry points to.
+/// Fetches the next row version that an index entry of the scan points to; `None` at the end of the
+/// scan.
 ///
 /// # Safety
 /// The scan has begun, and the slot is for rows of its table.
@@ -103,7 +111,7 @@ unsafe fn next_version(scan: pg_sys::IndexScanDesc, slot: &Slot) -> Option<Versi
         if pg_sys::index_fetch_heap(scan, slot.raw()) {
             return Some(Version::Live);
         }
-        // The server removes the entry of a version that is dead for all snapshots.
+        // The server sets `kill_prior_tuple` if the version is dead for all snapshots.
         let is_dead = another_version || (*scan).kill_prior_tuple;
         Some(match is_dead {
             true => Version::Dead,

@@ -1,34 +1,36 @@
-//! Equality and order of values of an index column or a type.
+//! Comparison of values: equality in an index column, and equality and order by the defaults of a
+//! type.
 use pgrx::pg_sys::{self, Oid};
 
 use super::rel::{KeyClass, Rel};
 use super::value::Value;
 use super::{catalog, server};
 
-/// Calls a comparison function with two values of its type.
+/// Calls a comparison function of two arguments with values of the function's argument type.
 fn call(function: Oid, collation: Oid, a: Value, b: Value) -> pg_sys::Datum {
     // SAFETY: the function belongs to an operator class that the server accepts for the type, or
     // is the type's default. The callers have compared the types.
     unsafe { pg_sys::OidFunctionCall2Coll(function, collation, a.datum(), b.datum()) }
 }
 
-/// Equality of the values of an index column.
+/// Equality of the values of one index column, by an operator of the column's operator class.
 pub struct EqualColumn {
-    /// The column of the table, counted from 1; 0 for an expression.
+    /// Attribute number of the table's column that is indexed; 0 for an expression.
     pub column: i16,
     function: Oid,
     collation: Oid,
-    /// The type of the values.
+    /// OID of the type of the index column's values.
     pub value_type: Oid,
 }
 
 impl EqualColumn {
-    /// Equality in the `i`th column of an open index, by the operator with this strategy.
+    /// Looks up the equality of the index column `i`, counted from 0. `strategy` is the strategy
+    /// number of the equality operator in the column's operator family.
     pub fn new(index: Rel, i: usize, strategy: u16) -> Self {
         let form = index.index_form();
         let class = index.key_class(i);
         let KeyClass { family, input, .. } = class;
-        // The operator class of one array type may use the server's operator for all arrays.
+        // An operator class for arrays of one type may use the server's operator for `anyarray`.
         let operators = [input, pg_sys::ANYARRAYOID]
             .map(|oid| server::get_opfamily_member(family, oid, oid, strategy as i16));
         let [own, of_arrays] = operators;
@@ -45,24 +47,24 @@ impl EqualColumn {
         }
     }
 
-    /// Returns whether a parallel worker may compare values.
+    /// Returns whether a parallel worker may compare values of the column.
     pub fn is_parallel_safe(&self) -> bool {
         server::func_parallel(self.function) as u8 == pg_sys::PROPARALLEL_SAFE
     }
 
-    /// The collation that values are compared by.
+    /// OID of the collation under which values of the column are compared.
     pub fn collation(&self) -> Oid {
         self.collation
     }
 
-    /// Returns whether two values of the column are equal. Raises an internal error if they are
-    /// not of the column's type.
+    /// Returns whether two values of the index column are equal. Raises an internal error if a
+    /// value does not have the column's type.
     pub fn equal(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.value_type; 2]);
         call(self.function, self.collation, a, b).value() != 0
     }
 
-    /// Returns whether two datums of the column are equal, without a check of their types.
+    /// Returns whether two datums of the index column are equal. Does not check their types.
     ///
     /// # Safety
     /// Both values have the type of the index column.
@@ -72,7 +74,7 @@ impl EqualColumn {
     }
 }
 
-/// The order of a type, by its default btree operator class and a collation.
+/// Order of the values of a type, by the type's default btree operator class and a collation.
 pub struct TypeOrder {
     function: Oid,
     collation: Oid,
@@ -80,7 +82,8 @@ pub struct TypeOrder {
 }
 
 impl TypeOrder {
-    /// The default order; `None` if the type has no default operator class.
+    /// Looks up the default order of a type; `None` if the type has no default btree operator
+    /// class.
     pub fn new(type_oid: Oid, collation: Oid) -> Option<Self> {
         let function = catalog::cached_type(type_oid, pg_sys::TYPECACHE_CMP_PROC).cmp_proc;
         (function != pg_sys::InvalidOid).then_some(TypeOrder {
@@ -90,14 +93,14 @@ impl TypeOrder {
         })
     }
 
-    /// Returns whether `a` sorts before `b`. Raises an internal error for values of another type.
+    /// Returns whether `a` sorts before `b`. Raises an internal error if a value has another type.
     pub fn is_before(&self, a: Value, b: Value) -> bool {
         assert!([a, b].map(Value::type_oid) == [self.type_oid; 2]);
         (call(self.function, self.collation, a, b).value() as i32) < 0
     }
 }
 
-/// The equality of a type, by its default operator and a collation.
+/// Equality of the values of a type, by the type's default operator `=` and a collation.
 pub struct TypeEquality {
     function: Oid,
     collation: Oid,
@@ -105,7 +108,8 @@ pub struct TypeEquality {
 }
 
 impl TypeEquality {
-    /// The default equality of a type and its operator `=`; `None` if the type has none.
+    /// Looks up the default equality of a type, and the OID of its operator `=`; `None` if the type
+    /// has no default operator `=`.
     pub fn new(type_oid: Oid, collation: Oid) -> Option<(Self, Oid)> {
         let operator = catalog::default_operators(type_oid).0?;
         let equality = TypeEquality {
@@ -116,13 +120,13 @@ impl TypeEquality {
         Some((equality, operator))
     }
 
-    /// The type.
+    /// OID of the type whose values are compared.
     pub fn type_oid(&self) -> Oid {
         self.type_oid
     }
 
-    /// Returns whether two values are equal. Two NULLs are equal. Raises an internal error if the
-    /// values do not have this type.
+    /// Returns whether two values of the type are equal; `None` is NULL, and two NULLs are equal.
+    /// Raises an internal error if a value has another type.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let (Some(a), Some(b)) = (a, b) else {
             return a.is_none() && b.is_none();

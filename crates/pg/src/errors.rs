@@ -1,10 +1,10 @@
-//! Errors and notices for users, with an SQLSTATE, a detail and, where possible, a hint.
+//! Errors, warnings and notices for users, with an SQLSTATE, a detail and, where possible, a hint.
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use super::held_back;
 
-/// Error for the user.
+/// Error for the user, not yet raised. It can also be sent as a notice or a warning.
 pub struct UserError {
     pub(super) code: PgSqlErrorCode,
     pub(super) message: String,
@@ -13,7 +13,7 @@ pub struct UserError {
 }
 
 impl UserError {
-    /// An error with its SQLSTATE and its one-line message.
+    /// Makes an error from its SQLSTATE and its message of one line.
     pub fn new(code: PgSqlErrorCode, message: impl Into<String>) -> Self {
         UserError {
             code,
@@ -23,20 +23,21 @@ impl UserError {
         }
     }
 
-    /// Adds a detail that describes the mistake.
+    /// Sets the error's detail, which describes the mistake.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// Adds a hint with advice for the user.
+    /// Sets the error's hint, which advises the user.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// 22P02: a text is not a valid value of the type. If `made_by` is given, it is an expression
-    /// that makes a value from a document: the hint for input that looks like a document.
+    /// Error 22P02: `text` is not a valid value of the type `type_name`. `expected` is the detail.
+    /// `made_by` is an SQL expression that makes such a value from a document. If it is given and
+    /// the text looks like a document, it becomes the hint.
     pub fn invalid_text(
         type_name: &str,
         text: &[u8],
@@ -59,41 +60,44 @@ impl UserError {
         }
     }
 
-    /// 22023: an argument has a value that the function does not accept.
+    /// Error 22023: an argument has a value that the function does not accept.
     pub fn invalid_parameter(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
     }
 
-    /// 22004: a value is NULL where NULL is not allowed.
+    /// Error 22004: a value is NULL where NULL is not allowed.
     pub fn null_not_allowed(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, message)
     }
 
-    /// 53200: the machine has no more memory, or the server has reached its memory limit.
+    /// Error 53200: the machine has no more memory, or the server has reached its memory limit.
+    /// Releases the memory that is reserved for error handling.
     pub fn out_of_memory() -> Self {
         held_back::release();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }
 
-    /// 22021: bytes are not valid text in the expected encoding.
+    /// Error 22021: bytes are not valid text in the expected encoding.
     pub fn bad_encoding(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
     }
 
-    /// Ends the current statement with this error. The caller runs inside a guard (`pg::fmgr`).
+    /// Raises the error, which ends the current statement. The caller runs inside a guard
+    /// (`crate::fmgr`).
     #[track_caller]
     pub fn raise(self) -> ! {
         self.report(PgLogLevel::ERROR);
         unreachable!("an error report of level ERROR does not return")
     }
 
-    /// Sends the message to the client as a notice, and returns.
+    /// Sends the error's message, detail and hint to the client as a notice, and returns.
     pub fn notify(self) {
         self.report(PgLogLevel::NOTICE);
     }
 
-    /// Sends the message to the client and to the server's log as a warning, and returns.
+    /// Sends the error's message, detail and hint to the client and the server's log as a warning,
+    /// and returns.
     pub fn warn(self) {
         self.report(PgLogLevel::WARNING);
     }
@@ -111,24 +115,24 @@ impl UserError {
     }
 }
 
-/// Returns whether a text has a character that is not ASCII, or a letter other than hexadecimal
-/// digits and `x`.
+/// Returns whether a text has words, so that it looks like a document: a character that is not
+/// ASCII, or a letter other than `x` that is not a hexadecimal digit.
 fn has_words(text: &[u8]) -> bool {
     (text.iter()).any(|byte| !byte.is_ascii() || matches!(byte | 0x20, b'g'..=b'w' | b'y' | b'z'))
 }
 
-/// Notice for the user. The statement continues.
+/// Notice for the user, with a detail and a hint. The statement continues after it.
 pub struct UserNotice {
-    /// Message in one line.
+    /// Message of the notice, in one line.
     pub message: String,
-    /// Facts, in full sentences.
+    /// Facts about the notice's cause, in full sentences.
     pub detail: String,
-    /// Advice, in full sentences.
+    /// Advice to the user, in full sentences.
     pub hint: String,
 }
 
 impl UserNotice {
-    /// Sends the notice.
+    /// Sends the notice to the client.
     pub fn report(self) {
         let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
         ErrorReport::new(code, self.message, "neardup")
@@ -138,7 +142,7 @@ impl UserNotice {
     }
 }
 
-/// Sends a message to the user at the level NOTICE.
+/// Sends a message to the client as a notice without detail and hint.
 pub fn notice(message: String) {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -148,7 +152,8 @@ pub fn notice(message: String) {
     .report(PgLogLevel::NOTICE);
 }
 
-/// User input for a message, shortened and in ASCII, which is valid in every server encoding.
+/// User input in a form for messages: its first 80 bytes, with escapes for all bytes that are not
+/// printable ASCII. ASCII is valid in every server encoding.
 pub fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text

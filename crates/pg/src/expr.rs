@@ -1,4 +1,4 @@
-//! Expressions of a statement that is being planned, and lists of them.
+//! Expressions of a statement that the planner is planning, and lists of expressions.
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -8,49 +8,51 @@ use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 use super::catalog;
 use super::value::{Value, ValueType};
 
-/// Expression that lives for `'a`, the duration of one call by the planner.
+/// Expression of the server that lives for `'a`, the duration of one call by the planner.
 #[derive(Clone, Copy)]
 pub struct Expr<'a> {
     node: NonNull<Node>,
     _call: PhantomData<&'a ()>,
 }
 
-/// Kinds of expression that this extension inspects.
+/// Kind of an expression, with its parts, for the kinds that this extension inspects.
 pub enum Form<'a> {
-    /// A constant; `None` is NULL.
+    /// A constant and its value; `None` is NULL.
     Constant(Option<Value<'a>>),
-    /// A parameter of the query.
+    /// A parameter, whose value is not part of the expression.
     Parameter,
-    /// A column.
+    /// A column of a relation.
     Column {
-        /// Index of the column's relation in the range table.
+        /// Number of the column's relation in the range table, counted from 1.
         entry: i64,
-        /// Query levels between the expression and that range table.
+        /// Number of query levels from the expression up to the query with that range table; 0 for
+        /// the same query.
         levels_up: u32,
     },
-    /// An operator and its operands.
+    /// An operator's OID and its operands.
     Operator(Oid, List<'a>),
-    /// A function and its arguments.
+    /// A function's OID and its arguments.
     Call(Oid, List<'a>),
-    /// `left operator ANY (right)`.
+    /// `left operator ANY (right)`: the operator's OID and both operands.
     Any(Oid, List<'a>),
     /// `COALESCE` with these arguments.
     Coalesce(List<'a>),
-    /// The same value under another type.
+    /// A change of the type that keeps the binary value: the expression whose type is changed.
     Relabel(Expr<'a>),
-    /// `IS NULL`.
+    /// A test `IS NULL`.
     IsNull,
-    /// `IS NOT NULL`.
+    /// A test `IS NOT NULL`.
     IsNotNull,
-    /// Any other expression.
+    /// An expression of a kind that this extension does not inspect.
     Other,
 }
 
 impl<'a> Expr<'a> {
-    /// Wraps a node of the server.
+    /// Wraps an expression node of the server.
     ///
     /// # Safety
-    /// `node` points to a well-typed expression. It and the current memory context live for `'a`.
+    /// `node` points to a well-typed expression. The node and the current memory context live for
+    /// `'a`.
     pub unsafe fn new(node: *mut Node) -> Self {
         Expr {
             node: NonNull::new(node).expect("an expression"),
@@ -58,12 +60,12 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The node.
+    /// The server's node of the expression.
     pub fn as_ptr(self) -> *mut Node {
         self.node.as_ptr()
     }
 
-    /// The expression by its kind.
+    /// Returns the kind of the expression, with its parts.
     pub fn form(self) -> Form<'a> {
         let node = self.as_ptr();
         // SAFETY: the node's tag identifies its struct; its parts live as long as the node.
@@ -113,9 +115,9 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Returns whether both expressions are equal.
+    /// Returns whether the server considers two expression trees equal (`equal`).
     pub fn equals(self, other: Expr) -> bool {
-        // SAFETY: expressions.
+        // SAFETY: both nodes are expressions.
         unsafe { pg_sys::equal(self.as_ptr().cast(), other.as_ptr().cast()) }
     }
 
@@ -124,7 +126,7 @@ impl<'a> Expr<'a> {
         matches!(self.form(), Form::Constant(_))
     }
 
-    /// The value of a constant that is not NULL.
+    /// The value of a constant; `None` if the expression is not a constant, or is NULL.
     pub fn value(self) -> Option<Value<'a>> {
         match self.form() {
             Form::Constant(value) => value,
@@ -144,7 +146,7 @@ impl<'a> Expr<'a> {
         self.value()?.float()
     }
 
-    /// The expression without outer changes of type that keep the value.
+    /// The expression without its outermost changes of type that keep the binary value.
     pub fn strip_relabel(self) -> Self {
         let mut expression = self;
         while let Form::Relabel(inner) = expression.form() {
@@ -153,25 +155,26 @@ impl<'a> Expr<'a> {
         expression
     }
 
-    /// The type of the expression.
+    /// The OID of the expression's type.
     pub fn type_oid(self) -> Oid {
-        // SAFETY: an expression.
+        // SAFETY: the node is an expression.
         unsafe { pg_sys::exprType(self.as_ptr()) }
     }
 
-    /// The type of the expression, or the base type if that is a domain.
+    /// The OID of the expression's type, or of its base type if it is a domain.
     pub fn base_type(self) -> Oid {
         catalog::base_type(self.type_oid())
     }
 
-    /// Returns whether the type of the expression is `wanted` or a domain over it.
+    /// Returns whether the expression's type is `wanted` or a domain over `wanted`.
     pub fn has_type(self, wanted: Oid) -> bool {
         let own = self.type_oid();
         own == wanted || catalog::base_type(own) == wanted
     }
 
-    /// The same value as type `wanted`, which must have the same base type or be equal. Raises an
-    /// internal error for any other type.
+    /// The expression with its type changed to `wanted`, which keeps the binary value. Raises an
+    /// internal error unless the expression's type and `wanted` are equal or have the same base
+    /// type.
     pub fn relabelled(self, wanted: Oid) -> Self {
         let own = self.type_oid();
         if own == wanted {
@@ -188,10 +191,12 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Columns of the first range table entry that the expression uses (0: whole rows).
+    /// Attribute numbers of the columns that the expression uses of the first relation in the range
+    /// table; 0 stands for whole rows. Expressions of an index or a generated column have only this
+    /// relation.
     pub fn columns_used(self) -> Vec<i16> {
         let mut columns = Vec::new();
-        // SAFETY: an expression. The set holds column numbers minus
+        // SAFETY: the node is an expression. The set holds column numbers minus
         // `FirstLowInvalidHeapAttributeNumber`.
         unsafe {
             let (mut used, mut member) = (core::ptr::null_mut(), -1);
@@ -206,7 +211,7 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Functions that the expression calls at any depth, each with its arguments.
+    /// The functions that the expression calls at any depth: the OID and the arguments of each.
     pub fn calls(self) -> Vec<(Oid, List<'a>)> {
         unsafe extern "C-unwind" fn add(node: *mut Node, calls: *mut c_void) -> bool {
             if node.is_null() {
@@ -230,30 +235,32 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The same expression with all arguments of functions in their positions, also those with
-    /// default values. The server stores expressions without these.
+    /// The expression as the planner simplifies it: arguments of functions are in their positions,
+    /// default arguments are filled in, and constants are folded. The server stores expressions
+    /// without default arguments.
     pub fn with_default_arguments(self) -> Self {
-        // SAFETY: an expression. The server makes the result in the current memory context.
+        // SAFETY: the node is an expression. The result is made in the current memory context.
         unsafe {
             let none = core::ptr::null_mut();
             Expr::new(pg_sys::eval_const_expressions(none, self.as_ptr()))
         }
     }
 
-    /// Returns whether the expression calls volatile functions.
+    /// Returns whether the expression calls a volatile function.
     pub fn is_volatile(self) -> bool {
-        // SAFETY: an expression.
+        // SAFETY: the node is an expression.
         unsafe { pg_sys::contain_volatile_functions(self.as_ptr()) }
     }
 
-    /// Returns whether the expression contains columns of its own query level.
+    /// Returns whether the expression uses columns of its own query level, and not only of outer
+    /// queries.
     pub fn has_columns(self) -> bool {
-        // SAFETY: an expression.
+        // SAFETY: the node is an expression.
         unsafe { pg_sys::contain_vars_of_level(self.as_ptr(), 0) }
     }
 }
 
-/// List of expressions that lives for `'a`.
+/// List of expressions of the server that lives for `'a`.
 #[derive(Clone, Copy)]
 pub struct List<'a> {
     list: *const pg_sys::List,
@@ -261,7 +268,7 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Wraps a list of the server.
+    /// Wraps a list of expressions of the server.
     ///
     /// # Safety
     /// `list` is null (the empty list) or a list of nodes that are valid for [`Expr::new`]. Its
@@ -273,12 +280,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The server's list; null if it is empty.
+    /// The server's list; null for an empty list.
     pub(super) fn raw(self) -> *mut pg_sys::List {
         self.list.cast_mut()
     }
 
-    /// A new list in the current memory context.
+    /// Makes a list of the server from these expressions, in the current memory context.
     pub fn build(expressions: &[Expr]) -> *mut pg_sys::List {
         let mut list = core::ptr::null_mut();
         for expression in expressions {
@@ -288,7 +295,7 @@ impl<'a> List<'a> {
         list
     }
 
-    /// The elements.
+    /// Iterates over the expressions in the list.
     pub fn iter(self) -> impl Iterator<Item = Expr<'a>> {
         (0..).map_while(move |n| {
             // SAFETY: the caller of `new` promised a list of expressions; `n` is within it.
@@ -299,7 +306,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// The elements if there are exactly `N` of them.
+    /// The expressions in the list if there are exactly `N`; `None` otherwise.
     pub fn elements<const N: usize>(self) -> Option<[Expr<'a>; N]> {
         self.iter().collect::<Vec<_>>().try_into().ok()
     }

@@ -1,4 +1,5 @@
-//! Functions that the server calls from SQL: their arguments and their exported symbols.
+//! SQL functions of this extension as the server's function manager calls them: access to arguments
+//! and results ([`Call`]), and the exported symbols ([`export`]).
 //!
 //! The extension's SQL is written by hand, and many of its functions run once for each row of a
 //! scan. So they are exported directly as version-1 C functions, without conversion layers.
@@ -12,15 +13,15 @@ use super::declared_types::DeclaredTypes;
 use super::server;
 use super::value::{Value, ValueType};
 
-/// One call of a function by the server, with its arguments.
+/// One call of an SQL function of this extension by the server, with its arguments.
 pub struct Call {
     fcinfo: pg_sys::FunctionCallInfo,
-    /// Set by the first lookup.
+    /// Declared types of the function's arguments; `None` before their first lookup in this call.
     types: Cell<Option<&'static DeclaredTypes>>,
 }
 
 impl Call {
-    /// Wraps what the server passes to a version-1 function.
+    /// Wraps the call record that the server passes to a version-1 function.
     ///
     /// # Safety
     /// `fcinfo` comes from the server and outlives the result.
@@ -32,25 +33,25 @@ impl Call {
         }
     }
 
-    /// The call record.
+    /// The server's record of this call.
     pub fn fcinfo(&self) -> pg_sys::FunctionCallInfo {
         self.fcinfo
     }
 
-    /// The argument at position `n`, counted from 0.
+    /// The datum of argument `n`, counted from 0. It has no meaning if the argument is NULL.
     #[inline(always)]
     pub fn arg(&self, n: usize) -> pg_sys::Datum {
         self.slot(n).value
     }
 
-    /// Returns whether the argument at position `n` is SQL NULL. Strict functions need no check.
+    /// Returns whether argument `n`, counted from 0, is NULL. Strict functions need not call it.
     #[inline(always)]
     pub fn is_null(&self, n: usize) -> bool {
         self.slot(n).isnull
     }
 
-    /// Looks up the types of the arguments without reading the catalogue. Returns whether they are
-    /// known.
+    /// Looks for the declared types of the function's arguments in the backend's cache, without
+    /// reading the catalogue. Returns whether the cache has them.
     #[inline(always)]
     pub fn knows_types(&self) -> bool {
         let known = DeclaredTypes::recent(self.function_oid());
@@ -58,7 +59,8 @@ impl Call {
         known.is_some()
     }
 
-    /// The declared type of the argument at position `n`.
+    /// The declared type of argument `n`, counted from 0. Reads the catalogue if the type is not
+    /// cached.
     #[inline(always)]
     fn declared_type(&self, n: usize) -> ValueType {
         let types = self.types.get().unwrap_or_else(|| {
@@ -71,8 +73,8 @@ impl Call {
         types.argument(n)
     }
 
-    /// The argument at position `n`, which is passed by reference. Raises an internal error for
-    /// NULL, and if the declared type does not satisfy `fits`.
+    /// The datum of argument `n`, counted from 0, which is passed by reference. Raises an internal
+    /// error if the argument is NULL, or if `fits` returns false for its declared type.
     #[inline(always)]
     pub(super) fn reference(&self, n: usize, fits: impl FnOnce(ValueType) -> bool) -> Datum {
         let slot = self.slot(n);
@@ -81,16 +83,16 @@ impl Call {
         slot.value
     }
 
-    /// The argument at position `n`, which is declared as `internal`. Only superusers can declare
-    /// functions that take or return such values.
+    /// The pointer in argument `n`, counted from 0, which must be declared as `internal`. Only
+    /// superusers can declare functions that take or return this type.
     #[inline]
     pub(super) fn internal<T>(&self, n: usize) -> *mut T {
         let datum = self.reference(n, |declared| declared.oid() == pg_sys::INTERNALOID);
         datum.cast_mut_ptr()
     }
 
-    /// The argument at position `n` as a `name`; `None` for NULL. Raises an internal error if the
-    /// function is declared with another type.
+    /// Argument `n`, counted from 0, as the text of a `name`; `None` for NULL. Raises an internal
+    /// error if the argument is declared with another type.
     pub fn name(&self, n: usize) -> Option<CString> {
         if self.is_null(n) {
             return None;
@@ -100,8 +102,8 @@ impl Call {
         unsafe { server::owned(name.cast_mut_ptr()) }
     }
 
-    /// The argument at position `n` as the bytes of a `text`, in the encoding of the server;
-    /// `None` for NULL. Raises an internal error if the function is declared with another type.
+    /// Copies the bytes of argument `n`, counted from 0, a `text`, in the encoding of the database;
+    /// `None` for NULL. Raises an internal error if the argument is declared with another type.
     pub fn text(&self, n: usize) -> Option<Vec<u8>> {
         if self.is_null(n) {
             return None;
@@ -110,8 +112,8 @@ impl Call {
         Some(self.bytes(n).to_vec())
     }
 
-    /// The argument at position `n`, with its type in this call. The type of a polymorphic
-    /// argument is the type of the passed value.
+    /// Argument `n`, counted from 0, as a parameter for a query, with its type in this call. The
+    /// type of a polymorphic argument is the type of the passed value.
     pub fn parameter(&self, n: usize) -> Parameter<'_> {
         // SAFETY: null in a direct call, or a live record of the function. A value that is not
         // NULL has the argument's type, and lives as long as the call.
@@ -125,44 +127,49 @@ impl Call {
         }
     }
 
-    /// Number of arguments.
+    /// Number of arguments of this call.
     #[inline(always)]
     pub fn arg_count(&self) -> usize {
         self.record().nargs as usize
     }
 
-    /// Makes the function's result SQL NULL.
+    /// Makes the function's result NULL. Returns the datum that the function must return.
     pub fn return_null(&mut self) -> pg_sys::Datum {
         // SAFETY: the caller of `new` promised a live call record.
         unsafe { (*self.fcinfo).isnull = true };
         pg_sys::Datum::from(0)
     }
 
-    /// Makes the function's result this value, or SQL NULL.
+    /// Makes the function's result this value; `None` makes it NULL. Returns the datum that the
+    /// function must return.
     pub fn return_value(&mut self, value: Option<pg_sys::Datum>) -> pg_sys::Datum {
         value.unwrap_or_else(|| self.return_null())
     }
 
-    /// The OID of the SQL function that is being called.
+    /// The OID of the SQL function that is called; `InvalidOid` if C code calls it without the
+    /// function manager's record.
     #[inline(always)]
     pub fn function_oid(&self) -> pg_sys::Oid {
         // SAFETY: null in a direct call, or a live record of the function.
         unsafe { self.function().as_ref() }.map_or(pg_sys::InvalidOid, |function| function.fn_oid)
     }
 
-    /// The server's record of the function, kept from call to call; null in a direct call.
+    /// The function manager's record of the called function, which is kept from call to call in a
+    /// query; null if C code calls the function without it.
     #[inline(always)]
     pub fn function(&self) -> *mut pg_sys::FmgrInfo {
         self.record().flinfo
     }
 
-    /// The node that the caller passes, such as a trigger's data or storage for a soft error.
+    /// The node that the server passes with the call, such as the data of a trigger or the storage
+    /// for a soft error; null if there is none.
     pub fn context(&self) -> *mut pg_sys::Node {
         self.record().context
     }
 
-    /// The memory context of the calling aggregate, which passes its state as the first argument,
-    /// and whether the state may be changed in place. `None` if the caller is not an aggregate.
+    /// The memory context of the aggregate that calls this support function, and whether the
+    /// function may change the aggregate's state in place; `None` if the call does not come from an
+    /// aggregate.
     pub fn aggregate(&self) -> Option<(pg_sys::MemoryContext, bool)> {
         let mut context = core::ptr::null_mut();
         // SAFETY: the caller of `new` promised a live call record.
@@ -186,16 +193,16 @@ impl Call {
 }
 
 /// Exports functions of type `fn(&mut Call) -> Datum` under the symbols that the SQL script names
-/// after `'MODULE_PATHNAME'`.
+/// after `'MODULE_PATHNAME'`. The word before each symbol selects how the function is protected:
 ///
 /// - `plain`: a function that does not call the server, cannot panic and reads no argument by
 ///   reference. It has no guard.
-/// - `checked`: as `plain`, but the function may read arguments by reference. It has a guard until
-///   the backend knows their declared types.
+/// - `checked`: as `plain`, but the function may read arguments by reference. It has a guard only
+///   while the backend's cache lacks their declared types.
 /// - `guarded`: any function. The guard turns panics and errors into errors of the server.
-/// - `screened`: two functions. The first is as for `checked` and returns the result of the most
-///   frequent calls. The second is as for `guarded`. It runs if the first returns `None`, or if
-///   the types are not known.
+/// - `screened`: a pair of functions. The first function is as for `checked`, and returns the
+///   result of the most frequent calls or `None`. The second function is as for `guarded`. It runs
+///   if the first function returns `None`, or if the cache lacks the declared types.
 #[macro_export]
 macro_rules! export_functions {
     ($($mode:ident $symbol:expr => $function:expr;)*) => { $(

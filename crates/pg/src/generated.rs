@@ -1,4 +1,5 @@
-//! Values of generated columns for BEFORE triggers. The server computes them later.
+//! Computes the values of generated columns in BEFORE triggers. The server computes them only after
+//! these triggers have run.
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -6,19 +7,20 @@ use super::new_row::NewRow;
 use super::rel::Rel;
 use super::value::{OwnedValue, Value};
 
-/// Compiled expressions of generated columns, which are evaluated for rows of their table.
+/// Compiled expressions of generated columns of one table.
 pub struct GeneratedColumns {
     table: pg_sys::Oid,
-    /// Column numbers from 1, each with its expression.
+    /// Attribute number of each column, with its compiled expression.
     columns: Vec<(i16, *mut pg_sys::ExprState)>,
     executor: *mut pg_sys::ExprContext,
+    /// Slot for the row for which the expressions are evaluated.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Memory of the other fields.
+    /// Memory context of the expressions, the executor's context and the slot.
     _context: OwnContext,
 }
 
 impl GeneratedColumns {
-    /// The expressions of all stored generated columns.
+    /// Compiles the expressions of all stored generated columns of a table.
     pub fn all(table: Rel) -> Self {
         let columns = 1..=table.column_count();
         let stored: Vec<i16> = columns
@@ -27,7 +29,8 @@ impl GeneratedColumns {
         Self::new(table, &stored)
     }
 
-    /// The expressions of some generated columns.
+    /// Compiles the expressions of these columns, given by their attribute numbers. Raises an
+    /// internal error if one of them is not a generated column.
     pub fn new(table: Rel, columns: &[i16]) -> Self {
         assert!(columns.iter().all(|&column| table.is_generated(column)));
         let context = OwnContext::new(c"neardup generated columns");
@@ -57,7 +60,7 @@ impl GeneratedColumns {
         }
     }
 
-    /// The values of the columns for a row; `None` for NULL.
+    /// Computes the values of the generated columns for a row of the table; `None` for NULL.
     pub fn values(&self, table: Rel, row: &NewRow) -> Vec<Option<OwnedValue>> {
         assert_eq!(self.table, table.oid());
         // SAFETY: the row is a row of the table. Values live until the context is reset.
@@ -80,7 +83,8 @@ impl GeneratedColumns {
         }
     }
 
-    /// The row with its generated columns, as it will be stored; `None` if there are none.
+    /// Returns the row with the computed values of its generated columns, as the server will store
+    /// it; `None` if there are no generated columns.
     pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {
         if self.columns.is_empty() {
             return None;

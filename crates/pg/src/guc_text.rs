@@ -1,6 +1,6 @@
-//! Setting whose value is a text, and its check.
+//! Settings of the server (GUC variables) whose value is a text, with a check of each new value.
 //!
-//! The server owns the text and may replace it when it reads its configuration. It never does so
+//! The server owns the text, and may replace it when it reads its configuration. It never does so
 //! during a statement.
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
@@ -11,51 +11,54 @@ use pgrx::{GucContext, pg_guard, pg_sys};
 
 use super::{server, varlena};
 
-/// Reason why a check rejects a text.
+/// Reason why [`TextSetting::check`] rejects a value.
 pub struct Refusal {
-    /// Sentence that describes the mistake.
+    /// Detail of the error: a sentence that describes the mistake.
     pub detail: String,
-    /// Advice to the user.
+    /// Hint of the error: advice to the user.
     pub hint: &'static str,
 }
 
-/// Setting. Each `T` is one setting, with its text in a static of this crate.
+/// A setting whose value is a text. Each type that implements this trait is one setting.
 pub trait TextSetting {
-    /// Its name.
+    /// Name of the setting, such as `neardup.jieba_user_words`.
     const NAME: &'static CStr;
-    /// One-line description.
+    /// Description of the setting in one line (`pg_settings.short_desc`).
     const ABOUT: &'static CStr;
-    /// Long description.
+    /// Further description of the setting (`pg_settings.extra_desc`).
     const MORE: &'static CStr;
-    /// Who may set it, and when.
+    /// Who may change the setting, and when.
     const CONTEXT: GucContext;
 
-    /// Storage of its text.
+    /// Static memory that holds the setting's text.
     fn storage() -> &'static TextStorage;
 
-    /// Checks a new value.
+    /// Returns an error if the setting must not have this value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
-    /// Called if a session that is in a transaction checks a value other than the present one, as
-    /// ALTER SYSTEM does.
+    /// Warns of the consequences of a new value. It is called when a session in a transaction
+    /// checks a value that differs from the present value, as ALTER SYSTEM does. Does nothing by
+    /// default.
     fn warn() {}
 
-    /// Called immediately before the value changes.
+    /// Prepares for a new value. It is called immediately before the setting gets a value that
+    /// differs from the present value. Does nothing by default.
     fn changes() {}
 }
 
-/// Storage of a setting's text.
+/// Memory that holds the text of one setting, and the state of the setting.
 #[derive(Default)]
 pub struct TextStorage {
+    /// C string of the server; null before the setting is defined.
     text: AtomicPtr<c_char>,
-    /// Number of assignments so far.
+    /// Number of assignments to the setting so far.
     version: AtomicU64,
-    /// True once the server has assigned the configured value.
+    /// True once the setting is defined, so that `text` is the configured value.
     defined: AtomicBool,
 }
 
 impl TextStorage {
-    /// No text yet.
+    /// Storage of a setting that is not defined yet.
     pub const fn new() -> Self {
         TextStorage {
             text: AtomicPtr::new(ptr::null_mut()),
@@ -64,12 +67,12 @@ impl TextStorage {
         }
     }
 
-    /// Version number, which increases with each assignment.
+    /// Number that increases with each assignment to the setting.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// A copy of the text, because the server may replace it; empty if there is none.
+    /// Copies the setting's text; empty if there is none. The server may replace the original.
     pub fn text(&self) -> Vec<u8> {
         let mut copy = Vec::new();
         copy.grow_by(self.current());
@@ -83,7 +86,8 @@ impl TextStorage {
     }
 }
 
-/// Defines a setting, which is empty by default. Called once, while the server loads the library.
+/// Defines the setting `T` in the server, with the empty text as its default. Call it once, while
+/// the server loads the library.
 pub fn define<T: TextSetting>() {
     // SAFETY: all texts and the storage are static; the hooks have the declared types. The server
     // accepts a null text as the default value.
@@ -151,7 +155,7 @@ unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *
     }
 }
 
-/// The bytes of a C string; `None` for null.
+/// The bytes of a C string without the terminating zero; `None` for a null pointer.
 ///
 /// # Safety
 /// `text` is null or a terminated string that lives as long as the result.

@@ -1,4 +1,5 @@
-//! Hashes of bytes, and hashes of values by the default hash operator classes of their types.
+//! The server's hashes: of bytes, and of SQL values by the default hash operator classes of their
+//! types.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog;
@@ -28,8 +29,9 @@ pub fn hash_bytes_extended(bytes: &[u8], seed: u64) -> u64 {
     unsafe { server_hash_bytes_extended(bytes.as_ptr(), bytes.len() as core::ffi::c_int, seed) }
 }
 
-/// The hash of a value under a collation. Equal values have equal hashes. Raises an error if the
-/// type has no extended hash function.
+/// The 64-bit hash of an SQL value under a collation, by the default hash operator class of its
+/// type. Equal values have equal hashes. Raises error 42883 if the type has no extended hash
+/// function.
 pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
     let function = hash_function(value.type_oid());
     let seed = pg_sys::Datum::from(0_i64);
@@ -40,18 +42,18 @@ pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
     }
 }
 
-/// Raises an error unless values of a type can be hashed.
+/// Raises error 42883 unless [`hash_value`] accepts values of this type.
 pub fn require_hash(value_type: pg_sys::Oid) {
     hash_function(value_type);
 }
 
-/// The default hash operator family of a type; `InvalidOid` if it has none.
+/// The OID of the default hash operator family of a type; `InvalidOid` if the type has none.
 pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
     catalog::cached_type(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
 }
 
-/// The extended hash function of a type's default hash operator class. Raises an error if there is
-/// none.
+/// The extended (64-bit) hash function of a type's default hash operator class. Raises error 42883
+/// if there is none.
 fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
     let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
     let entry = catalog::cached_type(value_type, flag);

@@ -1,4 +1,4 @@
-//! Memory reserved for the server's error handling.
+//! Address space reserved for the server's error handling.
 //!
 //! The server allocates memory while it reports an error, and ends all sessions if it cannot. So
 //! neardup reserves some address space, and releases it as soon as neardup or the server raises
@@ -6,8 +6,8 @@
 //!
 //! An error context callback handles errors that the server raises. When an allocation by the
 //! server fails, pgrx copies the error into the caller's memory context. If there is no memory for
-//! the copy, pgrx jumps back to the start of the copy until the server's error stack is full,
-//! which is a PANIC. The callbacks run before the copy is made.
+//! the copy, pgrx jumps back to the start of the copy until the server's error stack is full, which
+//! is a PANIC. The callbacks run before the copy is made.
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -15,13 +15,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::server;
 
-/// Start of the mapping; null while no memory is reserved.
+/// Start of the reserved mapping; null while no address space is reserved.
 static MAPPING: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-/// Size of the mapping. A memory context of the server requests blocks of up to 1 MB before it
-/// gives up. Pages that are never written take no memory.
+/// Size of the reserved mapping in bytes. It must exceed 1 MB, because a memory context of the
+/// server requests blocks of up to 1 MB before it gives up. Pages that are never written take no
+/// memory.
 const BYTES: usize = 2 << 20;
 
-/// Reserves the memory if it is not reserved yet. Returns false if there is not enough.
+/// Reserves the address space if it is not reserved yet. Returns whether it is reserved now.
 #[inline(always)]
 pub fn hold_back() -> bool {
     !MAPPING.load(Ordering::Relaxed).is_null() || map()
@@ -42,7 +43,7 @@ fn map() -> bool {
     true
 }
 
-/// Releases the memory, so that the server can handle an error.
+/// Releases the reserved address space, so that the server can use it to handle an error.
 pub fn release() {
     let mapping = MAPPING.swap(core::ptr::null_mut(), Ordering::Relaxed);
     if !mapping.is_null() {
@@ -51,7 +52,8 @@ pub fn release() {
     }
 }
 
-/// Runs a function. Errors 53200 that the server raises meanwhile release the memory.
+/// Runs a function and returns its result. If the server raises error 53200 meanwhile, releases the
+/// reserved address space.
 #[inline(always)]
 pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
     let mut callback = pg_sys::ErrorContextCallback {
@@ -70,8 +72,8 @@ pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// The callback's entry in the server's error context stack. Dropping it, also by an error,
-/// removes the entry.
+/// Entry of [`released_on_error`] in the server's error context stack. Dropping this value, also
+/// because of an error, removes the entry.
 struct StackEntry {
     previous: *mut pg_sys::ErrorContextCallback,
 }

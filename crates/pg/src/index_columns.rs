@@ -1,4 +1,5 @@
-//! Values of index columns, computed from rows of the table.
+//! Values of an index's columns, computed from rows of the table with the rights of the table's
+//! owner.
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -7,18 +8,20 @@ use super::security_context::AsOwner;
 use super::slot::Slot;
 use super::value::{Value, ValueType};
 
-/// Compiled columns of an index.
+/// Compiled columns of one index.
 pub struct IndexColumns<'a> {
     index: Rel<'a>,
     info: *mut pg_sys::IndexInfo,
     executor: *mut pg_sys::EState,
+    /// Type of the values of each column.
     types: Vec<ValueType>,
     /// Memory of `info` and `executor`.
     _context: OwnContext,
 }
 
 impl<'a> IndexColumns<'a> {
-    /// The columns of an index on this table.
+    /// Compiles the columns of an index. Raises an internal error if the index is not on this
+    /// table.
     pub fn new(table: Rel, index: Rel<'a>) -> Self {
         let form = index.index_form();
         assert_eq!(form.table, table.oid());
@@ -49,7 +52,8 @@ impl<'a> IndexColumns<'a> {
         }
     }
 
-    /// Calls a function with the index values of the row in a slot, `None` for NULL.
+    /// Computes the values of the index's columns for the row in a slot, calls `take` with the
+    /// values (`None` for NULL), and returns the result of `take`.
     pub fn with<T>(&self, slot: &Slot, take: impl FnOnce(&[Option<Value>]) -> T) -> T {
         const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
         assert_eq!(slot.table(), self.index.index_form().table);

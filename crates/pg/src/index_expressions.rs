@@ -1,9 +1,9 @@
 //! Expressions and predicates of indexes, loaded through the relation cache.
 //!
-//! The server folds constants when it loads them, which can run functions of the table's owner. So
+//! When the server loads them, it folds constants, which can run functions of the table's owner. So
 //! this module loads them with the owner's rights, unless the server has just loaded them for the
-//! same user. The cache keeps the result, except for a predicate that became true, so each call
-//! may run these functions.
+//! same user. The relation cache keeps what it has loaded, except for a predicate that folding has
+//! made true. So each call may run these functions.
 use pgrx::pg_sys;
 
 use super::expr::{Expr, List};
@@ -11,38 +11,39 @@ use super::rel::Rel;
 use super::security_context::AsOwner;
 
 impl Rel<'_> {
-    /// Copies of an index's expressions.
+    /// Copies the index's expressions.
     fn expressions(&self) -> List<'_> {
         // SAFETY: the relation is open. The copies are made in the current memory context, which
         // outlives this use of the relation.
         self.folded(|| unsafe { List::new(pg_sys::RelationGetIndexExpressions(self.raw())) })
     }
 
-    /// Copies of the conditions of an index's predicate.
+    /// Copies the conditions of the index's predicate; empty if the index is not partial.
     fn predicate(&self) -> List<'_> {
-        // SAFETY: as above.
+        // SAFETY: as in `expressions`.
         self.folded(|| unsafe { List::new(pg_sys::RelationGetIndexPredicate(self.raw())) })
     }
 
-    /// The server's description of an index, in the current memory context.
+    /// Makes the server's description (`IndexInfo`) of the index, in the current memory context.
     pub(super) fn index_info(self) -> *mut pg_sys::IndexInfo {
         // SAFETY: the relation is open.
         self.folded(|| unsafe { pg_sys::BuildIndexInfo(self.raw()) })
     }
 
-    /// Runs `load`, which folds constants of an index, with the rights of the table's owner.
+    /// Runs `load`, which loads expressions of the index and folds their constants, with the rights
+    /// of the table's owner. An index without expressions and predicate needs no such rights.
     fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
         let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
         let _as_owner = has_expressions.then(|| AsOwner::new(*self));
         load()
     }
 
-    /// Returns whether an index has a predicate.
+    /// Returns whether the index has a predicate.
     pub fn is_partial(self) -> bool {
         self.has(pg_sys::Anum_pg_index_indpred)
     }
 
-    /// Returns whether a column of the index's row of pg_index is not NULL.
+    /// Returns whether a column (`Anum_pg_index_...`) of the index's row in pg_index is not NULL.
     fn has(&self, column: u32) -> bool {
         // SAFETY: each index has a row in pg_index.
         unsafe {
@@ -51,10 +52,10 @@ impl Rel<'_> {
         }
     }
 
-    /// Returns whether a parallel worker may evaluate all of an index's expressions.
+    /// Returns whether a parallel worker may evaluate all expressions of the index.
     pub fn has_parallel_safe_expressions(self) -> bool {
-        // SAFETY: the relation is open. The server walks through the expressions of a query that
-        // has nothing else.
+        // SAFETY: the relation is open. The query has nothing but a list of expressions, which the
+        // server inspects.
         unsafe {
             let query = pg_sys::palloc0(size_of::<pg_sys::Query>()).cast::<pg_sys::Query>();
             (*query).type_ = pg_sys::NodeTag::T_Query;
@@ -63,26 +64,32 @@ impl Rel<'_> {
         }
     }
 
-    /// The table's columns that the expressions and the predicate of an index use (0: whole rows).
+    /// Attribute numbers of the table's columns that the expressions and the predicate of the index
+    /// use; 0 stands for whole rows. A number may occur more than once.
     pub fn columns_of_expressions(self) -> Vec<i16> {
         let (expressions, conditions) = (self.expressions(), self.predicate());
         let all = expressions.iter().chain(conditions.iter());
         all.flat_map(Expr::columns_used).collect()
     }
 
-    /// Columns that the last expression of an index uses.
+    /// Attribute numbers of the table's columns that the last expression of the index uses; 0
+    /// stands for whole rows. Empty if the index has no expression.
     pub fn columns_of_last_expression(self) -> Vec<i16> {
         (self.last_expression()).map_or_else(Vec::new, Expr::columns_used)
     }
 
-    /// The last expression of an index, with constants folded; `None` if it has no expression.
+    /// Copies the last expression of the index, with constants folded; `None` if the index has no
+    /// expression.
     pub fn last_expression(&self) -> Option<Expr<'_>> {
         self.expressions().iter().last()
     }
 
-    /// Returns whether an index holds all rows of its table, or all rows in which this column is
-    /// NULL. For triggers, which run as the writing user: INSERT and UPDATE also load the
-    /// predicates of all indexes with that user's rights.
+    /// Returns whether the index contains all rows of its table, or at least all rows in which the
+    /// column with the attribute number `column` is NULL.
+    ///
+    /// For triggers, which run as the user who writes a row: does not switch to the owner's rights,
+    /// because INSERT and UPDATE also load the predicates of all indexes with the rights of that
+    /// user.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         // SAFETY: the relation is open.
         let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };

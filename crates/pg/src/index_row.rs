@@ -1,10 +1,11 @@
-//! Rows that the server passes to an index.
+//! Rows of a table in the form in which the server passes them to an index of the table.
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of the index columns for one row. The index may store the last value as another type.
+/// Values of an index's columns for one row of the table. The last column's value may have another
+/// type than the index stores.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -13,11 +14,11 @@ pub struct IndexRow<'a> {
 }
 
 impl<'a> IndexRow<'a> {
-    /// Wraps what the server passes.
+    /// Wraps the values and the NULL flags that the server passes for one row.
     ///
     /// # Safety
-    /// Both arrays have an element for each column and live for `'a`. The operator classes of all
-    /// columns except the last store values of their input type.
+    /// Both arrays have an element for each column of the index and live for `'a`. The operator
+    /// classes of all columns except the last store values of their input type.
     #[inline]
     pub unsafe fn new(index: Rel<'a>, values: *const pg_sys::Datum, nulls: *const bool) -> Self {
         let columns = index.column_count() as usize;
@@ -35,13 +36,13 @@ impl<'a> IndexRow<'a> {
         }
     }
 
-    /// The index.
+    /// The index that the values are for.
     #[inline]
     pub fn index(&self) -> Rel<'a> {
         self.index
     }
 
-    /// The value in a column, counted from 0; `None` for NULL.
+    /// The value of an index column, counted from 0; `None` for NULL.
     #[inline]
     pub fn get(&self, column: usize) -> Option<Value<'a>> {
         let of = input_type(self.index, column);
@@ -50,7 +51,8 @@ impl<'a> IndexRow<'a> {
     }
 }
 
-/// The type of the values that the server passes for a column of an index, counted from 0.
+/// The type of the values that the server passes to an index for a column, counted from 0. For the
+/// last column it is the input type of the operator class, which may store another type.
 #[inline]
 pub fn input_type(index: Rel, column: usize) -> ValueType {
     let stored = index.attribute(column as i16 + 1);

@@ -1,4 +1,4 @@
-//! Arguments that VACUUM passes to an access method.
+//! What VACUUM passes to the callbacks of an index access method.
 use core::ffi::c_void;
 
 use neardup_blocktree::key::Tid;
@@ -9,23 +9,24 @@ use super::compat;
 use super::rel::Rel;
 use super::tid::item_pointer;
 
-/// Vacuum of an index, with the statistics that it returns.
+/// Vacuum of one index, with the statistics that the access method returns to the server.
 pub struct IndexVacuum<'a> {
-    /// The server's description of the vacuum.
+    /// The server's description of the vacuum (`IndexVacuumInfo`).
     pub info: &'a pg_sys::IndexVacuumInfo,
-    /// The index.
+    /// The index that is vacuumed.
     pub index: Rel<'a>,
-    /// The ring of buffers for its reads.
+    /// Ring of buffers into which the vacuum reads pages of the index.
     pub strategy: Strategy<'a>,
+    /// Statistics of the vacuum; null before their first use.
     stats: *mut pg_sys::IndexBulkDeleteResult,
 }
 
 impl IndexVacuum<'_> {
-    /// Wraps what the server passes.
+    /// Wraps the description and the statistics that the server passes.
     ///
     /// # Safety
-    /// The vacuum lives as long as the result, with its index open and locked. The statistics are
-    /// null or were made by this access method.
+    /// The description lives as long as the result, with its index open and locked. The statistics
+    /// are null or were made by this access method.
     pub unsafe fn new(
         info: *mut pg_sys::IndexVacuumInfo,
         stats: *mut pg_sys::IndexBulkDeleteResult,
@@ -42,12 +43,13 @@ impl IndexVacuum<'_> {
         }
     }
 
-    /// Returns whether an earlier call has allocated the statistics.
+    /// Returns whether an earlier callback of this vacuum has allocated the statistics.
     pub fn has_stats(&self) -> bool {
         !self.stats.is_null()
     }
 
-    /// The statistics. Allocates them if there are none yet.
+    /// The statistics of the vacuum. Allocates them, with zero in all fields, if there are none
+    /// yet.
     pub fn stats(&mut self) -> &mut pg_sys::IndexBulkDeleteResult {
         // SAFETY: null or valid statistics; all fields of new statistics are zero.
         unsafe {
@@ -59,20 +61,20 @@ impl IndexVacuum<'_> {
         }
     }
 
-    /// The statistics for the server; null if there are none.
+    /// The statistics to return to the server; null if there are none.
     pub fn into_stats(self) -> *mut pg_sys::IndexBulkDeleteResult {
         self.stats
     }
 }
 
-/// Set of rows that VACUUM removes.
+/// Set of the rows that VACUUM removes, as a callback of the server that looks an address up.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
 }
 
 impl DeadRows {
-    /// Wraps what the server passes.
+    /// Wraps the callback and its state, as the server passes them to `ambulkdelete`.
     ///
     /// # Safety
     /// `state` is valid for `callback` while the value lives.
@@ -80,7 +82,7 @@ impl DeadRows {
         DeadRows { callback, state }
     }
 
-    /// Returns whether a row is dead.
+    /// Returns whether VACUUM removes the row at this address.
     pub fn contain(&self, tid: Tid) -> bool {
         let mut pointer = item_pointer(tid);
         self.callback.is_some_and(|callback| {
@@ -94,16 +96,16 @@ impl DeadRows {
     }
 }
 
-/// Returns whether the server calls `ambulkdelete` only to list the rows of an index, as in the
-/// last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. VACUUM also calls it for
-/// invalid indexes, with dead rows to remove.
+/// Returns whether the server calls `ambulkdelete` only to list the addresses in an index, as in
+/// the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. VACUUM calls it for
+/// invalid indexes as well, but with dead rows to remove.
 pub fn is_validating(index: Rel) -> bool {
     assert!(index.is_neardup_index());
     !index.index_form().is_valid && !compat::in_vacuum()
 }
 
-/// Returns whether a vacuum of an index's table may truncate files, which briefly takes the
-/// strongest lock.
+/// Returns whether a vacuum may truncate the file of an index, for which it briefly takes an
+/// AccessExclusiveLock. The table's settings can forbid that.
 pub fn may_truncate(index: Rel) -> bool {
     assert!(index.is_neardup_index());
     // SAFETY: an open index, whose table is locked as well.

@@ -1,4 +1,4 @@
-//! Values of type `jsonb`.
+//! Makes values of type `jsonb`.
 use std::borrow::Cow;
 
 use neardup_sketch::memory::GrowVec;
@@ -6,8 +6,8 @@ use pgrx::pg_sys::{self, Datum};
 
 use super::text;
 
-/// Converts JSON to `jsonb`. Text is converted to the database's encoding as in
-/// [`text::server_bytes`].
+/// Converts a JSON text to a `jsonb` in the current memory context. Characters are converted to the
+/// database's encoding as by [`text::server_bytes`].
 pub fn jsonb(json: String) -> Datum {
     let mut json = match text::server_bytes(&json) {
         Cow::Borrowed(_) => json.into_bytes(),

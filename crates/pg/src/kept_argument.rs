@@ -1,4 +1,5 @@
-//! Cache for arguments that are slow to prepare and the same for all rows of a query.
+//! Cache for a value that a function makes from an argument, for arguments that are slow to prepare
+//! and the same for all rows of a query.
 use core::any::TypeId;
 use core::cell::RefCell;
 use core::ptr;
@@ -10,29 +11,32 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use super::fmgr::Call;
 use super::value::ValueType;
 
-/// Size of a pointer to a value in a TOAST table.
+/// Size in bytes of a pointer to a value in a TOAST table.
 const POINTER: usize = 2 + size_of::<pg_sys::varatt_external>();
-/// Pointer to a value in a TOAST table: the table, the value's OID and its size.
+/// Pointer to a value in a TOAST table. It contains the table's OID, the value's OID and its size.
 type ToastPointer = [u8; POINTER];
 
-/// Argument and the value made from it.
+/// An argument, and the value made from it.
 struct Kept<T> {
     source: Source,
     made: Rc<T>,
 }
 
-/// Argument in the form that later calls compare.
+/// The argument that a kept value was made from, in a form that later calls compare with theirs.
 #[derive(PartialEq)]
 enum Source {
-    /// A pointer identifies the same value as long as a query can see it.
+    /// Pointer to the argument in a TOAST table. It identifies the same argument as long as a query
+    /// can see it.
     Toasted(ToastPointer),
+    /// Bytes of the argument.
     Plain(Vec<u8>),
 }
 
-/// Storage of a function's kept value.
+/// Memory for the one value that a function keeps; `None` before the first call.
 type Slot<T> = Rc<RefCell<Option<Kept<T>>>>;
 
-/// Storage and the type of its value, which detects storage of another type.
+/// Memory for a kept value, with the type of the value. The type detects memory that was made for
+/// another type.
 #[repr(C)]
 struct TypedPlace<T> {
     type_id: TypeId,
@@ -40,10 +44,12 @@ struct TypedPlace<T> {
 }
 
 impl Call {
-    /// Makes a value from argument `n`, a `bytea`, and keeps it for later calls of the function in
-    /// the query with the same argument. So the argument is read and prepared only once.
+    /// Makes a value of the function's argument `n`, counted from 0, a `bytea`, and keeps the
+    /// value. Later calls of the function in the query return the same value if their argument is
+    /// equal. So the argument is read and prepared only once.
     ///
-    /// A function can keep one argument, and must not return a set or be a trigger function.
+    /// A function can keep a value for one argument only, and must not return a set or be a trigger
+    /// function.
     pub fn kept_argument<T: 'static>(&self, n: usize, make: impl FnOnce(&[u8]) -> T) -> Rc<T> {
         let (toasted, slot) = self.argument_and_slot(n);
         let source = |bytes: &[u8]| match toasted {
@@ -72,7 +78,8 @@ impl Call {
         made
     }
 
-    /// The TOAST pointer of argument `n`, if it has one, and the function's storage.
+    /// The TOAST pointer of argument `n`, if it has one, and the memory for the function's kept
+    /// value.
     fn argument_and_slot<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Slot<T>) {
         let value = self.reference(n, ValueType::is_varlena);
         let value: *const pg_sys::varlena = value.cast_mut_ptr();
@@ -87,7 +94,7 @@ impl Call {
         let Some(function) = (unsafe { self.function().as_mut() }) else {
             return (pointer, Slot::default());
         };
-        // The server keeps the state of set-returning functions in the same field.
+        // The server keeps the state of set-returning functions in `fn_extra`, too.
         assert!(!function.fn_retset);
         if function.fn_extra.is_null() {
             let typed = TypedPlace::<T> {

@@ -1,5 +1,6 @@
-//! Safe wrappers of the server's C interface: relations, rows, values, memory, functions and
-//! errors. Also index pages in the server's buffers, and the registry of rows in flight.
+//! Safe wrappers around the server's C interface: relations, rows, values, memory, functions and
+//! errors. The crate also contains the storage of index pages in the server's buffers, and the
+//! registry of rows in flight.
 //!
 //! docs/dev/architecture.md, "Code map", states the invariant of these wrappers.
 pub mod acl;

@@ -1,4 +1,4 @@
-//! Check for tables whose rows are stored elsewhere: in Citus shards or on a foreign server.
+//! Rejects tables whose rows another engine stores: Citus in shards, or a foreign server.
 //!
 //! Such a table has a relation here, and may have an index, but no rows. A function that reads it
 //! without the executor would find no rows, or rows from before the table was distributed.
@@ -12,28 +12,30 @@ use super::errors::UserError;
 use super::spi;
 use super::value::Value;
 
-/// Engine that stores the rows of a table elsewhere.
+/// Engine that stores a table's rows outside of this server's own table.
 enum Engine {
     Citus,
-    /// Foreign server and its name.
+    /// Foreign server with this name.
     Server(CString),
 }
 
-/// Reader of a table's rows. The error's hint shows how to run it where the rows are.
+/// Kind of function or trigger that is about to read a table's rows. It selects the advice in the
+/// error of [`require`].
 #[derive(Clone, Copy)]
 pub enum Reader {
-    /// A function over a whole table.
+    /// A function over a whole table, such as `neardup_pairs_by_key`.
     WholeTable,
-    /// A function over an index.
+    /// A function over one index.
     Index,
-    /// `neardup_remark`.
+    /// The function `neardup_remark`.
     Marks,
     /// The trigger `neardup_dedup`.
     Trigger,
 }
 
-/// Raises error 0A000 for a table whose rows are stored elsewhere. Accepts partitioned tables and
-/// views, because a caller may handle their parts.
+/// Raises error 0A000 if another engine stores the rows of a table. The error's hint shows how to
+/// run `reader` where the rows are. Accepts partitioned tables and views, because callers may
+/// handle the tables below them.
 pub fn require(table: pg_sys::Oid, reader: Reader) {
     let Some(engine) = engine(table) else {
         return;
@@ -62,7 +64,7 @@ pub fn require(table: pg_sys::Oid, reader: Reader) {
         .raise()
 }
 
-/// Advice that shows how to run a reader on each shard of a table.
+/// Hint that shows how to run `reader` on each Citus shard of a table.
 fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     let call = match reader {
         Reader::Trigger => {
@@ -85,7 +87,7 @@ fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     )
 }
 
-/// Advice that shows how to run a reader on a foreign server.
+/// Hint that shows how to run `reader` on a foreign server, for the foreign table `table`.
 fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     let table = literal(table.into());
     let (call, columns) = match reader {
@@ -104,7 +106,7 @@ fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     )
 }
 
-/// The engine that stores the rows of a table; `None` if this server stores them.
+/// The other engine that stores the rows of a table; `None` if this server stores them.
 fn engine(table: pg_sys::Oid) -> Option<Engine> {
     if relation_kind(table) == pg_sys::RELKIND_FOREIGN_TABLE {
         const SERVER: &CStr = c"SELECT s.srvname FROM pg_catalog.pg_foreign_table t
@@ -121,16 +123,17 @@ fn engine(table: pg_sys::Oid) -> Option<Engine> {
 /// Returns whether Citus stores a table's rows in shards: a distributed, reference, single-shard
 /// or managed local table. A shard itself is a separate table, for which this returns false.
 fn is_citus_table(table: pg_sys::Oid) -> bool {
-    // All users may read this table. It lists tables on coordinators and workers, but no shards.
+    // All users may read pg_dist_partition. It lists tables on coordinators and workers, but no
+    // shards.
     const LISTED: &CStr = c"SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition
         WHERE logicalrelid OPERATOR(pg_catalog.=) $1)";
     let schema = pg_sys::Oid::from_u32(pg_sys::PG_CATALOG_NAMESPACE);
-    // Only superusers can create a table in this schema, and Citus creates this one.
+    // Only superusers can create a table in pg_catalog, so pg_dist_partition is from Citus.
     catalog::find(schema, c"pg_dist_partition", Named::Relation).is_some()
         && spi::value(LISTED, &[Value::oid(table)]).is_some_and(|found| found.get().as_bool())
 }
 
-/// A name as an SQL literal.
+/// A name as an SQL string literal.
 fn literal(name: Vec<u8>) -> String {
     let literal = catalog::literal(&CString::new(name).unwrap_or_default());
     String::from_utf8_lossy(&literal).into_owned()

@@ -1,5 +1,5 @@
-//! Indexes named by a caller: opened and locked with their table, and checked to be neardup
-//! indexes.
+//! Opens and locks an index that a user names, together with its table, after checking that it is a
+//! neardup index.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::{relation_kind, relation_name};
@@ -8,17 +8,18 @@ use super::local_rows::{self, Reader};
 use super::rel::{OpenRelation, Rel};
 use super::{acl, backend, compat, server};
 
-/// An index of this access method and its table, open until dropped. The locks stay until the
-/// transaction ends, as for the server's own commands.
+/// A neardup index and its table, open until dropped. Both stay locked until the transaction ends,
+/// as after the server's own commands.
 pub struct LockedIndex {
-    // The index is dropped, and so closed, before the table.
+    // Declared before the table, so that the index is dropped, and so closed, first.
     index: OpenRelation,
     table: OpenRelation,
 }
 
 impl LockedIndex {
-    /// Locks and opens both, the table first, as the server does. Raises an error for a relation
-    /// that is not a valid index of this access method.
+    /// Locks and opens an index and its table with the lock mode `lock`. Locks the table first, as
+    /// the server does. Raises an error unless `oid` is a valid neardup index that this session can
+    /// read.
     pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
         let table = table_of(oid).unwrap_or_else(|| refuse(oid));
         local_rows::require(table, Reader::Index);
@@ -42,8 +43,9 @@ impl LockedIndex {
     }
 
     /// Opens an index for a function that reads it without the executor and with the active
-    /// snapshot. Raises an error unless the caller may read the table data that the index reveals,
-    /// and the index holds all rows that the snapshot sees.
+    /// snapshot. Raises an error unless the current user may read the table data that the index
+    /// reveals, and the index contains all rows that the snapshot sees. Counts an index scan in the
+    /// statistics.
     pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
         let opened = Self::open_checked(oid);
         // SAFETY: functions run with an active snapshot; the index is open. Counting the scan
@@ -55,7 +57,8 @@ impl LockedIndex {
         opened
     }
 
-    /// Opens an index. Raises an error unless the caller may read the table data that it reveals.
+    /// Opens an index with AccessShareLock. Raises an error unless the current user may read the
+    /// table data that the index reveals.
     pub fn open_checked(oid: pg_sys::Oid) -> Self {
         acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
         let opened = Self::reopen(oid);
@@ -64,13 +67,15 @@ impl LockedIndex {
         opened
     }
 
-    /// Reopens an index that [`LockedIndex::open_for_reading`] opened earlier in the same query.
+    /// Opens an index with AccessShareLock, without checking privileges again. For an index that
+    /// [`LockedIndex::open_for_reading`] has opened earlier in the same query.
     pub fn reopen(oid: pg_sys::Oid) -> Self {
         Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
     }
 
-    /// Raises an error if the snapshot with this `xmin` may see rows that the index does not
-    /// contain because their HOT chains were broken when it was built. amcheck has the same check.
+    /// Raises error 40001 if a snapshot with this `xmin` may see rows that the index does not
+    /// contain, because their HOT chains were broken when the index was built. amcheck has the same
+    /// check.
     pub fn check_age(&self, xmin: pg_sys::TransactionId) {
         let index = self.index.rel().raw();
         // SAFETY: the relation is open.
@@ -91,7 +96,7 @@ impl LockedIndex {
         }
     }
 
-    /// The index.
+    /// The neardup index.
     pub fn index(&self) -> Rel<'_> {
         self.index.rel()
     }
@@ -102,13 +107,14 @@ impl LockedIndex {
     }
 }
 
-/// The table of an index; `None` if there is no such index.
+/// The OID of the table of an index; `None` if there is no such index.
 fn table_of(index: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let table = server::IndexGetRelation(index, true);
     (table != pg_sys::InvalidOid).then_some(table)
 }
 
-/// Raises an error for an index whose pages this session cannot read.
+/// Raises an error for an index whose pages this session cannot read: an index that is partitioned,
+/// on a temporary table of another session, or on an unlogged table while the server is a standby.
 fn refuse_unreadable(index: Rel) {
     let (oid, persistence) = (index.oid(), index.persistence());
     let kind = relation_kind(oid);

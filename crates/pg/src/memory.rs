@@ -1,12 +1,12 @@
-//! Errors instead of aborts when memory runs out, and the server's memory limits.
+//! Errors instead of aborts when memory runs out, and the server's memory settings.
 //!
 //! Rust aborts the process when an infallible allocation fails, and the server then restarts all
 //! sessions. There are two defences:
 //!
-//! - Code that allocates memory in proportion to the input can report a failure
-//!   (`neardup_sketch::memory`). It raises error 53200.
-//! - All other allocations are of bounded size. When the system has no memory for one, it comes
-//!   from a reserve in the library's data (`super::allocator`). The next call of
+//! - Code that allocates memory in proportion to the input uses `neardup_sketch::memory`, which
+//!   reports a failed allocation. The report raises error 53200.
+//! - All other allocations are of bounded size. When the system has no memory for one, the memory
+//!   comes from a reserve in the library's data (`super::allocator`). The next call of
 //!   [`check_interrupts`], the next growth or the end of the SQL function raises the error.
 //!   Memory from the reserve is freed while the error unwinds.
 //!
@@ -17,12 +17,13 @@ use neardup_textdiff::Host;
 use super::errors::UserError;
 use super::{held_back, server};
 
-/// Makes failed growth raise error 53200. Called once, when the library is loaded.
+/// Makes failed allocations of `neardup_sketch::memory` raise error 53200 (out of memory). Called
+/// once, when the library is loaded.
 pub fn register() {
     memory::on_failure(|| UserError::out_of_memory().raise());
 }
 
-/// Raises error 53200 if the reserve was used since the last check.
+/// Raises error 53200 if an allocation has used the reserve since the last check.
 #[inline]
 pub fn check() {
     if memory::take_shortage() {
@@ -30,41 +31,43 @@ pub fn check() {
     }
 }
 
-/// Runs an SQL function, and raises error 53200 at its end if the reserve was used. Keeps memory
-/// reserved for error handling meanwhile.
+/// Runs an SQL function, or another function that the server calls. Raises error 53200 at its end
+/// if an allocation has used the reserve meanwhile. While it runs, other memory is held back for
+/// the server's error handling.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
     if !held_back::hold_back() {
         UserError::out_of_memory().raise();
     }
-    // An earlier shortage has already raised its own error.
+    // Forgets an earlier use of the reserve, which has already raised its own error.
     memory::take_shortage();
     let result = held_back::released_on_error(function);
     check();
     result
 }
 
-/// Ends the statement if it was cancelled or if the reserve was used. Call it in every loop whose
-/// length depends on the input.
+/// Ends the statement with an error if it was cancelled or if an allocation has used the reserve.
+/// Call it in every loop whose length depends on the input.
 #[inline]
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
     check();
 }
 
-/// `work_mem` in bytes.
+/// Setting `work_mem` in bytes.
 pub fn work_mem() -> usize {
-    // In kB.
+    // The server's variable is in kB.
     server::work_mem() as usize * 1024
 }
 
-/// `maintenance_work_mem` in bytes.
+/// Setting `maintenance_work_mem` in bytes.
 pub fn maintenance_work_mem() -> usize {
-    // In kB.
+    // The server's variable is in kB.
     server::maintenance_work_mem() as usize * 1024
 }
 
-/// Host of text comparisons that run in the server.
+/// Interrupt and memory checks for comparisons of two texts (`neardup_textdiff`) that run in the
+/// server.
 pub struct ServerHost;
 
 impl Host for ServerHost {

@@ -1,28 +1,29 @@
-//! Memory contexts that this extension owns.
+//! Memory contexts that this extension makes in the server.
 use core::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// A memory context that is deleted when the value is dropped.
+/// Memory context that is deleted when this value is dropped.
 ///
-/// Its parent is the backend's top context, so the server does not delete it with the context that
-/// was current when it was made. It is deleted while an error unwinds, which the server allows.
+/// Its parent is the backend's top context. So the server does not delete it together with the
+/// context that was current when it was made. If an error unwinds, the drop deletes it during the
+/// unwinding, which the server allows.
 pub struct OwnContext(pg_sys::MemoryContext);
 
 impl OwnContext {
-    /// Makes a small context.
+    /// Makes a small, empty context with a name for the server's memory reports.
     pub fn new(name: &'static CStr) -> Self {
         OwnContext(small_context(Parent::Top, name))
     }
 
-    /// Runs a function with this as the current context. The function's allocations live as long
-    /// as `self`, or until [`Self::reset`].
+    /// Runs a function with this context as the server's current memory context. Memory that the
+    /// server allocates meanwhile lives as long as `self`, or until [`Self::reset`].
     pub fn run<T>(&self, function: impl FnOnce() -> T) -> T {
         let _inside = Switched::to(self.0);
         function()
     }
 
-    /// Frees all allocations of [`Self::run`].
+    /// Frees all memory that was allocated in this context during [`Self::run`].
     pub fn reset(&mut self) {
         // SAFETY: the context is ours, and no other code uses its children.
         unsafe { pg_sys::MemoryContextReset(self.0) }
@@ -36,7 +37,7 @@ impl Drop for OwnContext {
     }
 }
 
-/// Makes a context current until dropped, also by an error.
+/// Makes a memory context current until this value is dropped, even if an error unwinds.
 struct Switched {
     outer: pg_sys::MemoryContext,
 }
@@ -56,17 +57,17 @@ impl Drop for Switched {
     }
 }
 
-/// Parent of a memory context. The context is deleted with its parent at the latest.
+/// Parent of a new memory context. Deleting the parent also deletes the new context.
 pub enum Parent {
-    /// Never deleted.
+    /// The backend's top context, which is never deleted.
     Top,
-    /// Deleted when the transaction ends.
+    /// Context of the transaction, deleted at the transaction's end.
     Transaction,
-    /// Deleted when the transaction ends, or when the subtransaction is rolled back. If the parent
-    /// is not empty when the subtransaction commits, the server keeps its memory, 8 kB, until the
-    /// transaction ends.
+    /// Context of the subtransaction, deleted at the transaction's end, or when the subtransaction
+    /// is rolled back. If this context is not empty when the subtransaction commits, the server
+    /// keeps its memory, 8 kB, until the transaction ends.
     Subtransaction,
-    /// Another live context.
+    /// Another context, which must be live.
     Context(pg_sys::MemoryContext),
 }
 
@@ -84,7 +85,7 @@ impl Parent {
     }
 }
 
-/// Makes a small memory context.
+/// Makes a small memory context with this parent, and a name for the server's memory reports.
 pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryContext {
     // SAFETY: the parent exists, and the name is static, as the server requires.
     unsafe {
@@ -98,7 +99,7 @@ pub fn small_context(parent: Parent, name: &'static CStr) -> pg_sys::MemoryConte
     }
 }
 
-/// Moves a context below another parent.
+/// Moves a memory context below another parent, which then determines its lifetime.
 ///
 /// # Safety
 /// Both contexts are live, and the parent is not a descendant of the context.

@@ -1,4 +1,4 @@
-//! Row that a trigger is called for.
+//! Rows that a row trigger is called for, with changed versions of them.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
@@ -7,12 +7,13 @@ use super::catalog::base_type;
 use super::value::{Value, ValueType};
 use super::{compat, server};
 
-/// Deformed row of a trigger. `'a` is the trigger's call.
+/// Row that a trigger is called for, split into the values of its columns. `'a` is the trigger's
+/// call.
 pub struct NewRow<'a> {
     tuple: pg_sys::HeapTuple,
     address: pg_sys::ItemPointerData,
     descriptor: pg_sys::TupleDesc,
-    /// Memory context of the call, for changed versions of the row.
+    /// Memory context of the call, in which changed versions of the row are allocated.
     context: pg_sys::MemoryContext,
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
@@ -20,7 +21,7 @@ pub struct NewRow<'a> {
 }
 
 impl<'a> NewRow<'a> {
-    /// Deforms a row.
+    /// Splits a row of the trigger's table into the values of its columns.
     ///
     /// # Safety
     /// The tuple has this descriptor. The tuple, the descriptor and the context live for `'a`.
@@ -47,12 +48,12 @@ impl<'a> NewRow<'a> {
         }
     }
 
-    /// The row as the server's tuple.
+    /// Pointer to the row as a tuple of the server.
     pub fn tuple(&self) -> pg_sys::HeapTuple {
         self.tuple
     }
 
-    /// The row's address.
+    /// Address of the row in its table.
     pub fn address(&self) -> pg_sys::ItemPointerData {
         self.address
     }
@@ -62,7 +63,7 @@ impl<'a> NewRow<'a> {
         unsafe { compat::attribute(&*self.descriptor, column) }
     }
 
-    /// The value in a column, counted from 1; `None` for NULL.
+    /// Value of the column with this number, counted from 1; `None` for NULL.
     pub fn get(&self, column: i16) -> Option<Value<'a>> {
         let at = column as usize - 1;
         let attribute = self.attribute(column);
@@ -70,15 +71,17 @@ impl<'a> NewRow<'a> {
         (!self.nulls[at]).then(|| unsafe { Value::new(self.values[at], attribute) })
     }
 
-    /// Sets a column to NULL, if a column is given and is not NULL.
+    /// Sets the column with this number, counted from 1, to NULL. Does nothing if `column` is
+    /// `None` or the column is already NULL.
     pub fn clear(&mut self, column: Option<i16>) {
         if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
             self.set(column, None);
         }
     }
 
-    /// Sets a column to a value or NULL. Raises an error if the column's type is a domain that
-    /// does not allow it.
+    /// Sets the column with this number, counted from 1; `None` means NULL. Raises an error if the
+    /// column's type is a domain that does not allow the value. Raises an internal error if the
+    /// base types differ.
     pub fn set(&mut self, column: i16, value: Option<Value>) {
         let wanted = self.attribute(column).atttypid;
         assert!(value.is_none_or(|value| base_type(value.type_oid()) == base_type(wanted)));
@@ -91,7 +94,9 @@ impl<'a> NewRow<'a> {
         *self = self.with(&[column], &[value]);
     }
 
-    /// The row with other values in some columns. The values must have the columns' types.
+    /// Returns a copy of the row with other values in some columns; `None` means NULL. `columns`
+    /// are numbers counted from 1, one for each of `values`. Raises an internal error if a value's
+    /// base type differs from its column's.
     pub fn with(&self, columns: &[i16], values: &[Option<Value>]) -> NewRow<'a> {
         assert_eq!(columns.len(), values.len());
         let mut numbers: Vec<i32> = columns.iter().map(|&column| i32::from(column)).collect();
@@ -121,7 +126,7 @@ impl<'a> NewRow<'a> {
         }
     }
 
-    /// The whole row as one value.
+    /// Returns the whole row as one value of the table's row type.
     pub fn as_record(&self) -> Value<'a> {
         // SAFETY: the tuple has this descriptor; the copy is made in the call's own context.
         unsafe {

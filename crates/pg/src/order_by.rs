@@ -1,4 +1,5 @@
-//! Order that a caller passes as a list of SQL expressions, which are evaluated as the caller.
+//! ORDER BY lists that a caller passes as text. The server evaluates their SQL expressions with the
+//! caller's rights.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -6,16 +7,18 @@ use super::caller_sql::{Clause, ROWS, in_parameter, select_addresses};
 use super::rel::Rel;
 use super::tid::item_pointer;
 
-/// ORDER BY list, as written by a caller, in the server's encoding.
+/// ORDER BY list as the caller wrote it, such as `length(body) DESC, id`.
 pub struct OrderBy {
-    /// The caller's parameter.
+    /// Name of the SQL parameter in which the caller passed the list, for error messages.
     name: &'static str,
+    /// The list in the server's encoding.
     text: Vec<u8>,
 }
 
 impl OrderBy {
-    /// Raises an error unless a text is only an ORDER BY list, without another clause or
-    /// statement. The query resolves its expressions later, with the caller's rights.
+    /// Raises an error unless a text is one ORDER BY list, without another clause or statement.
+    /// `name` is the SQL parameter that it was passed in. Column names are resolved later, when the
+    /// query runs with the caller's rights.
     pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
@@ -28,15 +31,16 @@ impl OrderBy {
         OrderBy { name, text }
     }
 
-    /// Runs the query without rows, so that an error in it is raised now: for example a column
+    /// Runs the query on no rows, so that an error in the list is raised now: for example a column
     /// that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.rows(table, &mut || None, |_| ());
     }
 
-    /// Calls `each` with the rows of a table whose addresses `next` returns, in this order. Equal
-    /// rows are in the order of their addresses. The query runs with the caller's rights and
-    /// `work_mem`, and with the active snapshot.
+    /// Sorts the rows of a table whose addresses `next` returns, and calls `each` with their
+    /// addresses in the order of the list. Rows that are equal by the list are in the order of
+    /// their addresses. The query runs with the caller's rights and `work_mem`, and with the active
+    /// snapshot.
     pub fn rows(&self, table: Rel, next: &mut dyn FnMut() -> Option<Tid>, each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",
@@ -52,7 +56,7 @@ impl OrderBy {
     }
 }
 
-/// An array of row addresses, in the current memory context.
+/// Makes an SQL array of type `tid[]` from row addresses, in the current memory context.
 pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
     let mut pointers: Vec<pg_sys::ItemPointerData> =
         (rows.iter()).map(|&tid| item_pointer(tid)).collect();

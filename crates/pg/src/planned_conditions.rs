@@ -1,4 +1,5 @@
-//! Replaces conditions of a query while the query is planned.
+//! Replaces comparisons in the conditions of a query (WHERE, JOIN ON, row security, index
+//! predicates) while the server plans the query.
 use core::cell::Cell;
 
 use pgrx::pg_guard;
@@ -7,21 +8,23 @@ use pgrx::pg_sys::{self, BoolExprType, Node, NodeTag, Oid, PlannerInfo, RelOptIn
 use super::expr::Expr;
 use super::planner::Planner;
 
-/// Relation that the planner has just read from the catalogue.
+/// Table of a query that is being planned. The planner has just read it and its indexes from the
+/// catalogue.
 pub struct PlannedRelation<'a> {
-    /// The planner's call.
+    /// State of the planner that called the hook.
     pub planner: Planner<'a>,
+    /// The table as the planner describes it.
     pub(super) rel: &'a RelOptInfo,
 }
 
 thread_local! {
     static REWRITE: Cell<Option<fn(&PlannedRelation)>> = const { Cell::new(None) };
-    /// Hook of another library that was installed earlier.
+    /// Hook that another library installed before this one, and that must still be called.
     static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
 }
 
-/// Installs a function as `get_relation_info_hook`: the planner calls it for each table of a
-/// query, after it has read the table's indexes. Called once, when the library is loaded.
+/// Installs `rewrite` as `get_relation_info_hook`. The planner calls it for each table of a query,
+/// after it has read the table's indexes. Called once, when the library is loaded.
 pub fn install(rewrite: fn(&PlannedRelation)) {
     assert!(REWRITE.replace(Some(rewrite)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.
@@ -50,33 +53,34 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
-/// Context of a comparison.
+/// Where a comparison is in the query.
 #[derive(Clone, Copy)]
 pub struct ConditionContext {
-    /// True if NULL and false have the same effect, because it matters only whether the condition
-    /// is true. False below NOT.
+    /// True if NULL and false have the same effect there, as at the top of WHERE, so a replacement
+    /// may return one for the other. False below NOT.
     pub truth_only: bool,
-    /// True in conditions of the query, false in predicates of indexes.
+    /// True in a condition of the query, false in the predicate of an index.
     pub in_query: bool,
 }
 
 impl<'a> PlannedRelation<'a> {
-    /// Wraps what the server passes to `get_relation_info_hook`.
+    /// Wraps the two arguments that the server passes to `get_relation_info_hook`.
     ///
     /// # Safety
-    /// Both come from the server and live for `'a`, as for [`Planner::new`].
+    /// Both pointers come from the server and live for `'a`, as [`Planner::new`] requires.
     unsafe fn new(root: *mut PlannerInfo, rel: *mut RelOptInfo) -> Self {
         // SAFETY: the caller's promise.
         let (planner, rel) = unsafe { (Planner::new(root), &*rel) };
         PlannedRelation { planner, rel }
     }
 
-    /// Replaces comparisons in the conditions of the query and of row security on its tables. For
-    /// a child relation, as in a UNION ALL, replaces them in the conditions assigned to the
-    /// parent. Also replaces comparisons in the predicates of the relation's indexes.
+    /// Calls `replace` for each comparison in the conditions of the query and in the row security
+    /// of its tables, and replaces the comparison by the returned expression. `None` keeps it. If
+    /// this relation is a child, as in a UNION ALL, the conditions are those assigned to its
+    /// parent. The predicates of the relation's indexes are treated alike.
     ///
-    /// `replace` gets operator expressions and `ANY` of an array, at the top level or below AND,
-    /// OR and NOT.
+    /// Comparisons are operator expressions, and operators with `ANY` of an array. They are found
+    /// at the top level and below AND, OR and NOT.
     pub fn replace_comparisons(
         &self,
         replace: impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
@@ -99,7 +103,8 @@ impl<'a> PlannedRelation<'a> {
             let visit_index = || visit(indexes.cast(), of_index, &replace);
             let visit = |node: *mut pg_sys::List| visit(node.cast(), of_query, &replace);
             if self.rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL {
-                // This runs for each table of the query. Replacements are not replaced again.
+                // This runs once for each table of the query. A later run does not replace a
+                // replacement.
                 let query = (*root).parse;
                 visit((*query).jointree.cast());
                 visit((*query).rtable);
@@ -117,7 +122,8 @@ impl<'a> PlannedRelation<'a> {
     }
 }
 
-/// Replaces comparisons below a node in place. Returns the node or its replacement.
+/// Replaces comparisons in a node of the query and in the nodes below it. Changes the nodes in
+/// place, and returns the node or its replacement.
 ///
 /// # Safety
 /// `node` is null or belongs to a query that is being planned, with simplified conditions.
@@ -151,8 +157,8 @@ unsafe fn visit<'a>(
                 let entry: *mut pg_sys::RangeTblEntry = node.cast();
                 visit((*entry).securityQuals.cast(), condition, replace);
             }
-            // The planner uses a partial index if the condition implies the predicate, so both
-            // must have the same form.
+            // The planner uses a partial index if the query's condition implies the predicate. It
+            // detects this only if both have the same form.
             NodeTag::T_IndexOptInfo => {
                 let index: *mut pg_sys::IndexOptInfo = node.cast();
                 visit((*index).indpred.cast(), condition, replace);
@@ -180,7 +186,8 @@ unsafe fn visit<'a>(
     node
 }
 
-/// Replaces comparisons in a node of the join tree, and flattens its conditions.
+/// Replaces comparisons in a FROM or JOIN node, and moves ANDs among its conditions to the top
+/// level (see [`flattened`]).
 ///
 /// # Safety
 /// The conditions of [`visit`] hold, and the node is a `FromExpr` or a `JoinExpr`.
@@ -205,8 +212,9 @@ unsafe fn visit_join_tree<'a>(
     }
 }
 
-/// Moves the arguments of nested ANDs into the list of conditions. A replacement can be an AND,
-/// and the planner does not match indexes with the arguments of a nested AND.
+/// Replaces each AND in a list of conditions by its arguments. A replaced comparison can be an AND,
+/// and the planner does not match indexes with the arguments of an AND inside the list. Returns
+/// other nodes than lists unchanged.
 ///
 /// # Safety
 /// `conditions` is null or belongs to a query that is being planned.
@@ -228,14 +236,16 @@ unsafe fn flattened(conditions: *mut Node) -> *mut Node {
         }
         let mut flat: *mut pg_sys::List = core::ptr::null_mut();
         for condition in positions.map(condition) {
-            // For other nodes than AND, the function returns a list of that node.
+            // `make_ands_implicit` returns the arguments of an AND, and a list of one for another
+            // node.
             flat = pg_sys::list_concat(flat, pg_sys::make_ands_implicit(condition.cast()));
         }
         flat.cast()
     }
 }
 
-/// Replaces comparisons in a condition that has been assigned to a relation.
+/// Replaces comparisons in a condition that the planner has already assigned to a relation
+/// (`RestrictInfo`).
 ///
 /// # Safety
 /// The conditions of [`visit`] hold, and the condition is not null.
@@ -249,7 +259,7 @@ unsafe fn visit_restriction<'a>(
         let clause = visit((*condition).clause.cast(), context, replace).cast();
         if clause != (*condition).clause {
             (*condition).clause = clause;
-            // These fields describe the operator that was replaced.
+            // These fields of the condition describe the replaced operator, so they are reset.
             (*condition).can_join = false;
             (*condition).mergeopfamilies = core::ptr::null_mut();
             (*condition).hashjoinoperator = pg_sys::InvalidOid;

@@ -1,25 +1,26 @@
-//! Replaces the order of a query while the query is planned.
+//! Replaces the ORDER BY of a query while the server plans the query.
 use pgrx::pg_sys::{self, Oid, SortGroupClause, TargetEntry};
 
 use super::compat;
 use super::expr::Expr;
 use super::planned_conditions::PlannedRelation;
 
-/// Only item of a query's ORDER BY.
+/// The ORDER BY item of a query that sorts by exactly one item.
 pub struct Order<'a> {
-    /// Sort expression.
+    /// Expression to sort by.
     pub expression: Expr<'a>,
-    /// Sort operator: `<` or `>` of the type.
+    /// Operator to sort by: `<` of the expression's type for ASC, `>` for DESC.
     pub operator: Oid,
-    /// True for NULLS FIRST.
+    /// True if the item has NULLS FIRST.
     pub nulls_first: bool,
 }
 
 impl<'a> PlannedRelation<'a> {
-    /// Replaces the ORDER BY of a plain query with one sort item by the integer expression that
-    /// `replace` returns, in ascending order with NULLS LAST.
+    /// Calls `replace` for a query that sorts by exactly one item, without grouping, DISTINCT or
+    /// set operations. If `replace` returns an expression of type `int4`, the query sorts by this
+    /// expression instead, ascending and with NULLS LAST. `None` keeps the order.
     ///
-    /// The planner opens the relations before it uses the order.
+    /// The change is possible here because the planner opens the tables before it uses the order.
     pub fn replace_order(&self, replace: impl FnOnce(Order<'a>) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;
@@ -70,7 +71,8 @@ fn is_plain(query: &pg_sys::Query) -> bool {
         && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs)
 }
 
-/// Adds an expression to the target list but not to the result. Returns its sort reference.
+/// Adds an expression to the target list as a column that is not part of the result. Returns the
+/// number by which a sort item refers to the new column (`ressortgroupref`).
 ///
 /// # Safety
 /// `root` is the planner's state before it has built the targets of relations.

@@ -8,8 +8,8 @@ use super::compat;
 use super::expr::{Expr, List};
 use super::value::{OwnedValue, Value, ValueType};
 
-/// The planner's state during one of its calls, `'a`. It is null while the server simplifies
-/// expressions of the catalogue.
+/// State of the planner during one call, whose lifetime is `'a`, and constructors of expressions.
+/// The state is null while the server simplifies expressions of the catalogue.
 ///
 /// New expressions are allocated in the current memory context, which is the planner's.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Wraps the server's state.
+    /// Wraps the planner's state (`PlannerInfo`) as the server passes it.
     ///
     /// # Safety
     /// `root` is null or the planner's state. It and the current memory context live for `'a`. The
@@ -31,18 +31,19 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The state; `None` if there is none.
+    /// Pointer to the planner's state; `None` while the server simplifies expressions of the
+    /// catalogue.
     pub fn root(self) -> Option<*mut PlannerInfo> {
         (!self.root.is_null()).then_some(self.root)
     }
 
-    /// The expression with its constant parts evaluated.
+    /// Returns the expression with its constant parts evaluated. The result may be executed.
     pub fn simplified(self, expression: Expr<'a>) -> Expr<'a> {
         self.evaluated(expression, false)
     }
 
-    /// The expression simplified for an estimate, which assumes the present values of parameters
-    /// and of stable functions.
+    /// Returns the expression with its constant parts evaluated for an estimate. It assumes the
+    /// present values of parameters and of stable functions, so the result must not be executed.
     pub fn estimated(self, expression: Expr<'a>) -> Expr<'a> {
         self.evaluated(expression, true)
     }
@@ -58,16 +59,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The number of elements that an array is expected to have.
+    /// Estimated number of elements of an array expression.
     pub fn array_length(self, array: Expr<'a>) -> f64 {
         // SAFETY: the planner's state and an expression.
         unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
     }
 
-    /// Returns false if the planner may replace this column by an expression without simplifying
-    /// the condition again, as in a part of a UNION ALL. The planner simplifies a condition again
-    /// when it moves it into a subquery or below GROUP BY. It does not replace columns of outer
-    /// queries or columns in expressions of the catalogue.
+    /// Returns whether a condition on a column has its final form when the planner simplifies it.
+    /// `entry` is the number of the column's table in the range table, counted from 1. `levels_up`
+    /// counts the query levels from the condition up to that table's query.
+    ///
+    /// Returns false if the planner may later replace the column by an expression without
+    /// simplifying the condition again, as in an arm of a UNION ALL. When the planner moves a
+    /// condition into a subquery or below GROUP BY, it does simplify the condition again. It does
+    /// not replace columns of outer queries or columns in expressions of the catalogue.
     pub fn is_settled_column(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;
@@ -89,24 +94,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A constant of type int4.
+    /// Makes a constant of type `int4`.
     pub fn int4(self, value: i32) -> Expr<'a> {
         self.constant(Value::int4(value))
     }
 
-    /// A constant.
+    /// Makes a constant that points to the value's memory.
     pub fn constant(self, value: Value<'a>) -> Expr<'a> {
         self.make_const(value.value_type(), Some(value))
     }
 
-    /// A constant with a copy of the value.
+    /// Makes a constant with a copy of the value in the planner's memory.
     pub fn copied_constant(self, value: &OwnedValue) -> Expr<'a> {
         // SAFETY: the copy has the same type and is in the planner's memory context.
         let copy = unsafe { Value::typed(value.server_copy(), value.get().value_type()) };
         self.constant(copy)
     }
 
-    /// NULL of this type.
+    /// Makes a NULL constant of the type with this OID.
     pub fn null(self, oid: Oid) -> Expr<'a> {
         self.make_const(ValueType::from_oid(oid), None)
     }
@@ -122,7 +127,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `operator(left, right)`. Raises an internal error unless the operator takes these types.
+    /// Makes `left operator right`. Raises an internal error unless the operator takes operands of
+    /// these types.
     pub fn operator(self, operator: Oid, left: Expr<'a>, right: Expr<'a>) -> Expr<'a> {
         let declared = catalog::operator(operator).expect("operator exists");
         assert!(left.has_type(declared.oprleft) && right.has_type(declared.oprright));
@@ -137,7 +143,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `operator argument`. Raises an internal error unless this is a prefix operator of the type.
+    /// Makes `operator argument`. Raises an internal error unless this is a prefix operator for the
+    /// argument's type.
     pub fn prefix_operator(self, operator: Oid, argument: Expr<'a>) -> Expr<'a> {
         let declared = catalog::operator(operator).expect("operator exists");
         assert!(declared.oprleft == pg_sys::InvalidOid && argument.has_type(declared.oprright));
@@ -152,14 +159,14 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `function(arguments)`. Raises an internal error unless it is a plain function that takes
-    /// these types.
+    /// Makes `function(arguments)`. Raises an internal error unless this is a plain function whose
+    /// parameters have these types.
     pub fn call(self, function: Oid, arguments: &[Expr<'a>]) -> Expr<'a> {
         self.func_expr(function, arguments, CoercionForm::COERCE_EXPLICIT_CALL)
     }
 
-    /// An implicit cast by a function of the server. Raises an internal error unless the function
-    /// takes this type.
+    /// Makes an implicit cast of the argument by a function that is built into the server. Raises
+    /// an internal error unless the function takes the argument's type.
     pub fn cast(self, function: u32, argument: Expr<'a>) -> Expr<'a> {
         let function = Oid::from_u32(function);
         self.func_expr(function, &[argument], CoercionForm::COERCE_IMPLICIT_CAST)
@@ -180,17 +187,17 @@ impl<'a> Planner<'a> {
         unsafe { Expr::new(pg_sys::makeFuncExpr(function, result, list, none, none, form).cast()) }
     }
 
-    /// `NOT condition`.
+    /// Makes `NOT condition`.
     pub fn not(self, condition: Expr<'a>) -> Expr<'a> {
         self.bool_expr(BoolExprType::NOT_EXPR, &[condition])
     }
 
-    /// `a AND b`.
+    /// Makes `a AND b`.
     pub fn and(self, a: Expr<'a>, b: Expr<'a>) -> Expr<'a> {
         self.bool_expr(BoolExprType::AND_EXPR, &[a, b])
     }
 
-    /// `first OR ...`, or the first alone if there are no others.
+    /// Makes `first OR others[0] OR ...`. Returns `first` if `others` is empty.
     pub fn or(self, first: Expr<'a>, others: &[Expr<'a>]) -> Expr<'a> {
         match others {
             [] => first,

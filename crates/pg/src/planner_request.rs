@@ -1,4 +1,5 @@
-//! Requests from the planner to support functions and estimators.
+//! Requests that the planner sends to the support functions and selectivity estimators of this
+//! extension, and their answers.
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 
 use super::catalog;
@@ -6,84 +7,93 @@ use super::expr::{Expr, Form, List};
 use super::fmgr::Call;
 use super::planner::Planner;
 
-/// Answer to an unhandled request: a null pointer, which is not SQL NULL.
+/// Answer of a support function to a request that it does not handle: a null pointer, which is not
+/// SQL NULL.
 pub const UNHANDLED: Datum = Datum::null();
 
-/// Request to a support function.
+/// Request of the planner to a support function. The function that it supports is called the
+/// supported function below.
 pub enum SupportRequest<'a> {
-    /// Replace a call with these arguments by another expression.
+    /// Replace a call of the supported function with these arguments by another expression. The
+    /// answer is [`replaced_by`].
     Simplify(Planner<'a>, List<'a>),
-    /// Estimate the share of rows.
+    /// Estimate for which share of the rows the supported function returns true.
     Selectivity(Selectivity<'a>),
-    /// Find a condition that an index supports.
+    /// Find a condition that an index can evaluate instead of a call of the supported function.
     IndexCondition(IndexCondition<'a>),
-    /// Any other request.
+    /// A request of another kind, which is not handled.
     Other,
 }
 
-/// Answer to [`SupportRequest::Simplify`].
+/// Answers [`SupportRequest::Simplify`] with the new expression; `None` keeps the call.
 pub fn replaced_by(replacement: Option<Expr>) -> Datum {
     replacement.map_or(UNHANDLED, |expression| expression.as_ptr().into())
 }
 
-/// Condition whose selectivity the planner requests.
+/// Condition whose selectivity the planner requests from a support function or an estimator.
 #[derive(Clone, Copy)]
 pub struct Condition<'a> {
-    /// The planner's call.
+    /// State of the planner during this call.
     pub planner: Planner<'a>,
-    /// The function behind the condition.
+    /// OID of the function that evaluates the condition: the supported function, or that of the
+    /// operator.
     pub function: Oid,
-    /// Operands of the condition.
+    /// Operands of the condition: the arguments of that function.
     pub operands: List<'a>,
-    /// Rows whose share is estimated.
+    /// Rows for which the planner evaluates the condition.
     pub(super) rows: Rows,
 }
 
+/// Rows for which a condition's selectivity is estimated.
 #[derive(Clone, Copy)]
 pub(super) enum Rows {
-    /// Rows of the relation with this index; 0 for the only relation whose columns occur.
+    /// Rows of one relation, given by its number in the range table. 0 means the only relation
+    /// whose columns occur in the condition.
     Relation(i32),
-    /// Rows of a join. The server's structure that describes it lives as long as the call.
+    /// Rows of a join, given by its type and by the server's description of it, which lives as long
+    /// as the call.
     Join(pg_sys::JoinType::Type, *mut pg_sys::SpecialJoinInfo),
 }
 
-/// Request for the share of rows for which a function returns true.
+/// Request for the share of rows for which the supported function returns true.
 pub struct Selectivity<'a> {
-    /// The condition and its rows.
+    /// The call of the supported function, as a condition, and the rows.
     pub condition: Condition<'a>,
     request: &'a mut pg_sys::SupportRequestSelectivity,
 }
 
 impl Selectivity<'_> {
-    /// The answer.
+    /// Answers the request. `share` is from 0 to 1.
     pub fn answer(self, share: f64) -> Datum {
         self.request.selectivity = share;
         Datum::from(core::ptr::from_mut(self.request))
     }
 }
 
-/// Request for a condition that an index can use instead of a function call.
+/// Request for a condition that an index can evaluate instead of a call of the supported function.
 pub struct IndexCondition<'a> {
-    /// The planner's call.
+    /// State of the planner during this call.
     pub planner: Planner<'a>,
-    /// The arguments of the function.
+    /// Arguments of the supported function.
     pub arguments: List<'a>,
-    /// The position of the argument that matches the index column.
+    /// Position, counted from 0, of the argument that matches the index column.
     pub indexed: i32,
-    /// The operator family of that column.
+    /// Operator family of the index column.
     pub family: Oid,
     request: &'a mut pg_sys::SupportRequestIndexCondition,
 }
 
 impl<'a> IndexCondition<'a> {
-    /// Returns whether the value of an expression is known before the index search.
+    /// Returns whether the index scan can evaluate an expression once, before it searches: the
+    /// expression is not volatile and has no column of the index's table.
     pub fn is_known(&self, expression: Expr<'a>) -> bool {
         let (root, index) = (self.request.root, self.request.index);
         // SAFETY: the server has set the planner's state and an index.
         unsafe { pg_sys::is_pseudo_constant_for_index(root, expression.as_ptr(), index) }
     }
 
-    /// The answer. If `lossy`, the server calls the function again for each row of the index.
+    /// Answers the request with a condition for the index. If `lossy` is true, the server also
+    /// calls the supported function for each row that the index finds.
     pub fn answer(self, condition: Expr<'a>, lossy: bool) -> Datum {
         self.request.lossy = lossy;
         Datum::from(List::build(&[condition]))
@@ -91,7 +101,8 @@ impl<'a> IndexCondition<'a> {
 }
 
 impl Call {
-    /// The request to a support function, which is declared with one argument of type `internal`.
+    /// Reads the request from a call of a support function. The function must be declared with one
+    /// argument of type `internal`.
     pub fn support_request(&self) -> SupportRequest<'_> {
         let node: *mut Node = self.internal(0);
         // SAFETY: the server passes a request to support functions that lives as long as the call.
@@ -106,9 +117,11 @@ impl Call {
         }
     }
 
-    /// The condition that an estimator must estimate. Estimators have arguments of types
-    /// `internal`, `oid`, `internal`, and then `integer` for restrictions, or `smallint` and
-    /// `internal` for joins. `None` if there is no such operator.
+    /// Reads the condition from a call of a selectivity estimator of an operator. `None` if the
+    /// operator does not exist.
+    ///
+    /// An estimator is declared with arguments of types `internal`, `oid` and `internal`, followed
+    /// by `integer` for restrictions, or by `smallint` and `internal` for joins.
     pub fn estimated_condition(&self) -> Option<Condition<'_>> {
         let rows = match self.arg_count() {
             4 => Rows::Relation(self.int4(3)),
@@ -127,6 +140,7 @@ impl Call {
     }
 }
 
+/// Reads a request to replace a call of the supported function.
 /// # Safety
 /// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn simplify(request: &pg_sys::SupportRequestSimplify) -> SupportRequest<'_> {
@@ -137,6 +151,7 @@ unsafe fn simplify(request: &pg_sys::SupportRequestSimplify) -> SupportRequest<'
     }
 }
 
+/// Reads a request for the share of rows for which the supported function returns true.
 /// # Safety
 /// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> SupportRequest<'_> {
@@ -157,6 +172,8 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> Suppor
     })
 }
 
+/// Reads a request for a condition that an index can evaluate; [`SupportRequest::Other`] if the
+/// supported function is not used in a plain call.
 /// # Safety
 /// The planner has made the request. The objects that it points to live as long as the request.
 unsafe fn index_condition(

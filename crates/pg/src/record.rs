@@ -1,10 +1,12 @@
-//! Rows that a function returns.
+//! Rows (composite values) that SQL functions of this extension return.
 use pgrx::pg_sys::{self, Datum, TupleDesc};
 
 use super::fmgr::Call;
 
 impl Call {
-    /// Makes the function's result, a row of its declared columns. `None` is NULL.
+    /// Makes the result of an SQL function that returns one row. `columns` are the values of its
+    /// declared columns, `None` for NULL. Raises an internal error if their number differs from the
+    /// declaration.
     pub fn return_record(&mut self, columns: &[Option<Datum>]) -> Datum {
         // SAFETY: the descriptor is made in the current memory context.
         unsafe {
@@ -13,7 +15,8 @@ impl Call {
         }
     }
 
-    /// The declared columns of the result, in the current memory context. Null if there are none.
+    /// Returns the descriptor of the columns that the SQL function is declared to return, in the
+    /// current memory context. Null if it does not return rows.
     pub(super) fn result_descriptor(&self) -> TupleDesc {
         let mut descriptor = core::ptr::null_mut();
         let none = core::ptr::null_mut();
@@ -23,7 +26,8 @@ impl Call {
     }
 }
 
-/// Makes a row.
+/// Makes a composite value from the values of its columns, `None` for NULL. Raises an internal
+/// error if the descriptor is null or has another number of columns.
 ///
 /// # Safety
 /// The descriptor is null, or live and blessed.
@@ -38,7 +42,7 @@ pub unsafe fn form_record(descriptor: TupleDesc, columns: &[Option<Datum>]) -> D
     }
 }
 
-/// Reusable arrays of a row's values and NULL flags.
+/// Buffers for the two arrays that the server needs to make a row: values and NULL flags.
 #[derive(Default)]
 pub struct SplitRow {
     values: Vec<Datum>,
@@ -46,8 +50,9 @@ pub struct SplitRow {
 }
 
 impl SplitRow {
-    /// Sets a row. Returns the arrays of its values and NULL flags, which stay valid until the
-    /// next call. Raises an internal error if the number of columns differs from the descriptor.
+    /// Fills the buffers from the values of a row's columns, `None` for NULL. Returns pointers to
+    /// the values and to the NULL flags, valid until the next call. Raises an internal error if the
+    /// number of columns differs from the descriptor's.
     pub fn set(
         &mut self,
         columns: &[Option<Datum>],

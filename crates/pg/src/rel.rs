@@ -1,4 +1,4 @@
-//! Open relations, their data in the relation cache, and their triggers.
+//! Open relations: data of tables and indexes from the relation cache, and the triggers of tables.
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::marker::PhantomData;
@@ -12,7 +12,7 @@ use super::local_rows::{self, Reader};
 use super::server::{self, owned};
 use super::{catalog, compat};
 
-/// Relation that is open for `'a`.
+/// Table or index that is open for `'a`.
 #[derive(Clone, Copy)]
 pub struct Rel<'a> {
     raw: pg_sys::Relation,
@@ -32,7 +32,7 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// The relation cache's entry.
+    /// Pointer to the server's entry of the relation cache.
     #[inline]
     pub fn raw(self) -> pg_sys::Relation {
         self.raw
@@ -50,51 +50,52 @@ impl<'a> Rel<'a> {
         unsafe { &*self.entry().rd_rel }
     }
 
-    /// The OID.
+    /// OID of the relation.
     #[inline]
     pub fn oid(self) -> pg_sys::Oid {
         self.entry().rd_id
     }
 
-    /// The name, without a schema.
+    /// Name of the relation without its schema.
     pub fn name(self) -> CString {
         name_of(&self.class().relname)
     }
 
-    /// The name for messages.
+    /// Name of the relation without its schema, for messages. Bytes that are not UTF-8 are
+    /// replaced.
     pub fn shown(self) -> String {
         self.name().to_string_lossy().into_owned()
     }
 
-    /// The schema.
+    /// OID of the relation's schema.
     pub fn schema(self) -> pg_sys::Oid {
         self.class().relnamespace
     }
 
-    /// The owner.
+    /// OID of the role that owns the relation.
     pub fn owner(self) -> pg_sys::Oid {
         self.class().relowner
     }
 
-    /// Its persistence (`RELPERSISTENCE_...`).
+    /// Persistence of the relation (`RELPERSISTENCE_...`): permanent, unlogged or temporary.
     #[inline]
     pub fn persistence(self) -> u8 {
         self.class().relpersistence as u8
     }
 
-    /// The relation's file number.
+    /// Number of the relation's file on disk.
     #[inline]
     pub fn file_number(self) -> u32 {
         compat::file_number(self.entry())
     }
 
-    /// Counts a scan of this index in the statistics.
+    /// Adds one scan of this index to the server's statistics (`idx_scan`).
     pub fn count_index_scan(self) {
         // SAFETY: the relation is open.
         unsafe { compat::count_index_scan(self.raw) }
     }
 
-    /// Returns whether changes are written to the write-ahead log.
+    /// Returns whether changes of the relation are written to the write-ahead log.
     #[inline]
     pub fn needs_wal(self) -> bool {
         // As in the C macro: true for a permanent relation, unless its file is new in this
@@ -104,78 +105,83 @@ impl<'a> Rel<'a> {
             && (logs_new_files || !compat::has_new_file(self.entry()))
     }
 
-    /// Returns whether it is a temporary relation of this session.
+    /// Returns whether this is a temporary relation of the current session.
     pub fn is_local_temp(self) -> bool {
         self.entry().rd_islocaltemp
     }
 
-    /// The name with its schema, quoted if necessary.
+    /// Name of the relation with its schema, each quoted if necessary, in the server's encoding.
     pub fn qualified_name(self) -> Vec<u8> {
         catalog::qualified(&catalog::schema_name(self.schema()), &self.name())
     }
 
-    /// The name with its schema as a string, for messages.
+    /// [`Rel::qualified_name`] as a string, for messages. Bytes that are not UTF-8 are replaced.
     pub fn shown_qualified(self) -> String {
         String::from_utf8_lossy(&self.qualified_name()).into_owned()
     }
 
-    /// Number of columns, including dropped ones.
+    /// Number of columns of the relation, including dropped columns.
     #[inline]
     pub fn column_count(self) -> i16 {
         self.class().relnatts
     }
 
-    /// A column, counted from 1.
+    /// Description of the column with this number, counted from 1.
     #[inline]
     pub fn attribute(self, column: i16) -> pg_sys::FormData_pg_attribute {
         // SAFETY: an open relation has the relation cache's description of its columns.
         unsafe { *compat::attribute(&*self.entry().rd_att, column) }
     }
 
-    /// The columns that have not been dropped.
+    /// Descriptions of the columns that have not been dropped.
     pub fn attributes(self) -> impl Iterator<Item = pg_sys::FormData_pg_attribute> {
         let columns = (1..=self.column_count()).map(move |column| self.attribute(column));
         columns.filter(|attribute| !attribute.attisdropped)
     }
 
-    /// Rows per block, counted by the last VACUUM, ANALYZE or build; `None` if unknown.
+    /// Rows per block of the relation, from the row and page counts of the last VACUUM, ANALYZE or
+    /// build; `None` if there are none.
     pub fn rows_per_block(self) -> Option<f64> {
         let form = self.class();
         let is_counted = form.reltuples >= 0.0 && form.relpages > 0;
         is_counted.then(|| f64::from(form.reltuples) / f64::from(form.relpages))
     }
 
-    /// The name of a column.
+    /// Name of the column with this number, counted from 1.
     pub fn column_name(self, column: i16) -> CString {
         name_of(&self.attribute(column).attname)
     }
 
-    /// The number of a column; `None` if there is none with this name, or it is a system column.
+    /// Number, counted from 1, of the column with this name; `None` if there is no such column or
+    /// it is a system column.
     pub fn column_number(self, name: &CStr) -> Option<i16> {
         let mut columns = self.attributes();
         let found = columns.find(|column| name_of(&column.attname).as_c_str() == name);
         found.map(|column| column.attnum)
     }
 
-    /// Returns whether a column is generated, stored or not.
+    /// Returns whether the column with this number, counted from 1, is generated, stored or
+    /// virtual.
     pub fn is_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
         !attribute.attisdropped && attribute.attgenerated != 0
     }
 
-    /// Returns whether a column is generated and stored.
+    /// Returns whether the column with this number, counted from 1, is generated and stored.
     pub fn is_stored_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
         !attribute.attisdropped
             && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED
     }
 
-    /// Columns from which a generated column is computed (0: whole rows); empty for other columns.
+    /// Numbers of the columns from which a generated column is computed; 0 stands for the whole
+    /// row. Empty if the column is not generated.
     pub fn columns_of_generated(self, column: i16) -> Vec<i16> {
         (self.generation_expression(column)).map_or_else(Vec::new, Expr::columns_used)
     }
 
-    /// The expression of a generated column; `None` for other columns.
+    /// Expression of the generated column with this number, counted from 1; `None` if the column is
+    /// not generated.
     pub fn generation_expression(&self, column: i16) -> Option<Expr<'_>> {
         // SAFETY: the relation is open, and the column has an expression, which is made in the
         // current memory context.
@@ -184,22 +190,22 @@ impl<'a> Rel<'a> {
         })
     }
 
-    /// Returns whether other tables inherit from it, or once did.
+    /// Returns whether other tables inherit from this table, or once did.
     pub fn may_have_children(self) -> bool {
         self.class().relhassubclass
     }
 
-    /// Returns whether it is a partition of another table.
+    /// Returns whether this table is a partition of another table.
     pub fn is_partition(self) -> bool {
         self.class().relispartition
     }
 
-    /// Returns whether rules rewrite statements on it.
+    /// Returns whether the table has rules, which rewrite statements on it.
     pub fn has_rules(self) -> bool {
         self.class().relhasrules
     }
 
-    /// The table's indexes, in the order in which the server inserts into them.
+    /// OIDs of the table's indexes, in the order in which the server inserts into them.
     pub fn indexes(self) -> Vec<pg_sys::Oid> {
         // SAFETY: the list is a copy, which is freed here.
         unsafe {
@@ -211,7 +217,7 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// The index of the table's primary key.
+    /// OID of the index of the table's primary key; `None` without a primary key.
     pub fn primary_key(self) -> Option<pg_sys::Oid> {
         // Listing the indexes also sets `rd_pkindex`.
         self.indexes();
@@ -219,7 +225,7 @@ impl<'a> Rel<'a> {
         (oid != pg_sys::InvalidOid).then_some(oid)
     }
 
-    /// The parts of an index; `None` for any other relation.
+    /// Data of an index from the relation cache; `None` if this is not an index.
     fn index_parts(&self) -> Option<IndexParts<'_>> {
         use core::slice::from_raw_parts;
         let entry = self.entry();
@@ -238,7 +244,7 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// The catalogue's entry of an index. Raises an internal error for any other relation.
+    /// Data of an index from its row in pg_index. Raises an internal error if this is not an index.
     pub fn index_form(self) -> IndexForm {
         let IndexParts { form, columns, .. } = self.index_parts().expect("an index");
         IndexForm {
@@ -253,14 +259,14 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Returns whether the server uses this index to check an exclusion constraint after each
-    /// insertion. Raises an internal error if the relation is not an index.
+    /// Returns whether the index belongs to an exclusion constraint, which the server checks with
+    /// it after each insertion. Raises an internal error if this is not an index.
     pub fn is_for_exclusion(self) -> bool {
         self.index_parts().expect("an index").form.indisexclusion
     }
 
-    /// Operator class of a key column of an index, counted from 0. Raises an internal error if
-    /// there is no such column.
+    /// Operator class of the key column with this number, counted from 0, of an index. Raises an
+    /// internal error if there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {
         let parts = self.index_parts().expect("an index");
         KeyClass {
@@ -270,23 +276,23 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// OID of the operator class of a key column of an index, counted from 0.
+    /// OID of the operator class of the key column with this number, counted from 0, of an index.
     pub fn operator_class(self, column: usize) -> pg_sys::Oid {
         server::get_index_column_opclass(self.oid(), column as i32 + 1)
     }
 
-    /// Handler function of an index's access method.
+    /// OID of the handler function of the index's access method.
     pub fn handler(self) -> pg_sys::Oid {
         self.entry().rd_amhandler
     }
 
-    /// Number of blocks of a fork.
+    /// Number of blocks in a fork of the relation.
     pub fn blocks(self, fork: pg_sys::ForkNumber::Type) -> pg_sys::BlockNumber {
         // SAFETY: the relation is open.
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.raw, fork) }
     }
 
-    /// The storage parameter `parallel_workers` of a table; `None` if it is not set.
+    /// Storage parameter `parallel_workers` of the table; `None` if it is not set.
     pub fn parallel_workers(self) -> Option<usize> {
         // SAFETY: the options of a table are null or a `StdRdOptions`.
         let options = unsafe {
@@ -298,7 +304,7 @@ impl<'a> Rel<'a> {
         usize::try_from(options?.parallel_workers).ok()
     }
 
-    /// Returns whether it is an index of this access method.
+    /// Returns whether this is an index of the access method `neardup`.
     #[inline]
     pub fn is_neardup_index(self) -> bool {
         thread_local! {
@@ -319,7 +325,7 @@ impl<'a> Rel<'a> {
         is_ours
     }
 
-    /// The triggers, in the order in which they fire.
+    /// Triggers of the table, in the order in which they fire.
     pub fn triggers(self) -> Vec<Trigger> {
         // SAFETY: null, or `numtriggers` triggers.
         unsafe {
@@ -335,71 +341,76 @@ impl<'a> Rel<'a> {
     }
 }
 
-/// Index data in the relation cache.
+/// Data of an index, borrowed from the relation cache.
 struct IndexParts<'a> {
+    /// Row of pg_index.
     form: &'a pg_sys::FormData_pg_index,
-    /// The table's columns.
+    /// Table column of each index column; 0 for an expression.
     columns: &'a [i16],
-    // One for each key column.
+    // Operator family of each key column.
     families: &'a [pg_sys::Oid],
+    /// Input type of each key column's operator class.
     inputs: &'a [pg_sys::Oid],
+    /// Collation of each key column.
     collations: &'a [pg_sys::Oid],
 }
 
-/// Operator class of an index's key column, from the relation cache.
+/// Operator class and collation of one key column of an index, from the relation cache.
 #[derive(Clone, Copy)]
 pub struct KeyClass {
-    /// Operator family.
+    /// OID of the class's operator family.
     pub family: pg_sys::Oid,
-    /// Type of the indexed values.
+    /// Type that the class is declared for.
     pub input: pg_sys::Oid,
-    /// Collation by which values are compared.
+    /// Collation by which the column's values are compared.
     pub collation: pg_sys::Oid,
 }
 
-/// Data of an index from pg_index.
+/// Data of an index from its row in pg_index.
 pub struct IndexForm {
-    /// The table.
+    /// OID of the indexed table.
     pub table: pg_sys::Oid,
-    /// True if queries may use it.
+    /// True if queries may use the index.
     pub is_valid: bool,
-    /// True if writers update it.
+    /// True if INSERT and UPDATE write to the index.
     pub is_ready: bool,
-    /// True if it is unique and the server checks it when a row is written.
+    /// True if the index is unique and the server checks uniqueness when a row is written.
     pub is_unique_at_once: bool,
-    /// True if it belongs to a deferrable constraint.
+    /// True if the index belongs to a deferrable constraint.
     pub is_deferrable: bool,
-    /// True if it treats NULLs as equal.
+    /// True if the unique index treats NULLs as equal.
     pub nulls_equal: bool,
-    /// Number of key columns, without INCLUDE columns.
+    /// Number of key columns of the index, without INCLUDE columns.
     pub key_columns: usize,
-    /// Table columns of the index; 0 for an expression.
+    /// Table column of each index column, including INCLUDE columns; 0 for an expression.
     pub columns: Vec<i16>,
 }
 
-/// A trigger of a table.
+/// Trigger of a table, copied from the relation cache.
 pub struct Trigger {
-    /// Its OID.
+    /// OID of the trigger.
     pub oid: pg_sys::Oid,
-    /// Its name.
+    /// Name of the trigger.
     pub name: CString,
-    /// The function that it calls.
+    /// OID of the function that the trigger calls.
     pub function: pg_sys::Oid,
-    /// Events and timing, as flags (`TRIGGER_TYPE_...`).
+    /// Events, level and timing of the trigger, as flags (`TRIGGER_TYPE_...`).
     pub flags: u32,
-    /// Sessions in which it fires (`TRIGGER_FIRES_...`).
+    /// Replication roles in which the trigger fires (`TRIGGER_FIRES_...`).
     pub enabled: u8,
-    /// Columns of UPDATE OF; empty if it fires for all columns.
+    /// Numbers of the columns in UPDATE OF; empty if an UPDATE of any column fires the trigger.
     pub columns: Vec<i16>,
-    /// True if it has a WHEN clause.
+    /// True if the trigger has a WHEN clause.
     pub has_condition: bool,
-    /// Its arguments.
+    /// Arguments of the trigger's function, from CREATE TRIGGER.
     pub arguments: Vec<CString>,
 }
 
 impl Trigger {
+    /// Copies the server's description of a trigger.
+    ///
     /// # Safety
-    /// The trigger is a valid trigger of the server.
+    /// `trigger` is a valid trigger of the server.
     pub(super) unsafe fn copy(trigger: &pg_sys::Trigger) -> Self {
         // SAFETY: the caller's promise. The arrays have the stored lengths.
         unsafe {
@@ -421,33 +432,36 @@ impl Trigger {
         }
     }
 
-    /// Returns whether the trigger has all of these flags.
+    /// Returns whether the trigger has all of these flags (`TRIGGER_TYPE_...`).
     pub fn fires_for(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
 }
 
-/// Relation that is closed when this is dropped. Its lock stays until the transaction ends.
+/// Relation that is closed when this value is dropped. The lock on it stays until the transaction
+/// ends.
 pub struct OpenRelation {
     raw: pg_sys::Relation,
-    /// Transaction that opened the relation. The relation is not used in another one.
+    /// Transaction that opened the relation. The relation must not be used in a later one.
     transaction: u32,
 }
 
 impl OpenRelation {
-    /// Opens and locks a table. Raises error 0A000 if another engine keeps its rows.
+    /// Opens a table and locks it in this mode (`AccessShareLock` etc.). Raises error 0A000 if
+    /// another engine stores its rows.
     pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
         let table = Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE));
         local_rows::require(oid, Reader::WholeTable);
         table
     }
 
-    /// Opens and locks an index.
+    /// Opens an index and locks it in this mode. `NoLock` means that the caller has locked it.
     pub fn index(oid: pg_sys::Oid, lock: u32) -> Self {
         Self::new(server::index_open(oid, lock as pg_sys::LOCKMODE))
     }
 
-    /// Opens and locks a relation of any kind.
+    /// Opens a relation of any kind and locks it in this mode. `NoLock` means that the caller has
+    /// locked it.
     pub fn any(oid: pg_sys::Oid, lock: u32) -> Self {
         Self::new(server::relation_open(oid, lock as pg_sys::LOCKMODE))
     }
@@ -464,7 +478,8 @@ impl OpenRelation {
         self.transaction == compat::local_transaction()
     }
 
-    /// The relation.
+    /// Handle of the open relation. Raises an internal error in another transaction than the one
+    /// that opened it.
     pub fn rel(&self) -> Rel<'_> {
         assert!(self.is_open(), "a relation of an earlier transaction");
         // SAFETY: opened by us in this transaction. The rollback of a subtransaction unwinds the

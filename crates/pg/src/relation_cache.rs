@@ -1,4 +1,4 @@
-//! Value that the access method caches in an open index (`rd_amcache`).
+//! Cache of one Rust value in the relation cache entry of an open neardup index (`rd_amcache`).
 use core::any::TypeId;
 use core::ptr::NonNull;
 
@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 
 use super::rel::Rel;
 
+/// Cached value and its type, which detects a read of another type.
 #[repr(C)]
 struct Typed<T> {
     type_id: TypeId,
@@ -13,16 +14,18 @@ struct Typed<T> {
 }
 
 impl Rel<'_> {
-    /// The value that [`Rel::cache`] has stored. `None` if there is none, or if the server has
-    /// dropped it because the index may have been rebuilt. Raises an internal error unless the
-    /// relation is a neardup index and the value has this type.
+    /// Returns the value that [`Rel::cache`] has stored with this index. `None` if there is none,
+    /// or if the server has dropped it because the index may have been rebuilt. Raises an internal
+    /// error if the relation is not a neardup index or the stored value has another type.
     pub fn cached<T: Copy + 'static>(self) -> Option<T> {
         // SAFETY: `cache` has written the value.
         self.pointer::<T>()
             .map(|pointer| unsafe { pointer.as_ref().value })
     }
 
-    /// Stores a value until the server drops it. Raises an internal error as [`Rel::cached`] does.
+    /// Stores a value with this index until the server drops it from the relation cache. Replaces
+    /// an earlier value. Raises an internal error if the relation is not a neardup index or the
+    /// earlier value has another type.
     pub fn cache<T: Copy + 'static>(self, value: T) {
         const { assert!(align_of::<Typed<T>>() <= 8) };
         if let Some(mut pointer) = self.pointer::<T>() {

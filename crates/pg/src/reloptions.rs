@@ -1,4 +1,5 @@
-//! Index options (`CREATE INDEX ... WITH (...)`): `I` integers and `R` floating-point numbers.
+//! Options of an index access method (`CREATE INDEX ... WITH (...)`). `I` is the number of integer
+//! options, `R` the number of floating-point options.
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 
@@ -7,35 +8,35 @@ use pgrx::pg_sys::{self, Datum};
 use super::compat::{int_option, real_option};
 use super::rel::Rel;
 
-/// Integer option.
+/// Integer option of an index.
 pub struct IntOption {
-    /// Name.
+    /// Name of the option.
     pub name: &'static CStr,
-    /// Description.
+    /// Description of the option, for the server.
     pub about: &'static CStr,
-    /// Default.
+    /// Value if the statement does not give the option.
     pub default: c_int,
-    /// Minimum.
+    /// Minimum allowed value.
     pub min: c_int,
-    /// Maximum.
+    /// Maximum allowed value.
     pub max: c_int,
 }
 
-/// Floating-point option.
+/// Floating-point option of an index.
 pub struct RealOption {
-    /// Name.
+    /// Name of the option.
     pub name: &'static CStr,
-    /// Description.
+    /// Description of the option, for the server.
     pub about: &'static CStr,
-    /// Default.
+    /// Value if the statement does not give the option.
     pub default: f64,
-    /// Minimum.
+    /// Minimum allowed value.
     pub min: f64,
-    /// Maximum.
+    /// Maximum allowed value.
     pub max: f64,
 }
 
-/// The options of an access method.
+/// Declaration of all options of an access method.
 pub struct Options<const I: usize, const R: usize> {
     /// Integer options.
     pub ints: [IntOption; I],
@@ -43,24 +44,26 @@ pub struct Options<const I: usize, const R: usize> {
     pub reals: [RealOption; R],
 }
 
-/// Options in the form that the server stores with an index (`rd_options`).
+/// Option values in the form that the server stores with an index (`rd_options`).
 #[repr(C)]
 struct Stored<const I: usize, const R: usize> {
-    /// The header of a variable-length value.
+    /// Header with the size in bytes, as in each value of variable length.
     length: i32,
     ints: [c_int; I],
     reals: [f64; R],
 }
 
-/// Option kind returned by [`Options::register`].
+/// Number that the server has assigned to the options of this access method. [`Options::register`]
+/// returns it.
 #[derive(Clone, Copy)]
 pub struct OptionKind(pg_sys::relopt_kind::Type);
 
-/// Options of a statement, as passed to `amoptions`.
+/// Options as a statement gives them (`name=value` texts), as the server passes them to
+/// `amoptions`.
 pub struct OptionTexts(Datum);
 
 impl OptionTexts {
-    /// Wraps what the server passes.
+    /// Wraps the argument of `amoptions`.
     ///
     /// # Safety
     /// `options` is null or an array of texts, and lives as long as the result.
@@ -69,25 +72,27 @@ impl OptionTexts {
     }
 }
 
-/// Parsed option values in the server's memory.
+/// Option values in the server's memory, as [`Options::parse`] returns them.
 pub struct ParsedOptions<const I: usize, const R: usize>(*mut Stored<I, R>);
 
 impl<const I: usize, const R: usize> ParsedOptions<I, R> {
-    /// The values, in the order of the options. `None` if the statement has no option.
+    /// Values of the integer options and of the floating-point options, in the order of their
+    /// declaration. `None` if the statement gives no option.
     pub fn values(&self) -> Option<([c_int; I], [f64; R])> {
         // SAFETY: null, or made by `Options::parse`.
         let stored = unsafe { self.0.as_ref() };
         stored.map(|stored| (stored.ints, stored.reals))
     }
 
-    /// The values in the form that the server expects.
+    /// Pointer to the values, for the server to store with the index.
     pub fn into_raw(self) -> *mut pg_sys::bytea {
         self.0.cast()
     }
 }
 
 impl<const I: usize, const R: usize> Options<I, R> {
-    /// Registers the options. Called once, when the library is loaded.
+    /// Registers the options with the server, and returns the number that it assigns to them.
+    /// Called once, when the library is loaded.
     pub fn register(&self) -> OptionKind {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: called while the server loads the library. The server copies the texts.
@@ -119,8 +124,8 @@ impl<const I: usize, const R: usize> Options<I, R> {
         }
     }
 
-    /// Reads the options of a statement. Raises an error if `validate` is true and an option is
-    /// unknown or out of range.
+    /// Parses the options of a statement. If `validate` is true, raises an error for an option that
+    /// is unknown or out of range.
     pub fn parse(
         &self,
         kind: OptionKind,
@@ -152,9 +157,9 @@ impl<const I: usize, const R: usize> Options<I, R> {
         ParsedOptions(stored.cast())
     }
 
-    /// The option values of an index of this access method, in the order of the options. `None` if
-    /// the index was made without options. Raises an internal error for other relations, and for
-    /// an index whose options have another size.
+    /// Option values of a neardup index: integers and floating-point numbers, in the order of their
+    /// declaration. `None` if the index has no options. Raises an internal error for other
+    /// relations, and for an index whose stored options have another size.
     pub fn of_index(&self, index: Rel) -> Option<([c_int; I], [f64; R])> {
         assert!(index.is_neardup_index());
         // SAFETY: the index is open. The server stores the result of `parse` or null. The value
@@ -173,8 +178,8 @@ impl<const I: usize, const R: usize> Options<I, R> {
         Some((stored.ints, stored.reals))
     }
 
-    /// [`Options::of_index`] for an index that the current command has altered. Reads the
-    /// catalogue, because the relation cache does not have the new values yet.
+    /// [`Options::of_index`] for an index whose options the current command has changed. Reads the
+    /// new values from pg_class, because the relation cache still has the old ones.
     pub fn of_altered_index(&self, index: Rel) -> Option<([c_int; I], [f64; R])> {
         assert!(index.is_neardup_index());
         let mut key = pg_sys::ScanKeyData::default();

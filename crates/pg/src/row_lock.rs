@@ -1,4 +1,5 @@
-//! Locks on existing rows that decide about a new row. They stay until the transaction ends.
+//! Locks on existing rows of a table. A trigger takes them on the rows by which it decides about a
+//! new row. They last until the transaction ends.
 use pgrx::pg_sys;
 
 use neardup_blocktree::key::Tid;
@@ -10,44 +11,47 @@ use super::slot::Slot;
 use super::snapshot::RegisteredSnapshot;
 use super::tid::item_pointer;
 
-/// Existing row that a dirty snapshot saw.
+/// Existing row that a search with a dirty snapshot has found, and that can be locked later.
 #[derive(Clone, Copy)]
 pub struct SeenRow {
+    /// Address of the row version that was found.
     tid: pg_sys::ItemPointerData,
-    /// The table.
+    /// OID of the row's table.
     table: pg_sys::Oid,
-    /// True if this transaction has written this version, so no other session can change it.
+    /// True if this transaction has written the row version, so no other session can change it.
     own: bool,
 }
 
-/// Strength of a lock on a row.
+/// Strength of a lock on a row, as in SELECT ... FOR.
 #[derive(Clone, Copy)]
 pub enum Mode {
-    /// FOR KEY SHARE. Other sessions cannot delete the row or lock it FOR UPDATE. They can change
-    /// columns that are not in a unique index, unless the code that changes them takes
-    /// [`Mode::Update`] first. Sessions that hold this lock can update the row in turn.
+    /// FOR KEY SHARE. Several sessions can hold it, and each can update the row in turn. Other
+    /// sessions cannot delete the row or lock it FOR UPDATE. They can change columns that are not
+    /// in a unique index, unless the code that changes them takes [`Mode::Update`] first.
     KeyShare,
-    /// FOR NO KEY UPDATE. Other sessions cannot change the row or take the same lock. ON CONFLICT
-    /// DO UPDATE takes this lock next. If two sessions held a shared lock on the row, a DO UPDATE
-    /// of a key column in both would deadlock.
+    /// FOR NO KEY UPDATE. Other sessions cannot change the row or take the same lock. Used before
+    /// ON CONFLICT DO UPDATE, which takes this lock next. With [`Mode::KeyShare`], two sessions
+    /// could both hold the row, and a DO UPDATE of a key column in both would deadlock.
     NoKeyUpdate,
-    /// FOR UPDATE. Waits for all other sessions that hold a lock, [`Mode::KeyShare`] included.
+    /// FOR UPDATE. Waits for all other sessions that hold any lock on the row, [`Mode::KeyShare`]
+    /// included.
     Update,
 }
 
-/// Result of an attempt to lock a row.
+/// Result of an attempt to lock a row version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// The row is locked.
     Yes,
-    /// The version is no longer the newest one of the row.
+    /// A transaction has replaced or deleted this version, so its newest version is not locked.
     Changed,
-    /// Another session holds a conflicting lock, and the caller does not wait.
+    /// The row is not locked, because another session holds a conflicting lock and the caller does
+    /// not wait.
     Busy,
 }
 
 impl SeenRow {
-    /// The row in a slot.
+    /// Remembers the row in a slot, which is a row of this table.
     pub fn new(table: Rel, slot: &Slot) -> Self {
         SeenRow {
             tid: slot.address(),
@@ -56,7 +60,8 @@ impl SeenRow {
         }
     }
 
-    /// Locks the row. Waits for other sessions if `wait` is true.
+    /// Locks the row in this mode. If `wait` is true, waits for other sessions that hold a
+    /// conflicting lock; otherwise returns [`Locked::Busy`] then.
     pub fn lock(&self, table: Rel, mode: Mode, wait: bool) -> Locked {
         assert_eq!(self.table, table.oid());
         if self.own {
@@ -66,11 +71,11 @@ impl SeenRow {
     }
 }
 
-/// Locks the row version at an address.
+/// Locks the row version at an address of a table, as [`SeenRow::lock`] does.
 fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: bool) -> Locked {
     let (mode, flags) = match mode {
-        // The flag also locks the new version of an uncommitted UPDATE. Otherwise the lock would
-        // not protect the row after that UPDATE.
+        // With this flag, the lock also covers the new version that a running UPDATE has written.
+        // Otherwise the lock would not protect the row after that UPDATE commits.
         Mode::KeyShare => (
             LockTupleKeyShare,
             pg_sys::TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
@@ -99,8 +104,8 @@ fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: 
         )
     };
     match result {
-        // A lock FOR KEY SHARE does not conflict with an UPDATE of other columns. It may have been
-        // granted on a version that was replaced while the lock waited at the new version.
+        // A lock FOR KEY SHARE does not conflict with an UPDATE of other columns. So the server may
+        // grant it on a version that another session has replaced meanwhile.
         pg_sys::TM_Result::TM_Ok if mode == LockTupleKeyShare && !is_current(table, tid) => {
             Locked::Changed
         }
@@ -116,16 +121,18 @@ pub fn is_current(table: Rel, tid: pg_sys::ItemPointerData) -> bool {
     Version::fetch(table, tid).is_some()
 }
 
-/// Row version for which [`is_current`] holds.
+/// Row version that no committed transaction and not this transaction has replaced or deleted (see
+/// [`is_current`]).
 pub struct Version<'a> {
-    /// The row.
+    /// Slot with the row.
     pub slot: Slot<'a>,
-    /// True if another transaction is writing, replacing or deleting it.
+    /// True if another transaction, which is still running, has inserted, replaced or deleted the
+    /// row.
     pub is_undecided: bool,
 }
 
 impl<'a> Version<'a> {
-    /// Reads the version at an address; `None` if it is not current.
+    /// Reads the row version at an address; `None` if [`is_current`] is false for it.
     pub fn fetch(table: Rel<'a>, mut tid: pg_sys::ItemPointerData) -> Option<Self> {
         let slot = Slot::new(table);
         let mut snapshot = pg_sys::SnapshotData {
@@ -143,8 +150,8 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Locks a row FOR UPDATE that this transaction is updating or has updated. Waits for sessions
-/// that hold a FOR KEY SHARE lock on it. `version` is the address of any version of the row.
+/// Locks FOR UPDATE a row that this transaction is updating or has updated. Waits for sessions that
+/// hold a FOR KEY SHARE lock on it. `version` is the address of any version of the row.
 pub fn hold_off_sharers(table: Rel, version: Tid) {
     let snapshot = RegisteredSnapshot::latest();
     let mut tid = item_pointer(version);
@@ -155,12 +162,13 @@ pub fn hold_off_sharers(table: Rel, version: Tid) {
         pg_sys::table_tuple_get_latest_tid(scan, &mut tid);
         pg_sys::table_endscan(scan);
     }
-    // The lock fails if this transaction has deleted the row since. The DELETE took the same lock.
+    // The result does not matter: the lock fails only if this transaction has deleted the row
+    // since, and the DELETE has taken the same lock.
     lock_version(table, tid, Mode::Update, true);
 }
 
-/// Waits until a transaction ends. If the token is not 0, waits only until the transaction has
-/// finished its speculative insertion.
+/// Waits until a transaction ends. If `token`, the number of its speculative insertion into
+/// `table`, is not 0, waits only until that insertion has finished.
 pub fn wait_for(transaction: pg_sys::TransactionId, token: u32, table: Rel) {
     let mut nowhere = pg_sys::ItemPointerData::default();
     // SAFETY: the table is open. A deadlock or a cancellation is an error of the server.

@@ -1,4 +1,5 @@
-//! Index scan descriptors, and the access method's state in them.
+//! Index scan descriptors of the server (`IndexScanDesc`), and the state that the access method
+//! keeps in them.
 use core::any::TypeId;
 use core::cell::Cell;
 use core::ffi::CStr;
@@ -16,34 +17,38 @@ use super::scan_key::ScanKeys;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name of the memory contexts of scan states.
+/// Name of the memory contexts of scan states, in the server's memory reports.
 const NAME: &CStr = c"neardup scan";
 
-/// Index scan with state of type `S`.
+/// Index scan of the server, with a state of type `S` made by the access method.
 pub struct ScanDesc<'a, S> {
     raw: &'a mut pg_sys::IndexScanDescData,
     _state: PhantomData<&'a mut S>,
 }
 
-/// Cache for the state of an ended scan. The next scan of the same index reuses the state, because
-/// constraints and triggers begin and end a scan for each row.
+/// Keeps the state of one ended scan of an index for the next scan of the same index. Constraints
+/// and triggers begin and end a scan for each row, and making a state takes time.
 #[derive(Default)]
 pub struct Rest {
+    /// The kept state; `None` if there is none.
     resting: Cell<Option<NonNull<Head>>>,
+    /// True if no state is kept any more.
     is_closed: Cell<bool>,
 }
 
-/// First part of a scan's state, which does not depend on its type.
+/// Part of a scan's state that does not depend on the type of the state.
 struct Head {
-    /// Memory context of the state. Deleting it drops the state, also after an error.
+    /// Memory context that holds the state. Deleting the context drops the state, even after an
+    /// error.
     context: pg_sys::MemoryContext,
-    /// Cache for the state after the scan; `None` if the parent of its context is the context of
-    /// the scan descriptor.
+    /// Where the state is kept after the scan. `None` if the state is dropped with the scan: its
+    /// context is then a child of the context of the scan descriptor.
     rest: Option<Rc<Rest>>,
+    /// Type of the state, which detects a read of another type.
     type_id: TypeId,
 }
 
-/// State of a scan.
+/// State of a scan behind its head.
 #[repr(C)]
 struct Kept<S> {
     head: Head,
@@ -62,7 +67,7 @@ impl Drop for Head {
 }
 
 impl Rest {
-    /// Drops the cached state, and stops caching.
+    /// Drops the kept state, and keeps none from now on.
     pub fn close(&self) {
         self.is_closed.set(true);
         if let Some(head) = self.resting.take() {
@@ -70,7 +75,8 @@ impl Rest {
         }
     }
 
-    /// Caches a state that is not used by a scan. Returns false if there is no room for it.
+    /// Keeps the state of an ended scan. Returns false, without keeping it, if another state is
+    /// kept already or [`Rest::close`] was called.
     fn put(&self, head: NonNull<Head>) -> bool {
         let has_room = !self.is_closed.get() && self.resting.get().is_none();
         if has_room {
@@ -84,35 +90,35 @@ impl Rest {
     }
 }
 
-/// Reference to a live state or its head. The state is cached or used by one scan, and lives until
-/// that ends, also by an error.
+/// Reference to a live state or to its head.
 #[inline]
 fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
-    // SAFETY: the pointer was made by `make`, and this file has one reference to it at a time. The
-    // cache forgets a state whose memory context is deleted: see `Head::drop`.
+    // SAFETY: `make` made the pointer, and this file has one reference to the state at a time. The
+    // state lives as long as a `Rest` keeps it or a scan uses it. An error drops the state with its
+    // memory context, and then the `Rest` forgets the pointer: see `Head::drop`.
     unsafe { state.as_mut() }
 }
 
-/// Scan state that an access method defines.
+/// State that an access method keeps in each of its index scans.
 pub trait ScanState: Sized + 'static {
-    /// The cache for scan states of an index.
+    /// Where ended scans of this index keep their state.
     fn rest(index: Rel) -> Rc<Rest>;
 
-    /// Makes a state for an open index.
+    /// Makes a state for scans of an open index.
     fn new(index: Rel<'static>) -> Self;
 
-    /// Prepares the state of an earlier scan of the index for a new scan.
+    /// Prepares the kept state of an ended scan for a new scan of the same index.
     fn resume(&mut self, index: Rel<'static>);
 }
 
-/// Returns the cached state or a new one, for a scan that begins and ends in the same
-/// subtransaction.
+/// Returns the kept state of an earlier scan, or else a new state. Only for scans that begin and
+/// end in the same subtransaction.
 fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     let rest = S::rest(index);
     if let Some(head) = rest.resting.take() {
         assert!(live(head).type_id == TypeId::of::<S>());
-        // SAFETY: a cached state lives until its transaction ends at most. An error in the scan
-        // must drop the state, even if it ends only a subtransaction.
+        // SAFETY: a kept state lives until its transaction ends at most. An error in the scan must
+        // drop the state, even if it ends only a subtransaction.
         unsafe { set_parent(live(head).context, Parent::Subtransaction) };
         let kept = head.cast::<Kept<S>>();
         live(kept).state.resume(index);
@@ -122,7 +128,8 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     make(index, context, Some(rest))
 }
 
-/// Makes a scan state in a memory context. Deleting the context drops the state.
+/// Makes a scan state in a memory context. Deleting the context drops the state. `rest` is where
+/// the state is kept after the scan.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
@@ -139,7 +146,8 @@ fn make<S: ScanState>(
     NonNull::new(kept).expect("memory, or an error")
 }
 
-/// Searches with a scan state but without a scan. For searches that rarely find rows.
+/// Calls `search` with a scan state, but without starting a scan in the server. Saves time for
+/// searches that rarely find rows. Returns the result of `search`.
 pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> T) -> T {
     // SAFETY: the index is open during the call. A cached state does not use it.
     let kept = take_or_make(unsafe { Rel::new(index.raw()) });
@@ -148,7 +156,7 @@ pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> 
     result
 }
 
-/// Caches the state of an ended scan for the next scan, or drops it.
+/// Keeps the state of an ended scan for the next scan, or drops it.
 fn end<S>(kept: NonNull<Kept<S>>) {
     let head = kept.cast::<Head>();
     let rest = live(head).rest.clone();
@@ -157,7 +165,7 @@ fn end<S>(kept: NonNull<Kept<S>>) {
     }
 }
 
-/// Drops the state of an ended scan.
+/// Drops the state of an ended scan, by deleting its memory context.
 fn drop_state(head: NonNull<Head>) {
     let context = live(head).context;
     // SAFETY: the context was made for this state, and is never the current context.
@@ -165,7 +173,8 @@ fn drop_state(head: NonNull<Head>) {
 }
 
 impl<S: ScanState> ScanDesc<'_, S> {
-    /// Begins a scan. The scan has no state until [`ScanDesc::restart`].
+    /// Makes a scan descriptor for `ambeginscan`. The array has the number of conditions and the
+    /// number of ORDER BY operators. [`ScanDesc::restart`] makes the state of the scan.
     pub fn begin(index: Rel, [keys, order_bys]: [i32; 2]) -> pg_sys::IndexScanDesc {
         // SAFETY: the index is open.
         unsafe {
@@ -175,7 +184,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
         }
     }
 
-    /// Wraps what the server passes.
+    /// Wraps a scan descriptor that the server passes to a callback.
     ///
     /// # Safety
     /// The scan was begun by [`ScanDesc::begin`] with state of this type, and has not ended.
@@ -194,18 +203,20 @@ impl<S: ScanState> ScanDesc<'_, S> {
         live(kept.expect("a scan that has not ended"))
     }
 
-    /// The state.
+    /// State of the scan.
     #[inline]
     pub fn state(&mut self) -> &mut S {
         &mut self.kept().state
     }
 
-    /// Counts a search in the statistics, and copies keys and orders into the scan unless they are
-    /// null. Returns the state, the keys and orders, and the scan's snapshot, if it has one.
+    /// Starts or restarts the scan for `amrescan`. Counts a search in the server's statistics, and
+    /// copies `keys` (the conditions) and `order_bys` (the ORDER BY operators) into the scan unless
+    /// they are null. Returns the state, the scan's conditions and ORDER BY operators, and the
+    /// scan's snapshot, if it has one.
     ///
     /// # Safety
-    /// The numbers of keys and orders are those passed to [`ScanDesc::begin`]. Their operators
-    /// belong to the operator classes of the index, which is open.
+    /// The numbers of conditions and ORDER BY operators are those passed to [`ScanDesc::begin`].
+    /// The operators belong to the operator classes of the index, which is open.
     pub unsafe fn restart(
         &mut self,
         keys: pg_sys::ScanKey,
@@ -235,7 +246,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
         if self.raw.opaque.is_null() {
             // A cursor's scan may begin in a subtransaction and outlive it, even after a rollback.
-            // Code that scans with a dirty snapshot ends the scan before it returns.
+            // So its state lives as long as the scan descriptor. Code that scans with a dirty
+            // snapshot ends the scan before it returns.
             let kept = match snapshot.is_some_and(compat::is_dirty_snapshot) {
                 true => take_or_make::<S>(index),
                 false => make(index, small_context(Parent::Context(own), NAME), None),
@@ -251,8 +263,9 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_want_itup
     }
 
-    /// Sets the current row. The server rechecks the conditions if `recheck` is true. It also does
-    /// so if the snapshot is not an MVCC snapshot, because the row may have been replaced.
+    /// Returns a row, by its address, to the server as the current row of the scan. If `recheck` is
+    /// true, the server checks the conditions again. It also does so if the snapshot is not an MVCC
+    /// snapshot, because the row may have been replaced.
     #[inline]
     pub fn give(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
@@ -262,8 +275,9 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_recheckorderby = false;
     }
 
-    /// Makes the index tuple of the current row: the value of the last column, and NULL for all
-    /// others. Raises an internal error if the value's length differs from the column's.
+    /// Returns the index tuple of the current row to the server, for an index-only scan. `last`
+    /// returns the value of the last column, `None` for NULL; all other columns are NULL. Raises an
+    /// internal error if the value's length differs from the column's.
     pub fn give_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
@@ -290,7 +304,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan after calling `tell` with its state. Caches or drops the state.
+    /// Ends the scan for `amendscan`. Calls `tell` with the state, and then keeps the state for the
+    /// next scan or drops it.
     pub fn end(self, tell: impl FnOnce(&mut S)) {
         let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
             return;
@@ -301,11 +316,11 @@ impl<S: ScanState> ScanDesc<'_, S> {
     }
 }
 
-/// Bitmap of rows that a scan fills.
+/// Bitmap of row addresses that a bitmap index scan fills.
 pub struct Bitmap(*mut pg_sys::TIDBitmap);
 
 impl Bitmap {
-    /// Wraps what the server passes.
+    /// Wraps the bitmap that the server passes to `amgetbitmap`.
     ///
     /// # Safety
     /// The bitmap outlives the value.
@@ -314,7 +329,8 @@ impl Bitmap {
         Bitmap(raw)
     }
 
-    /// Adds rows. The server rechecks their conditions if `recheck` is true.
+    /// Adds the addresses of rows to the bitmap. If `recheck` is true, the server checks the
+    /// conditions again for each of these rows.
     pub fn add(&mut self, rows: &mut [pg_sys::ItemPointerData], recheck: bool) {
         // SAFETY: the bitmap lives.
         unsafe { pg_sys::tbm_add_tuples(self.0, rows.as_mut_ptr(), rows.len() as i32, recheck) }

@@ -1,11 +1,11 @@
-//! Conditions and orders of index scans.
+//! Conditions and ORDER BY operators of index scans (`ScanKey`).
 use pgrx::pg_sys::{self, ScanKeyData};
 
 use super::catalog::is_pseudo_type;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Conditions or orders of an index scan.
+/// The conditions of an index scan, or its ORDER BY operators.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
     index: Rel<'a>,
@@ -13,7 +13,7 @@ pub struct ScanKeys<'a> {
 }
 
 impl<'a> ScanKeys<'a> {
-    /// Wraps what the server passes.
+    /// Wraps the scan keys of a scan of this index.
     ///
     /// # Safety
     /// The keys are for operators of the operator classes of this index, and live for `'a`.
@@ -21,27 +21,27 @@ impl<'a> ScanKeys<'a> {
         ScanKeys { index, keys }
     }
 
-    /// Returns whether there are no keys.
+    /// Returns whether the scan has no conditions, or no ORDER BY operators.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
 
-    /// All keys.
+    /// Iterates over the conditions, or over the ORDER BY operators.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
         let index = self.index;
         self.keys.iter().map(move |key| ScanKey { index, key })
     }
 
-    /// The index.
+    /// Index that is scanned.
     #[inline]
     pub fn index(self) -> Rel<'a> {
         self.index
     }
 }
 
-/// Condition or order of an index scan.
+/// One condition or ORDER BY operator of an index scan.
 #[derive(Clone, Copy)]
 pub struct ScanKey<'a> {
     index: Rel<'a>,
@@ -49,25 +49,26 @@ pub struct ScanKey<'a> {
 }
 
 impl<'a> ScanKey<'a> {
-    /// The index's column, counted from 0.
+    /// Number of the index column on the operator's left, counted from 0.
     #[inline]
     pub fn column(self) -> usize {
         self.key.sk_attno as usize - 1
     }
 
-    /// Returns whether the key has a flag (`SK_...`).
+    /// Returns whether the server has set a flag (`SK_...`).
     #[inline]
     pub fn has_flag(self, flag: u32) -> bool {
         self.key.sk_flags as u32 & flag != 0
     }
 
-    /// The operator's strategy.
+    /// Strategy number of the operator in its operator class.
     #[inline]
     pub fn strategy(self) -> u16 {
         self.key.sk_strategy
     }
 
-    /// The value that the operator compares the column with. Raises an internal error for NULL.
+    /// Value on the operator's right. Raises an internal error for NULL, and for IS NULL and IS NOT
+    /// NULL.
     pub fn value(self) -> Value<'a> {
         let special = pg_sys::SK_ISNULL | pg_sys::SK_SEARCHNULL | pg_sys::SK_SEARCHNOTNULL;
         assert!(!self.has_flag(special));
@@ -75,15 +76,17 @@ impl<'a> ScanKey<'a> {
         unsafe { Value::typed(self.key.sk_argument, self.value_type()) }
     }
 
+    /// Type of the value on the operator's right.
     fn value_type(self) -> ValueType {
-        // Keys of constraints have no type. Their values have the input type of the operator
-        // class, which may differ from the stored type.
+        // The scan keys of a constraint have no type. Their values have the input type of the
+        // operator class, which may differ from the type that the index stores.
         let given = match self.key.sk_subtype {
             pg_sys::InvalidOid => self.index.key_class(self.column()).input,
             given => given,
         };
         let own = self.index.attribute(self.key.sk_attno);
-        // The key of an operator for any array or any enum has a pseudo-type.
+        // The scan key of an operator on `anyarray` or `anyenum` has that pseudo-type. Its value
+        // has the type of the column.
         match given == own.atttypid || is_pseudo_type(given) {
             true => ValueType::from_attribute(&own),
             false => ValueType::from_oid(given),
@@ -91,14 +94,14 @@ impl<'a> ScanKey<'a> {
     }
 }
 
-/// Conditions or orders that this extension makes for a scan of a neardup index.
+/// Conditions or ORDER BY operators that this extension itself makes for a scan of a neardup index.
 pub struct OwnScanKeys<'a> {
     index: Rel<'a>,
     keys: Vec<ScanKeyData>,
 }
 
 impl<'a> OwnScanKeys<'a> {
-    /// No key.
+    /// Makes an empty list for scans of this index.
     pub fn new(index: Rel<'a>) -> Self {
         assert!(index.is_neardup_index());
         OwnScanKeys {
@@ -107,8 +110,9 @@ impl<'a> OwnScanKeys<'a> {
         }
     }
 
-    /// Adds a key on a column, counted from 1, with an operator's strategy and the value on its
-    /// right side. The value must have the operator's type.
+    /// Adds a condition or an ORDER BY operator. `column` is the index column, counted from 1.
+    /// `strategy` is the number of the operator in the column's operator class. `value` is the
+    /// operator's right side and must have the operator's type.
     pub fn push(&mut self, column: i16, strategy: u16, value: Value<'a>) {
         self.keys.push(ScanKeyData {
             sk_attno: column,
@@ -119,7 +123,7 @@ impl<'a> OwnScanKeys<'a> {
         });
     }
 
-    /// The keys.
+    /// The list, in the form that the access method reads.
     pub fn get(&self) -> ScanKeys<'_> {
         // SAFETY: each key contains the type of its value. The values live as long as `self`.
         unsafe { ScanKeys::new(self.index, &self.keys) }

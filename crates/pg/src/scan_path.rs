@@ -1,4 +1,4 @@
-//! Index paths, which are index scans that the planner considers.
+//! Index scans whose cost the planner requests (`IndexPath`).
 use core::{ptr, slice};
 
 use pgrx::{PgList, pg_sys};
@@ -6,36 +6,36 @@ use pgrx::{PgList, pg_sys};
 use super::expr::{Expr, List};
 use super::planner::Planner;
 
-/// Index scan whose cost the planner requests.
+/// Index scan that the planner considers, and whose cost it requests.
 pub struct ScanPath<'a> {
     root: *mut pg_sys::PlannerInfo,
     path: &'a mut pg_sys::IndexPath,
-    /// The planner's call.
+    /// State of the planner during this call.
     pub planner: Planner<'a>,
-    /// The index, as the planner knows it.
+    /// The index as the planner describes it.
     pub index: &'a pg_sys::IndexOptInfo,
-    /// Its table, as the planner knows it.
+    /// The index's table as the planner describes it.
     pub table: &'a pg_sys::RelOptInfo,
-    /// The operator family of each key column of the index.
+    /// Operator family of each key column of the index.
     pub families: &'a [pg_sys::Oid],
-    /// The conditions that the index evaluates.
+    /// Conditions that the index evaluates.
     pub quals: Vec<ScanQual<'a>>,
-    /// The ORDER BY operators of the scan.
+    /// ORDER BY expressions that the index evaluates, each an operator.
     pub order_bys: List<'a>,
 }
 
-/// Condition that the index evaluates.
+/// One condition that the index evaluates.
 #[derive(Clone, Copy)]
 pub struct ScanQual<'a> {
-    /// The column of the index, counted from 0.
+    /// Number of the index column in the condition, counted from 0.
     pub column: usize,
     restriction: *mut pg_sys::RestrictInfo,
-    /// The condition, with the column on its left.
+    /// The condition, with the index column on its left.
     pub condition: Expr<'a>,
 }
 
 impl<'a> ScanPath<'a> {
-    /// Wraps the planner's path.
+    /// Wraps the arguments that the planner passes to `amcostestimate`.
     ///
     /// # Safety
     /// `root` is the planner's state, and `path` is one of its index paths. The planner has locked
@@ -70,23 +70,25 @@ impl<'a> ScanPath<'a> {
         }
     }
 
-    /// Returns whether the path is an index-only scan.
+    /// Returns whether the scan is an index-only scan.
     pub fn is_index_only(&self) -> bool {
         self.path.path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
     }
 
-    /// Changes the path to a scan that also reads the table. The planner uses the path's type for
-    /// the plan.
+    /// Turns an index-only scan into an index scan, which also reads the table. The planner makes
+    /// the plan from the path's node type.
     pub fn read_table(&mut self) {
         self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
     }
 
-    /// Returns whether other conditions on the table keep fewer than the `rows` rows of the scan.
+    /// Returns whether the query has conditions on the table that the index does not evaluate and
+    /// that remove rows of the scan. `rows` is the number of rows that the scan returns.
     pub fn filters_further(&self, rows: f64) -> bool {
         self.path.path.rows < 0.99 * rows
     }
 
-    /// Share of the table's rows that satisfy all conditions and the index's predicate.
+    /// Estimated share of the table's rows that satisfy all conditions of the scan and the index's
+    /// predicate, from 0 to 1.
     pub fn selectivity(&self) -> f64 {
         // SAFETY: an index of the planner and its conditions.
         self.share_of(unsafe {
@@ -95,7 +97,7 @@ impl<'a> ScanPath<'a> {
         })
     }
 
-    /// Share of the table's rows that satisfy these conditions.
+    /// Estimated share of the table's rows that satisfy these conditions, from 0 to 1.
     pub fn selectivity_of(&self, quals: impl Iterator<Item = ScanQual<'a>>) -> f64 {
         let mut list = PgList::new();
         quals.for_each(|qual| list.push(qual.restriction));
@@ -109,8 +111,8 @@ impl<'a> ScanPath<'a> {
         unsafe { pg_sys::clauselist_selectivity(self.root, conditions, table, join, no_join) }
     }
 
-    /// Estimated page reads of random accesses to a relation of `relation_pages` pages, after
-    /// cache hits.
+    /// Estimated number of pages that `accesses` random accesses read from disk, in a relation of
+    /// `relation_pages` pages.
     pub fn pages_fetched(&self, accesses: f64, relation_pages: u32) -> f64 {
         let index_pages = f64::from(self.index.pages.max(1));
         // SAFETY: the planner's state.
@@ -118,7 +120,7 @@ impl<'a> ScanPath<'a> {
     }
 }
 
-/// Costs of a random and of a sequential page read in a tablespace.
+/// Costs of reading one page of a tablespace from disk: at random, and in sequence.
 pub fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
     let (mut random, mut sequential) = (0.0, 0.0);
     // SAFETY: both pointers are to local variables.

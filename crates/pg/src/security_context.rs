@@ -1,20 +1,23 @@
-//! Security contexts for code that runs with the rights of a table's owner: functions in index
-//! expressions and predicates, and statements that keep a table consistent.
+//! Runs code with the rights of a table's owner: functions in index expressions and predicates, and
+//! statements that keep a table consistent.
 use pgrx::pg_sys;
 
 use super::rel::Rel;
 use super::{compat, server};
 
-/// Runs code with the rights of a table's owner until dropped. The code cannot change state that
-/// outlasts this. Otherwise a user who may make an index could make a superuser run functions. The
-/// server's own commands that read a table for an index do the same.
+/// Runs code with the rights of a table's owner until this value is dropped.
+///
+/// The code cannot change state that outlasts this value, such as settings or the current role.
+/// Otherwise a user who may create an index could make a superuser run functions of the user's
+/// choice. The server does the same in its own commands that read a table for an index.
 pub struct AsOwner {
     _path: RestrictedPath,
     _user: AsUser,
 }
 
 impl AsOwner {
-    /// Takes the rights of the owner of a table or index. An index has the owner of its table.
+    /// Takes the rights of the owner of a table or index. The owner of an index is the owner of its
+    /// table.
     pub fn new(relation: Rel) -> Self {
         let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
         AsOwner {
@@ -24,13 +27,14 @@ impl AsOwner {
     }
 }
 
-/// Restricts `search_path` to the server's own schemas until dropped.
+/// Restricts `search_path` to the server's own schemas until this value is dropped.
 pub struct RestrictedPath {
+    /// Nesting level of settings, to which the drop returns.
     settings: core::ffi::c_int,
 }
 
 impl RestrictedPath {
-    /// Sets the path.
+    /// Restricts `search_path`.
     pub fn set() -> Self {
         let settings = server::NewGUCNestLevel();
         compat::restrict_search_path();
@@ -47,8 +51,8 @@ impl Drop for RestrictedPath {
     }
 }
 
-/// Runs statements on a table with its owner's rights and without row security until dropped, as
-/// the server runs the statements of a foreign key.
+/// Runs statements on a table with the rights of the table's owner and without row security, until
+/// this value is dropped. The server runs the statements of a foreign key in the same way.
 pub struct AsConstraint {
     _user: AsUser,
 }
@@ -63,14 +67,16 @@ impl AsConstraint {
     }
 }
 
-/// Changes the current user until dropped.
+/// Changes the current user until this value is dropped.
 struct AsUser {
+    /// User to return to.
     before: pg_sys::Oid,
+    /// Security context to return to.
     context: core::ffi::c_int,
 }
 
 impl AsUser {
-    /// Sets the current user and adds flags to the security context.
+    /// Sets the current user, and adds flags (`SECURITY_...`) to the security context.
     fn new(user: pg_sys::Oid, flags: u32) -> Self {
         let (mut before, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: changes only this backend's state.

@@ -1,5 +1,5 @@
-//! Server functions and variables that are safe with any values. They include the state of the
-//! backend and catalogue lookups, which raise an error or report that there is no such object.
+//! Functions and variables of the server that are safe to use with any arguments: the state of the
+//! backend, and catalogue lookups, which raise an error or report that the object does not exist.
 //!
 //! They have the server's names and signatures, except that texts are Rust strings.
 use core::ffi::{CStr, c_char};
@@ -7,7 +7,7 @@ use std::ffi::CString;
 
 use pgrx::pg_sys::{self, AclMode, AclResult, LOCKMODE, Oid, Relation};
 
-/// Copies a C string of the server; `None` for null.
+/// Copies a C string of the server; `None` for a null pointer.
 ///
 /// # Safety
 /// The pointer is null or points to a C string.
@@ -16,7 +16,8 @@ pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Argument of the server's function: the parameter itself, or another expression.
+/// Argument that is passed to the server's function: the parameter itself, or another expression
+/// made from it.
 macro_rules! passed {
     ($arg:ident) => {
         $arg
@@ -26,7 +27,7 @@ macro_rules! passed {
     };
 }
 
-/// Functions that take numbers, flags, OIDs and texts.
+/// Defines wrappers of functions that take numbers, flags, OIDs and texts.
 macro_rules! plain {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*) $(-> $result:ty)?;)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server.")]
@@ -87,27 +88,30 @@ plain! {
 }
 
 unsafe extern "C-unwind" {
-    // Declared without pgrx's wrapper, because it reads a process variable and raises no error.
+    // Declared without pgrx's wrapper around C functions: this one only reads a variable and raises
+    // no error.
     safe fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
 }
 
-/// The id of the current subtransaction.
+/// Id of the current subtransaction.
 pub fn subtransaction() -> pg_sys::SubTransactionId {
     GetCurrentSubTransactionId()
 }
 
-/// Locks a relation until the transaction ends, or the subtransaction is rolled back.
+/// Locks a relation in this mode until the transaction ends, or until the current subtransaction is
+/// rolled back.
 ///
-/// In a query, `LockRelationOid` alone assigns the lock to the query's portal. If the portal is a
-/// cursor that fails in a later subtransaction, the server releases the portal's locks with that
-/// subtransaction.
+/// In a query, `LockRelationOid` alone would assign the lock to the query's portal. If the portal
+/// is a cursor that fails in a later subtransaction, the server releases the portal's locks with
+/// that subtransaction.
 pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
     let _owner = TransactionOwner::begin();
     // SAFETY: the arguments may have any value.
     unsafe { pg_sys::LockRelationOid(relation, mode) }
 }
 
-/// Makes the current (sub)transaction the owner of new resources until dropped, also by an error.
+/// Makes the current (sub)transaction the owner of new locks and other resources until this value
+/// is dropped, even if an error unwinds.
 struct TransactionOwner {
     outer: pg_sys::ResourceOwner,
 }
@@ -130,7 +134,7 @@ impl Drop for TransactionOwner {
     }
 }
 
-/// Functions that take the same types and return a C string or null.
+/// Defines wrappers of functions that return a C string or null. Parameters are as in `plain`.
 macro_rules! texts {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*);)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server; `None` for null.")]
@@ -163,7 +167,7 @@ texts! {
     quote_qualified_identifier(schema: &CStr = schema.as_ptr(), name: &CStr = name.as_ptr());
 }
 
-/// Variables.
+/// Defines functions that read variables of the server.
 macro_rules! variables {
     ($($name:ident = $variable:ident: $type:ty;)*) => { $(
         #[doc = concat!("`", stringify!($variable), "` of the server.")]

@@ -1,8 +1,8 @@
-//! Text in the server's encoding and in UTF-8, with positions in both.
+//! Text in the server's encoding and in UTF-8, with a mapping between positions in the two forms.
 //!
 //! Functions process text in UTF-8 and compute positions in bytes or code points. Users get
-//! positions in characters of the database's encoding, as `substr` and `length` count them. In
-//! most encodings a code point is a character. In SQL_ASCII each byte is a character, and in
+//! positions in characters of the database's encoding, as `substr` and `length` count them. In most
+//! encodings a code point is a character. In SQL_ASCII each byte is a character, and in
 //! EUC_JIS_2004 some characters become two code points.
 //!
 //! A part of an argument is returned as the argument's own bytes, so it equals the result of
@@ -18,41 +18,46 @@ use super::fmgr::Call;
 use super::memory::check_interrupts;
 use super::{server, text, varlena};
 
-/// Units between two marks.
+/// Distance between two entries of [`ServerText::marks`], in [`Units`].
 const UNITS_PER_MARK: usize = 1 << 7;
-/// Marks between two checks for interrupts.
+/// Number of marks set between two checks for interrupts.
 const MARKS_PER_CHECK: usize = 1 << 11;
 
-/// Text in UTF-8 with a mapping to positions in the server's encoding.
+/// Text in UTF-8 and in the server's encoding, with a mapping between positions in the two forms.
 pub struct ServerText<'a> {
+    /// The text in UTF-8.
     utf8: Cow<'a, str>,
     /// The text in the server's encoding; `None` if its bytes are the same as in UTF-8.
     converted: Option<Cow<'a, [u8]>>,
+    /// Unit in which both forms are traversed together.
     units: Units,
-    /// Positions of every [`UNITS_PER_MARK`]th unit, including the first.
+    /// Positions of the first unit and of each [`UNITS_PER_MARK`]th unit after it, by which a
+    /// position is found without a pass over the whole text.
     marks: Vec<Position>,
 }
 
-/// Units in which both texts are traversed together. A position inside a unit has no equivalent in
-/// the other text.
+/// Unit in which the UTF-8 form and the server's form of a text are traversed together. A position
+/// inside a unit has no equivalent in the other form.
 enum Units {
-    /// A code point is a character of the server.
+    /// One code point, which is one character of the server.
     CodePoints,
-    /// The server counts bytes.
+    /// One code point. The server counts each of its bytes as a character (SQL_ASCII).
     Bytes,
-    /// A character of the server is one or more code points. Maps the bytes of each multibyte
-    /// character to its number of code points.
+    /// One character of the server, which is one or more code points. The map has the number of
+    /// code points of each multibyte character, by its bytes.
     Characters(HashMap<Vec<u8>, usize>),
 }
 
-/// Position in both texts.
+/// Position before a unit of a text, counted in four ways from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Position {
+    /// Bytes in UTF-8.
     utf8_bytes: usize,
+    /// Unicode code points.
     code_points: usize,
     /// Bytes in the server's encoding.
     bytes: usize,
-    /// Characters as the server counts them.
+    /// Characters of the server, as `substr` counts them.
     characters: usize,
 }
 
@@ -68,34 +73,37 @@ impl Position {
     }
 }
 
-/// Part of a text that consists of whole characters of the server.
+/// Part of a [`ServerText`] that consists of whole characters of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPart {
+    /// Byte range in UTF-8.
     utf8_bytes: Range<usize>,
+    /// Range in characters of the server, counted from 0.
     characters: Range<usize>,
+    /// Byte range in the server's encoding.
     bytes: Range<usize>,
 }
 
 impl ServerPart {
-    /// The position of the first character, counted from 1, as `substr` takes it.
+    /// Position of the part's first character, counted from 1, as `substr` takes it.
     pub fn start(&self) -> i32 {
-        // A text has less than 2^31 characters.
+        // A `text` of the server has less than 2^31 characters.
         self.characters.start as i32 + 1
     }
 
-    /// The position after the last character, counted from 1.
+    /// Position after the part's last character, counted from 1.
     pub fn end(&self) -> i32 {
         self.characters.end as i32 + 1
     }
 
-    /// Number of characters, as `length` counts them.
+    /// Number of characters in the part, as `length` counts them.
     pub fn length(&self) -> i32 {
         self.end() - self.start()
     }
 }
 
 impl Call {
-    /// A `text` argument with its positions in the server's encoding.
+    /// Argument `n`, counted from 0, which must be a `text`, with a mapping of its positions.
     pub fn server_text(&self, n: usize) -> ServerText<'_> {
         let utf8 = self.utf8(n);
         let converted = match utf8 {
@@ -107,7 +115,8 @@ impl Call {
 }
 
 impl<'a> ServerText<'a> {
-    /// A text that is passed to the server by [`text::datum`].
+    /// Makes a text that exists in UTF-8 only. Its form in the server's encoding is what
+    /// [`text::datum`] returns.
     pub fn from_utf8(utf8: Cow<'a, str>) -> Self {
         let converted = match text::server_bytes(&utf8) {
             Cow::Borrowed(_) => None,
@@ -136,6 +145,7 @@ impl<'a> ServerText<'a> {
         text
     }
 
+    /// Fills [`ServerText::marks`] in one pass over the text.
     fn set_marks(&mut self) {
         let mut position = Position::default();
         loop {
@@ -159,19 +169,19 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// Number of consecutive ASCII characters after a position, at most `limit`. Each is one unit
-    /// and one byte in both texts, because all encodings of the server contain ASCII.
+    /// Number of consecutive ASCII characters after a position, at most `limit`. Each is one unit,
+    /// and one byte in both forms of the text, because all encodings of the server contain ASCII.
     fn ascii_units(&self, from: Position, limit: usize) -> usize {
         let rest = &self.utf8.as_bytes()[from.utf8_bytes..];
         let rest = &rest[..limit.min(rest.len())];
-        // The whole part is checked first because that is faster for ASCII texts.
+        // Checks the whole slice first, which is faster for ASCII texts.
         if rest.is_ascii() {
             return rest.len();
         }
         rest.iter().take_while(|byte| byte.is_ascii()).count()
     }
 
-    /// Copies the text to memory that outlives the call.
+    /// Copies borrowed parts of the text to memory that outlives the SQL function's call.
     pub fn into_owned(self) -> ServerText<'static> {
         ServerText {
             utf8: Cow::Owned(match self.utf8 {
@@ -194,35 +204,36 @@ impl<'a> ServerText<'a> {
         &self.utf8
     }
 
-    /// The part with these UTF-8 bytes, extended to whole characters.
+    /// Smallest part of whole characters that contains this byte range of the UTF-8 form.
     pub fn part_of_bytes(&self, utf8_bytes: Range<usize>) -> ServerPart {
         self.part(utf8_bytes, |position| position.utf8_bytes)
     }
 
-    /// The part with these code points, extended to whole characters.
+    /// Smallest part of whole characters that contains this range of code points.
     pub fn part_of_code_points(&self, code_points: Range<usize>) -> ServerPart {
         self.part(code_points, |position| position.code_points)
     }
 
-    /// The part between two positions in the UTF-8 form. A position inside a character is moved to
+    /// Part between two byte positions in the UTF-8 form. A position inside a character is moved to
     /// the start of the character, so adjacent parts share no character.
     pub fn part_between(&self, utf8_bytes: Range<usize>) -> ServerPart {
         let at = |at| self.around(at, |position| position.utf8_bytes).0;
         ServerPart::new(at(utf8_bytes.start), at(utf8_bytes.end))
     }
 
-    /// The UTF-8 form of a part.
+    /// UTF-8 form of a part of this text.
     pub fn utf8_part(&self, part: &ServerPart) -> &str {
         &self.utf8[part.utf8_bytes.clone()]
     }
 
-    /// Makes a `text` from a part.
+    /// Makes an SQL `text` from a part of this text.
     pub fn datum(&self, part: &ServerPart) -> Datum {
         varlena::build(&[&self.bytes()[part.bytes.clone()]])
     }
 
-    /// Makes a `text` from parts, given as byte ranges of the UTF-8 form, with the ASCII text
-    /// `separator` between them.
+    /// Makes an SQL `text` that joins several parts of this text, with the ASCII text `separator`
+    /// between them. Each of `parts` is a byte range of the UTF-8 form, treated as in
+    /// [`ServerText::part_between`].
     pub fn joined(&self, parts: &[Range<usize>], separator: &str) -> Datum {
         let separator = separator.as_bytes();
         let mut slices: Vec<&[u8]> = Vec::new();
@@ -236,6 +247,7 @@ impl<'a> ServerText<'a> {
         varlena::build(&slices)
     }
 
+    /// The text in the server's encoding.
     fn bytes(&self) -> &[u8] {
         match &self.converted {
             Some(bytes) => bytes,
@@ -243,6 +255,7 @@ impl<'a> ServerText<'a> {
         }
     }
 
+    /// Smallest part of whole units that contains a range. `of` selects how the range is counted.
     fn part(&self, range: Range<usize>, of: fn(&Position) -> usize) -> ServerPart {
         let (start, _) = self.around(range.start, of);
         // The end of a short part is nearer to its start than to a mark.
@@ -253,13 +266,14 @@ impl<'a> ServerText<'a> {
         ServerPart::new(start, end)
     }
 
-    /// The last unit boundary at or before `at`, and the first one at or after it.
+    /// The last boundary between units at or before the position `at`, and the first one at or
+    /// after it. `of` selects how `at` is counted.
     fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
         let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
         self.around_from(self.marks[mark], at, of)
     }
 
-    /// [`Self::around`], starting at a known position at or before `at`.
+    /// [`Self::around`], starting from a boundary at or before `at`.
     fn around_from(
         &self,
         mut position: Position,
@@ -280,7 +294,7 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// The position after the next unit; `None` at the end.
+    /// Position after the unit at `from`; `None` at the end of the text.
     fn next(&self, from: Position) -> Option<Position> {
         let mut chars = self.utf8[from.utf8_bytes..].chars();
         let first = chars.next()?.len_utf8();
@@ -321,7 +335,8 @@ fn copied_bytes(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// Length of the first character of a text that is not empty, in the server's encoding.
+/// Length in bytes of the first character of a text in the server's encoding. The text is not
+/// empty.
 fn first_length(text: &[u8]) -> usize {
     let encoding = server::GetDatabaseEncoding();
     // SAFETY: in the server's encodings the first byte determines the length. The server has
@@ -330,7 +345,7 @@ fn first_length(text: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(1).clamp(1, text.len())
 }
 
-/// The characters of a text in the server's encoding.
+/// Iterates over the characters of a text in the server's encoding.
 fn characters(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut step = 0_usize;
     std::iter::from_fn(move || {
@@ -351,7 +366,8 @@ fn character_count(text: &[u8]) -> usize {
     characters(text).count()
 }
 
-/// Number of code points of each distinct multibyte character.
+/// Returns the number of code points of each multibyte character of a text in the server's
+/// encoding.
 fn code_point_counts(text: &[u8]) -> HashMap<Vec<u8>, usize> {
     let mut counts = HashMap::new();
     for character in characters(text).filter(|character| character.len() > 1) {

@@ -1,7 +1,9 @@
-//! ANALYZE of columns whose values are too wide for the server's statistics.
+//! ANALYZE of columns whose values are too wide for the server's own statistics, such as
+//! signatures.
 //!
 //! The server stores no common values and no histogram of wide values. This module runs the
-//! server's analysis on shortened values, and stores the results as the extension's own kinds.
+//! server's analysis on shortened values, and stores the results under statistic kinds of this
+//! extension.
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
@@ -12,41 +14,46 @@ use super::fmgr::Call;
 use super::memory::maintenance_work_mem;
 use super::varlena;
 
-/// Size in bytes above which the server keeps no values (`WIDTH_THRESHOLD` in analyze.c).
+/// Size in bytes above which the server's analysis ignores values (`WIDTH_THRESHOLD` in analyze.c).
 const WIDE: usize = 1024;
 
-/// Type of variable length whose values can be shortened.
+/// Type of variable length whose wide values can be shortened for ANALYZE.
 pub trait ShortSample {
-    /// Size in bytes of a shortened value without its header, and number of bytes that are read
-    /// from the beginning of a wide value.
+    /// Size in bytes of a shortened value without its header. As many bytes are read from the
+    /// beginning of a wide value.
     const SIZE: usize;
-    /// Statistic kind of the most common shortened values, with their shares.
+    /// Statistic kind for the most common shortened values, with their frequencies.
     const COMMON_KIND: u32;
-    /// Statistic kind of an even sample of the other shortened values.
+    /// Statistic kind for a sample of the other shortened values, evenly spaced in their order.
     const SAMPLE_KIND: u32;
 
-    /// Makes the bytes of a shortened value of the same type from the beginning of a wide value.
-    /// Returns `None` if the value cannot be shortened.
+    /// Makes a shortened value of the same type. `beginning` has the first [`Self::SIZE`] bytes of
+    /// a wide value, without its header. Returns the bytes of the shortened value without a header;
+    /// `None` if the value cannot be shortened.
     fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// The server's analysis of a column, which runs on the shortened values.
+/// The server's analysis of the column, which this module runs on shortened values.
 struct Standard {
+    /// The server's function that computes the statistics.
     compute: pg_sys::AnalyzeAttrComputeStatsFunc,
+    /// Data that this function expects in `extra_data`.
     data: *mut c_void,
 }
 
-/// State of the column that is being analyzed. It is in a thread-local variable, because the fetch
-/// function has no argument for it.
+/// State of the column that is being analyzed. It is in a thread-local variable, because the
+/// server's signature of [`fetch_short`] has no argument for it.
 #[derive(Clone, Copy)]
 struct Fetching {
+    /// The server's function that fetches a sampled value.
     fetch: pg_sys::AnalyzeAttrFetchFunc,
-    /// Bytes left for shortened values.
+    /// Memory left for shortened values, in bytes.
     budget: usize,
-    /// Total stored size of all values in bytes.
+    /// Stored size of all sampled values so far, in bytes.
     stored_bytes: f64,
-    /// Number of values.
+    /// Number of sampled values so far, without NULLs.
     count: f64,
+    /// True if a value was shortened.
     has_shortened: bool,
 }
 
@@ -54,8 +61,9 @@ thread_local! {
     static FETCHING: Cell<Option<Fetching>> = const { Cell::new(None) };
 }
 
-/// The `typanalyze` function of a type. Raises an internal error unless the type is of variable
-/// length.
+/// Body of the `typanalyze` function of type `S`. Its argument is the server's description of the
+/// column. Returns false if the column is not to be analyzed. Raises an internal error unless the
+/// type is of variable length.
 pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     let stats = call.internal::<VacAttrStats>(0);
     // SAFETY: the server passes the statistics of a column, with its type.
@@ -78,7 +86,8 @@ pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     Datum::from(wanted)
 }
 
-/// Computes the statistics of a column from a sample of its rows.
+/// Computes the statistics of a column. `fetch` returns a value of the sample of `rows` rows; the
+/// table has `all_rows` rows.
 #[pg_guard]
 unsafe extern "C-unwind" fn compute<S: ShortSample>(
     stats: *mut VacAttrStats,
@@ -120,7 +129,7 @@ unsafe extern "C-unwind" fn compute<S: ShortSample>(
     }
 }
 
-/// Fetches the value of a sampled row, shortened if the server would not keep it.
+/// Fetches the value in a sampled row. Shortens a value that the server's analysis would ignore.
 #[pg_guard]
 unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     stats: pg_sys::VacAttrStatsP,
@@ -150,7 +159,7 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     state.count += 1.0;
     let size = pg_sys::VARHDRSZ + S::SIZE;
     let mut result = value;
-    // Beyond the budget the value stays wide, so the server skips it.
+    // When the budget is used up, the value stays wide, so the server's analysis ignores it.
     if raw > WIDE
         && state.budget >= size
         // SAFETY: a value of variable length.
@@ -164,7 +173,8 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     result
 }
 
-/// The shortened value. Reads only the needed bytes from TOAST.
+/// Returns the shortened form of a wide value; `None` if it cannot be shortened. Reads only the
+/// beginning of the value from TOAST.
 ///
 /// # Safety
 /// `value` is of a type of variable length.

@@ -1,4 +1,4 @@
-//! Rows in the executor's slots.
+//! Rows of tables in the executor's slots (`TupleTableSlot`).
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
@@ -8,7 +8,7 @@ use super::rel::Rel;
 use super::spi::has_transaction_snapshot;
 use super::value::Value;
 
-/// Slot for rows of a table.
+/// Slot that holds one row of a table at a time.
 pub struct Slot<'a> {
     raw: *mut pg_sys::TupleTableSlot,
     table: pg_sys::Oid,
@@ -16,7 +16,7 @@ pub struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// Makes an empty slot of the table's slot type.
+    /// Makes an empty slot for rows of a table.
     pub fn new(table: Rel<'a>) -> Self {
         Slot {
             // SAFETY: the table is open as long as the slot lives.
@@ -26,19 +26,19 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// The server's pointer.
+    /// Pointer to the server's slot.
     #[inline]
     pub fn raw(&self) -> *mut pg_sys::TupleTableSlot {
         self.raw
     }
 
-    /// The table.
+    /// OID of the table.
     #[inline]
     pub fn table(&self) -> pg_sys::Oid {
         self.table
     }
 
-    /// Returns whether the slot is empty.
+    /// Returns whether the slot holds no row.
     #[inline]
     pub fn is_empty(&self) -> bool {
         u32::from(self.data().tts_flags) & pg_sys::TTS_FLAG_EMPTY != 0
@@ -50,7 +50,8 @@ impl<'a> Slot<'a> {
         unsafe { &*self.raw }
     }
 
-    /// The value of the row in a column, counted from 1; `None` for NULL.
+    /// Value of the column with this number, counted from 1, in the slot's row; `None` for NULL.
+    /// Raises an internal error if the slot is empty.
     pub fn get(&self, column: i16) -> Option<Value<'_>> {
         assert!(!self.is_empty(), "no row in the slot");
         // SAFETY: the slot holds a row, and its descriptor has the number of columns. The value
@@ -63,12 +64,13 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// The row's address.
+    /// Address of the row in its table.
     pub fn address(&self) -> pg_sys::ItemPointerData {
         self.data().tts_tid
     }
 
-    /// Returns whether this transaction has written the row.
+    /// Returns whether this transaction has written the row. Raises an internal error if the slot
+    /// is empty.
     pub fn is_own(&self) -> bool {
         assert!(!self.is_empty(), "no row in the slot");
         let mut null = false;
@@ -81,21 +83,22 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Returns whether a committed row is invisible to the transaction's snapshot. Always false if
-    /// the transaction takes a snapshot for each statement.
+    /// Returns whether the slot's row, which is committed, is invisible to the snapshot of a
+    /// REPEATABLE READ or SERIALIZABLE transaction. Always false in READ COMMITTED, where each
+    /// statement takes a snapshot. Raises an internal error if the slot is empty.
     pub fn is_unseen(&self, table: Rel) -> bool {
         if !has_transaction_snapshot() {
             return false;
         }
         assert!(!self.is_empty(), "no row in the slot");
-        // The active snapshot may be later: code that compares rows again after a deletion uses
-        // the latest snapshot, as foreign key actions do. SAFETY: the slot holds a row of the
-        // table; the transaction has taken its snapshot.
+        // The active snapshot may be later than the transaction's: code that compares rows again
+        // after a deletion uses the latest snapshot, as foreign key actions do. SAFETY: the slot
+        // holds a row of the table; the transaction has taken its snapshot.
         let is_seen = unsafe {
             let snapshot = pg_sys::GetTransactionSnapshot();
             pg_sys::table_tuple_satisfies_snapshot(table.raw(), self.raw, snapshot)
         };
-        // The snapshot does not see rows of the current statement either.
+        // The snapshot does not see rows that the current statement has written either.
         !is_seen && !self.is_own()
     }
 }
@@ -110,7 +113,8 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Calls a function for each row of a table that the active snapshot sees.
+/// Calls a function with a slot for each row of a table that the active snapshot sees. Reads the
+/// whole table.
 pub fn for_each_row(table: Rel, mut each: impl FnMut(&Slot)) {
     let slot = Slot::new(table);
     // SAFETY: the table is open. The scan ends here or with an error, before the active snapshot

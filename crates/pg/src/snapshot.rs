@@ -1,17 +1,17 @@
-//! Snapshots.
+//! Snapshots of the server that are registered while Rust code uses them.
 use pgrx::pg_sys;
 
 use super::compat::OldSnapshotCheck;
 
-/// Snapshot that is registered until this is dropped or an error ends the transaction.
+/// Snapshot that stays registered until this value is dropped or an error ends the transaction.
 pub struct RegisteredSnapshot {
     raw: pg_sys::Snapshot,
     xmin: pg_sys::TransactionId,
 }
 
 impl RegisteredSnapshot {
-    /// The transaction's snapshot. This is a new snapshot unless the transaction uses one snapshot
-    /// for all of its statements.
+    /// Registers the transaction's snapshot. In READ COMMITTED this is a new snapshot. In
+    /// REPEATABLE READ and SERIALIZABLE it is the one that all statements of the transaction use.
     pub fn from_transaction() -> Self {
         // SAFETY: within a transaction.
         unsafe {
@@ -21,7 +21,8 @@ impl RegisteredSnapshot {
         }
     }
 
-    /// A new snapshot at every isolation level. It sees the changes of this transaction.
+    /// Registers a new snapshot, whatever the isolation level is. It sees all changes that this
+    /// transaction has made so far.
     pub fn latest() -> Self {
         // SAFETY: within a transaction.
         unsafe {
@@ -32,18 +33,18 @@ impl RegisteredSnapshot {
         }
     }
 
-    /// The server's pointer.
+    /// Pointer to the server's snapshot.
     pub fn raw(&self) -> pg_sys::Snapshot {
         self.raw
     }
 
-    /// Page check for a reader that must find all rows that the snapshot sees.
+    /// Page check for a reader that must find all rows that this snapshot sees.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
         OldSnapshotCheck::new(unsafe { &*self.raw })
     }
 
-    /// The oldest transaction that was running when the snapshot was taken.
+    /// Oldest transaction that was still running when the snapshot was taken (`xmin`).
     pub fn xmin(&self) -> pg_sys::TransactionId {
         self.xmin
     }

@@ -1,5 +1,5 @@
-//! Errors that a caller receives as data instead of an exception (`pg_input_is_valid`, COPY with
-//! ON_ERROR).
+//! Soft errors: errors that the calling command receives as data, not as an exception
+//! (`pg_input_is_valid`, COPY with ON_ERROR).
 use pgrx::pg_sys;
 
 use super::compat::save_soft_error;
@@ -7,8 +7,9 @@ use super::errors::UserError;
 use super::fmgr::Call;
 
 impl UserError {
-    /// Saves the error for a caller that requests soft errors (`pg_input_is_valid`, COPY with
-    /// ON_ERROR; version 16 and later) and returns SQL NULL. For other callers, raises the error.
+    /// Saves this error as data if the caller of the SQL function requests that
+    /// (`pg_input_is_valid`, COPY with ON_ERROR; version 16 and later), and returns SQL NULL. For
+    /// other callers, raises the error.
     #[track_caller]
     pub fn raise_soft(self, call: &mut Call) -> pg_sys::Datum {
         let saved = save_soft_error(

@@ -1,6 +1,7 @@
-//! SPI statements that each backend plans once.
+//! SQL statements that Rust code runs by the server's programming interface (SPI). Each backend
+//! plans a statement once.
 //!
-//! They run as the current user. Statements must qualify each object with its schema.
+//! Statements run as the current user. They must qualify each object with its schema.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -13,37 +14,41 @@ pub use super::cursor::{Connection, connected, failed};
 use super::value::{OwnedValue, Value};
 use super::{compat, server};
 
-/// Statement and the types of its parameters.
+/// Text of a statement and the types of its parameters.
 type Statement = (CString, Vec<pg_sys::Oid>);
 
 thread_local! {
-    /// The server replans a statement when an object that it uses changes.
+    /// Plans of the statements that this backend has run. The server replans a statement when an
+    /// object that it uses changes.
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Rows that a statement sees.
+/// Snapshot of a statement, relative to the outer statement whose function runs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
-    /// Rows that the outer statement sees, without the changes of that statement itself.
+    /// The statement sees the rows that the outer statement sees, without the changes that the
+    /// outer statement itself has made.
     SameAsOuter,
-    /// Also later changes by this transaction and, in READ COMMITTED, by others.
+    /// The statement also sees later changes by this transaction and, in READ COMMITTED, by other
+    /// transactions.
     Latest,
 }
 
-/// Returns the value of a SELECT with one row and column; `None` for NULL.
+/// Runs a SELECT that returns one row with one column. Returns its value; `None` for NULL. The
+/// SELECT sees what the outer statement sees.
 pub fn value(statement: &CStr, parameters: &[Value]) -> Option<OwnedValue> {
     first(statement, parameters, Sees::SameAsOuter).flatten()
 }
 
-/// Returns the first value of the first row of a SELECT: `None` if there is no row, and
+/// Runs a SELECT, and returns the first value of its first row: `None` if there is no row, and
 /// `Some(None)` for NULL.
 pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Option<OwnedValue>> {
     let [value] = row(statement, parameters, sees)?;
     Some(value)
 }
 
-/// Returns the first `COLUMNS` values of the first row of a SELECT, each `None` for NULL. Returns
-/// `None` if there is no row. Raises an internal error if the row has fewer columns.
+/// Runs a SELECT, and returns the first `COLUMNS` values of its first row, each `None` for NULL.
+/// Returns `None` if there is no row. Raises an internal error if the row has fewer columns.
 pub fn row<const COLUMNS: usize>(
     statement: &CStr,
     parameters: &[Value],
@@ -69,15 +74,16 @@ pub fn row<const COLUMNS: usize>(
     })
 }
 
-/// Runs an INSERT.
+/// Runs an INSERT statement.
 pub fn insert(statement: &CStr, parameters: &[Value]) {
     connected(statement, |connection| {
         connection.execute(statement, parameters, pg_sys::SPI_OK_INSERT, false);
     });
 }
 
-/// Calls a function for each address that a SELECT returns. The SELECT uses the latest snapshot,
-/// so it sees all committed rows, even if the transaction's snapshot does not.
+/// Runs a SELECT whose first column is a `tid`, and calls a function with each row address that it
+/// returns; skips NULLs. The SELECT uses the latest snapshot, so it sees all committed rows, even
+/// if the transaction's snapshot does not.
 pub fn for_each_address(
     statement: &CStr,
     parameters: &[Value],
@@ -90,7 +96,7 @@ pub fn for_each_address(
     });
 }
 
-/// Calls a function with the values of each row that a SELECT returns, `None` for NULL. The SELECT
+/// Runs a SELECT, and calls a function with the values of each row, `None` for NULL. The SELECT
 /// uses the latest snapshot, as in [`for_each_address`].
 pub fn for_each_row(
     statement: &CStr,
@@ -122,6 +128,7 @@ pub fn for_each_row(
 }
 
 impl Connection {
+    /// Returns the backend's plan of a statement, and makes it if there is none.
     fn plan(&self, statement: &CStr, parameters: &[Value]) -> pg_sys::SPIPlanPtr {
         let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|value| value.type_oid()).collect();
         let known = (statement.to_owned(), types.clone());
@@ -141,6 +148,8 @@ impl Connection {
         })
     }
 
+    /// Runs a statement. `expected` is the result code of its kind (`SPI_OK_...`). If `only_reads`
+    /// is true, the statement sees what the outer statement sees. Otherwise it uses a new snapshot.
     fn execute(&self, statement: &CStr, parameters: &[Value], expected: u32, only_reads: bool) {
         let plan = self.plan(statement, parameters);
         let mut values = datums(parameters);
@@ -153,8 +162,9 @@ impl Connection {
         }
     }
 
-    /// Runs an UPDATE as the server runs foreign key updates. Returns the number of updated rows.
-    /// If the transaction uses one snapshot, raises error 40001 for a row that it does not see.
+    /// Runs an UPDATE as the server runs the UPDATEs of foreign keys, which see all committed rows.
+    /// Returns the number of updated rows. In REPEATABLE READ and SERIALIZABLE, raises error 40001
+    /// for a row that the transaction's snapshot does not see.
     pub fn update_as_constraint(&self, statement: &CStr, parameters: &[Value]) -> u64 {
         let plan = self.plan(statement, parameters);
         let mut values = datums(parameters);
@@ -186,7 +196,8 @@ impl Connection {
     }
 }
 
-/// Returns whether all statements of the transaction use the same snapshot.
+/// Returns whether all statements of the transaction use the same snapshot (REPEATABLE READ or
+/// SERIALIZABLE).
 pub fn has_transaction_snapshot() -> bool {
     server::isolation_level() >= pg_sys::XACT_REPEATABLE_READ as i32
 }

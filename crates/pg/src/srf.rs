@@ -1,12 +1,13 @@
-//! Set-returning functions.
+//! Results of set-returning SQL functions.
 //!
-//! FROM stores all rows of a function before it uses the first one, so the function stores them
-//! itself. That is several times faster than a call per row. Elsewhere each call returns a row.
+//! In FROM, the server stores all rows of a function before it uses the first one. There the
+//! function stores all rows itself, in one call, which is several times faster than a call per row.
+//! Elsewhere each call returns one row.
 //!
-//! The state between calls is in Rust's memory and holds no resources of the server, such as open
-//! relations, pins or snapshots. A query may stop reading at any time (LIMIT, a closed cursor, an
-//! error), and then no resources have to be released in order. Other sets are collected in one
-//! call, in a store of the server that uses the disk beyond `work_mem`.
+//! The state between such calls is in Rust's memory and holds no resources of the server, such as
+//! open relations, pins or snapshots. A query may stop reading at any time (LIMIT, a closed cursor,
+//! an error), and then no resources have to be released in order. Sets that need such resources are
+//! collected in one call, in a store of the server that uses the disk beyond `work_mem`.
 use core::any::TypeId;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,14 +18,15 @@ use super::memory::check_interrupts;
 use super::memory_context::OwnContext;
 use super::record::{SplitRow, form_record};
 
-/// Set whose rows are returned one by one.
+/// Result set whose rows are made one by one ([`Call::return_set`]).
 pub trait SetReturning: Sized + 'static {
-    /// Writes the next row's columns, `None` for NULL. Returns false after the last row. Datums
-    /// may point into the set, valid until the next call, or the current memory context.
+    /// Appends the values of the next row's columns, `None` for NULL. Returns false if there are no
+    /// more rows. Datums may point into the set, where they must stay valid until the next call, or
+    /// into the current memory context.
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
 }
 
-/// `None` is an empty set.
+/// `None` is a set without rows.
 impl<T: SetReturning> SetReturning for Option<T> {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         self.as_mut().is_some_and(|set| set.next(columns))
@@ -32,7 +34,9 @@ impl<T: SetReturning> SetReturning for Option<T> {
 }
 
 impl Call {
-    /// Returns a set that is collected at once. `fill` gets a function that adds a row.
+    /// Returns the result of a set-returning SQL function that makes all rows in this call. `fill`
+    /// gets a function that adds one row: the values of its columns, `None` for NULL. Raises an
+    /// error if the query does not accept a set here.
     pub fn return_collected(
         &mut self,
         fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
@@ -71,14 +75,14 @@ impl Call {
         self.return_null()
     }
 
-    /// Returns whether the caller prefers the whole set at once, as FROM does. Then a fast first
-    /// row has no advantage.
+    /// Returns whether the query prefers all rows in one call, as FROM does. Then a fast first row
+    /// has no advantage.
     pub fn is_asked_for_all(&self) -> bool {
         use pg_sys::SetFunctionReturnMode::SFRM_Materialize_Preferred;
         self.allowed_modes() & SFRM_Materialize_Preferred != 0
     }
 
-    /// The ways in which the caller accepts a set, as flags; 0 if it does not accept sets.
+    /// Ways in which the query accepts a set, as flags (`SFRM_...`); 0 if it does not accept a set.
     fn allowed_modes(&self) -> u32 {
         // SAFETY: the server passes a live call record, with null or a node.
         unsafe {
@@ -91,7 +95,8 @@ impl Call {
         }
     }
 
-    /// Returns a set made by `begin`: all rows if the caller prefers that, else the next row.
+    /// Returns the result of a set-returning SQL function from a set that `begin` makes. Returns
+    /// all rows if the query prefers that; otherwise each call returns the next row.
     pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         if !self.is_asked_for_all() {
             return self.return_next(begin);
@@ -109,7 +114,7 @@ impl Call {
         })
     }
 
-    /// Returns the next row of a set. The first call makes the set with `begin`.
+    /// Returns the next row of the set. The first call makes the set with `begin`.
     fn return_next<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         let fcinfo = self.fcinfo();
         // SAFETY: the server passes a live call record.
@@ -137,7 +142,8 @@ impl Call {
         unsafe { form_record(context.tuple_desc, &columns) }
     }
 
-    /// Makes the set of [`Call::return_set`] in memory that lives until the last row.
+    /// Makes the set for [`Call::return_next`], in memory that lives until the last row is
+    /// returned.
     fn begin_set<T: SetReturning>(&self, begin: impl FnOnce(&Call) -> T) {
         // SAFETY: the server passes a live call record. It rejects callers that accept no set.
         let context = unsafe { &mut *pg_sys::init_MultiFuncCall(self.fcinfo()) };
@@ -157,7 +163,7 @@ impl Call {
     }
 }
 
-/// Set that is kept between two calls.
+/// Set that lives between two calls, and its type, which detects a read of another type.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,

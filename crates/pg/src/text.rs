@@ -1,4 +1,4 @@
-//! Conversion of text between the server's encoding and UTF-8.
+//! Conversion of text between the database's encoding and UTF-8.
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
@@ -10,11 +10,11 @@ use super::errors::UserError;
 use super::memory::check_interrupts;
 use super::{server, varlena};
 
-/// The text in UTF-8, converted if the database has another encoding. SQL_ASCII does not define
-/// the meaning of its bytes, so they are read as UTF-8. Raises error 22021 if they are not UTF-8.
+/// Converts a text from the database's encoding to UTF-8. SQL_ASCII does not define the meaning of
+/// its bytes, so they are read as UTF-8. Raises error 22021 if they are not UTF-8.
 #[inline]
 pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
-    // ASCII is the same in all server encodings.
+    // ASCII text is the same in all encodings of the server.
     if bytes.is_ascii()
         && let Ok(text) = simdutf8::compat::from_utf8(bytes)
     {
@@ -38,8 +38,8 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// [`bytes_utf8`] with replacement characters for bytes of an SQL_ASCII database that are not
-/// valid UTF-8.
+/// [`bytes_utf8`] that raises no error in an SQL_ASCII database: bytes that are not valid UTF-8
+/// become replacement characters.
 pub fn utf8_lossy(bytes: &[u8]) -> String {
     match server::GetDatabaseEncoding() as pg_enc::Type {
         pg_enc::PG_SQL_ASCII => String::from_utf8_lossy(bytes).into_owned(),
@@ -47,10 +47,10 @@ pub fn utf8_lossy(bytes: &[u8]) -> String {
     }
 }
 
-/// [`utf8_lossy`] for the beginning of a text, without an incomplete last character. SQL_ASCII
-/// counts bytes, so a prefix may end inside a character.
+/// [`utf8_lossy`] for a prefix of a text. Drops an incomplete last character: SQL_ASCII counts
+/// bytes, so a prefix may end inside a character.
 pub fn utf8_beginning(bytes: &[u8]) -> String {
-    // A character has at most four bytes.
+    // A character in UTF-8 has at most four bytes, so an incomplete one begins in the last three.
     let last = bytes.len().saturating_sub(3);
     let starts = |byte: u8| byte & 0xC0 == 0xC0;
     let start = (last..bytes.len()).rev().find(|&at| starts(bytes[at]));
@@ -64,34 +64,37 @@ pub fn utf8_beginning(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns whether the database uses UTF-8.
+/// Returns whether the database's encoding is UTF-8.
 #[inline]
 pub fn is_utf8() -> bool {
     server::GetDatabaseEncoding() as pg_enc::Type == pg_enc::PG_UTF8
 }
 
-/// A `text` in the current memory context, converted by [`server_bytes`].
+/// Makes an SQL `text` in the current memory context. [`server_bytes`] converts it to the
+/// database's encoding.
 pub fn datum(text: &str) -> Datum {
     varlena::build(&[&server_bytes(text)])
 }
 
-/// Replaces each character that the server's encoding does not have. It is one character in every
-/// encoding, so later positions stay the same.
+/// Stands for each character that the database's encoding does not have. It is one character in
+/// every encoding, so later positions stay the same.
 const REPLACEMENT: u8 = b'?';
 
-/// Characters that can be the second half of a character of EUC_JIS_2004. Most also have a code of
-/// their own; U+309A has none.
+/// Code points that can be the second of the two code points of one EUC_JIS_2004 character. Most
+/// also are characters of their own in that encoding; U+309A is not.
 const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\u{309A}'];
 
-/// Maximum growth of a text, in bytes per byte, by a conversion (MAX_CONVERSION_GROWTH).
+/// Maximum growth of a text by a conversion, in output bytes per input byte
+/// (`MAX_CONVERSION_GROWTH`).
 const GROWTH: usize = 4;
-/// Minimum and maximum bytes of a converted piece. The maximum fits the server's integers.
+/// Minimum and maximum size, in bytes, of the pieces of a text that are converted one by one. The
+/// maximum fits the server's integers.
 const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
-/// Pieces between two checks for interrupts.
+/// Number of converted pieces between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 10;
 
-/// The text in the server's encoding, with a question mark for each character that the encoding
-/// does not have. Converts all text that functions return.
+/// Converts a text from UTF-8 to the database's encoding. Each character that the encoding does not
+/// have becomes a question mark. All text that SQL functions return is converted here.
 pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
     let encoding = server::GetDatabaseEncoding();
     let utf8 = pg_enc::PG_UTF8;
@@ -138,7 +141,8 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
             // More unknown characters may follow, so the next piece is short.
             most = *PIECES.start();
             if halves.contains(&c) {
-                // The encoding has this character after its first half, so do not record it.
+                // This code point may be valid after the first half of another character, so it is
+                // not recorded as unknown.
                 out.grow_push(REPLACEMENT);
                 rest = &rest[c.len_utf8()..];
             } else {
@@ -150,8 +154,9 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Converts the start of a piece up to the first character that the server's encoding does not
-/// have. Appends it to `out` and returns its length.
+/// Converts a piece of a text up to the first character that the database's encoding does not have.
+/// Appends the result to `out`, and returns the number of converted bytes of `piece`. `conversion`
+/// is the server's conversion function, and `buffer` has room for its output.
 fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<u8>) -> usize {
     // SAFETY: both buffers have the passed lengths. The server terminates its output with a zero
     // byte and, as requested, stops without an error at a character that it cannot convert.
@@ -172,8 +177,8 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// End of the next piece of `text`, at most `most` bytes long. The end is not inside a character
-/// of the server, unless the piece consists of second halves.
+/// End of the next piece of `text`, in bytes, at most `most`. The end is not between the two
+/// `halves` of a character of EUC_JIS_2004, unless the piece consists of second halves only.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);
@@ -185,10 +190,10 @@ fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     first_half.map_or(end, |(at, _)| at)
 }
 
-/// Characters that the encoding is known not to have.
+/// Characters that the database's encoding does not have, as earlier conversions have shown.
 #[derive(Default)]
 struct UnknownChars {
-    /// Bitmap of code points; empty until the first insertion.
+    /// One bit for each code point; empty until the first insertion.
     bits: Vec<u64>,
 }
 
@@ -204,7 +209,7 @@ impl UnknownChars {
         (self.bits.get(c as usize / 64)).is_some_and(|bits| bits >> (c as usize % 64) & 1 == 1)
     }
 
-    /// The text before the first of these characters.
+    /// Prefix of `text` up to the first unknown character.
     fn before<'a>(&self, text: &'a str) -> &'a str {
         if self.bits.is_empty() {
             return text;
@@ -214,6 +219,8 @@ impl UnknownChars {
     }
 }
 
+/// Returns bytes as UTF-8. Raises error 22021 if they are invalid. `encoding` is the encoding that
+/// they come from; for SQL_ASCII the error has a hint.
 fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
     match simdutf8::compat::from_utf8(bytes) {
         Ok(text) => text,

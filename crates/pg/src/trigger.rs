@@ -1,4 +1,4 @@
-//! Calls of a function as a row trigger.
+//! Calls of an SQL function as a row trigger: the table, the rows and the trigger itself.
 use core::any::TypeId;
 use core::marker::PhantomData;
 
@@ -9,17 +9,18 @@ use super::new_row::NewRow;
 use super::rel::{Rel, Trigger};
 use super::server;
 
-/// Call by a trigger, with its rows. `'a` is the lifetime of the call.
+/// One call of an SQL function by a row trigger. `'a` is the lifetime of the call.
 pub struct TriggerCall<'a> {
     data: &'a pg_sys::TriggerData,
     table: Rel<'a>,
     function: *mut pg_sys::FmgrInfo,
-    /// Memory context that lives as long as the statement.
+    /// Memory context that lives as long as the statement that fires the trigger.
     memory: pg_sys::MemoryContext,
     _call: PhantomData<&'a Call>,
 }
 
-/// Trigger state and its type, which detects a state of another type.
+/// State that a trigger keeps during a statement, and its type, which detects a read of another
+/// type.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,
@@ -27,7 +28,7 @@ struct Kept<T> {
 }
 
 impl<'a> TriggerCall<'a> {
-    /// Wraps a call by a trigger; `None` for other calls.
+    /// Wraps the call of an SQL function; `None` if no trigger has called the function.
     pub fn new(call: &'a Call) -> Option<Self> {
         let context = call.context();
         // SAFETY: the context of a call is null or a node with a tag. The node and the open table
@@ -49,28 +50,29 @@ impl<'a> TriggerCall<'a> {
         }
     }
 
-    /// The event, its timing and its level, as the server's flags.
+    /// Event, timing and level for which the trigger fires, as flags (`TRIGGER_EVENT_...`).
     pub fn event(&self) -> pg_sys::TriggerEvent {
         self.data.tg_event
     }
 
-    /// The table.
+    /// Table whose row the trigger fires for.
     pub fn table(&self) -> Rel<'a> {
         self.table
     }
 
-    /// The trigger.
+    /// Description of the trigger that fires.
     pub fn trigger(&self) -> Trigger {
         // SAFETY: the server passes the trigger that it fires.
         unsafe { Trigger::copy(&*self.data.tg_trigger) }
     }
 
-    /// The inserted or deleted row, or the old version of an updated row.
+    /// The inserted or deleted row, or the old version of an updated row. Raises an internal error
+    /// unless this is a row trigger.
     pub fn row(&self) -> NewRow<'a> {
         self.taken_apart(self.data.tg_trigtuple)
     }
 
-    /// The new version of an updated row.
+    /// The new version of an updated row. Raises an internal error for other events.
     pub fn new_version(&self) -> NewRow<'a> {
         self.taken_apart(self.data.tg_newtuple)
     }
@@ -87,12 +89,14 @@ impl<'a> TriggerCall<'a> {
         }
     }
 
-    /// Identifies the statement by the address of its memory context.
+    /// Number that identifies the statement that fires the trigger: the address of the statement's
+    /// memory context.
     pub fn statement(&self) -> usize {
         self.memory as usize
     }
 
-    /// The trigger's state, made in the first call of a statement and dropped at its end.
+    /// State that the trigger keeps during one statement. `make` makes it in the statement's first
+    /// call. It is dropped when the statement ends.
     pub fn state<T: 'static>(&mut self, make: impl FnOnce(&Self) -> T) -> &mut T {
         // SAFETY: the server's field for this function is null or was set below, because triggers
         // call no other function of the library. The statement's end frees its memory.

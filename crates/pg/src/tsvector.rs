@@ -1,20 +1,20 @@
-//! The lexemes of a `tsvector`.
+//! Reads the lexemes of a `tsvector` value.
 use pgrx::pg_sys;
 
 use super::varlena;
 
-/// Lexeme of a document.
+/// Lexeme in a `tsvector`, with its positions in the document.
 pub struct Lexeme<'a> {
-    /// Its text, in the encoding of the database.
+    /// Text of the lexeme, in the encoding of the database.
     pub bytes: &'a [u8],
-    /// Positions with labels, as the server stores them. Empty if the value was made without
-    /// positions, or they were stripped.
+    /// Positions and their labels, as the server stores them. Empty if the `tsvector` was made
+    /// without positions, or if they were stripped.
     positions: &'a [[u8; 2]],
 }
 
 impl Lexeme<'_> {
-    /// Number of occurrences with the labels D, C, B and A. A lexeme without positions counts as
-    /// one occurrence with label D, as in `ts_rank`.
+    /// Number of the lexeme's positions with label D, C, B and A, in this order. A lexeme without
+    /// positions counts as one with label D, as in `ts_rank`.
     ///
     /// The server stores at most 255 positions of a lexeme, and none beyond 16,383.
     pub fn occurrences(&self) -> [u64; 4] {
@@ -29,15 +29,17 @@ impl Lexeme<'_> {
     }
 }
 
-/// A `tsvector` (`tsearch/ts_type.h`). It contains the number of entries, the entries, and then
-/// the texts, each followed by its positions.
+/// A `tsvector` value (`tsearch/ts_type.h`): the number of lexemes, an entry for each lexeme, and
+/// then the texts, each followed by its positions.
 pub struct Lexemes<'a> {
+    /// Entry of each lexeme: the bit fields of [`fields`].
     entries: &'a [[u8; 4]],
+    /// Texts and positions of the lexemes.
     data: &'a [u8],
 }
 
 impl<'a> Lexemes<'a> {
-    /// The lexemes of a value.
+    /// Reads the structure of a `tsvector` value.
     ///
     /// # Safety
     /// `datum` is a tsvector. It and the current memory context outlive the result.
@@ -52,14 +54,14 @@ impl<'a> Lexemes<'a> {
         Lexemes { entries, data }
     }
 
-    /// The lexemes, in the server's order.
+    /// Iterates over the lexemes, in the order in which the server stores them.
     pub fn iter(&self) -> impl Iterator<Item = Lexeme<'a>> {
         let data = self.data;
         self.entries.iter().map(move |entry| {
             let (has_positions, length, start) = fields(u32::from_ne_bytes(*entry));
             let end = start + length;
-            // The number of positions and then the positions follow the text, aligned to two bytes
-            // from the start of the texts.
+            // The text is followed by the number of positions and the positions. They are aligned
+            // to two bytes from the start of `data`.
             let at = end.next_multiple_of(2);
             let positions = if has_positions {
                 let count = usize::from(u16::from_ne_bytes([data[at], data[at + 1]]));
@@ -75,9 +77,10 @@ impl<'a> Lexemes<'a> {
     }
 }
 
-/// An entry's bit fields: whether there are positions, the length of the text, and its offset. The
-/// C compiler allocates bit fields from the least significant bit on little-endian machines, and
-/// from the most significant bit on big-endian machines.
+/// Bit fields of a lexeme's entry: whether there are positions, the length of the text in bytes,
+/// and its offset in [`Lexemes::data`]. The C compiler allocates bit fields from the least
+/// significant bit on little-endian machines, and from the most significant bit on big-endian
+/// machines.
 const fn fields(entry: u32) -> (bool, usize, usize) {
     let (flag, length, start) = if cfg!(target_endian = "little") {
         (entry & 1, entry >> 1 & 0x7FF, entry >> 12)

@@ -1,5 +1,5 @@
-//! Unique keys, including keys with expressions or a predicate, that show whether a new row
-//! conflicts with an existing one.
+//! Comparison of two rows of a table by its unique keys, including keys with expressions or a
+//! predicate. It shows whether a new row conflicts with an existing one.
 use pgrx::pg_sys;
 
 use super::equality::EqualColumn;
@@ -8,38 +8,45 @@ use super::new_row::NewRow;
 use super::rel::{OpenRelation, Rel};
 use super::slot::Slot;
 
-/// The column of a table's primary key; `None` without a primary key or if it has several columns.
+/// Number of the column that is a table's primary key; `None` if there is no primary key or if it
+/// has several columns.
 pub fn primary_key_column(table: Rel) -> Option<i16> {
     let index = OpenRelation::index(table.primary_key()?, pg_sys::AccessShareLock);
     let form = index.rel().index_form();
     (form.key_columns == 1).then(|| form.columns[0])
 }
 
-/// Unique index that the server checks when a row is written.
+/// Unique index of the table that the server checks when a row is written.
 struct UniqueKey {
+    /// The server's description of the index, by which it computes the key values of a row.
     info: *mut pg_sys::IndexInfo,
-    /// The predicate; null if all rows are in the index.
+    /// Predicate of the index, ready for execution; null if the index holds all rows.
     predicate: *mut pg_sys::ExprState,
+    /// Equality of each key column.
     columns: Vec<EqualColumn>,
-    /// True if two NULLs are equal.
+    /// True if the index treats two NULLs as equal.
     nulls_equal: bool,
 }
 
-/// A table's unique keys, with the executor state that evaluates their expressions.
+/// Unique keys of a table, with the executor's state that evaluates their expressions.
 pub struct UniqueKeys {
+    /// OID of the table.
     table: pg_sys::Oid,
     keys: Vec<UniqueKey>,
     executor: *mut pg_sys::EState,
+    /// Slot that holds the new row during a comparison.
     new_row: *mut pg_sys::TupleTableSlot,
-    /// Memory of the other fields.
+    /// Memory context that holds everything that the other fields point to.
     _context: OwnContext,
 }
 
-/// Key values of a row; `None` if the index does not hold the row.
+/// Values of a row's key columns, each `None` for NULL. `None` as a whole if the predicate excludes
+/// the row from the index.
 type Indexed = Option<Vec<Option<pg_sys::Datum>>>;
 
 impl UniqueKey {
-    /// The key of an open index; `None` if the index is not unique or not checked at once.
+    /// Reads the unique key of an open index; `None` if the index is not unique, not checked at
+    /// once, or not written yet.
     ///
     /// # Safety
     /// The executor's state and the current memory context live as long as the key.
@@ -52,7 +59,7 @@ impl UniqueKey {
         let equal = pg_sys::BTEqualStrategyNumber as u16;
         // SAFETY: the caller's promise, and the index is open.
         unsafe {
-            // Runs with the writer's rights, as INSERT and UPDATE do for all indexes.
+            // The index's expressions run with the writer's rights, as in INSERT and UPDATE.
             let info = pg_sys::BuildIndexInfo(index.raw());
             Some(UniqueKey {
                 info,
@@ -65,7 +72,7 @@ impl UniqueKey {
         }
     }
 
-    /// Key values of the row in a slot, if the index holds it.
+    /// Returns the key values of the row in a slot; `None` if the predicate excludes the row.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -90,8 +97,10 @@ impl UniqueKey {
         }
     }
 
+    /// Returns whether two rows have equal key values.
+    ///
     /// # Safety
-    /// Both were returned by `of_row`.
+    /// `a` and `b` were returned by [`UniqueKey::of_row`].
     unsafe fn equal(&self, a: &[Option<pg_sys::Datum>], b: &[Option<pg_sys::Datum>]) -> bool {
         (self.columns.iter().zip(a).zip(b)).all(|((column, &a), &b)| match (a, b) {
             // SAFETY: both values have the type of the index column.
@@ -103,7 +112,7 @@ impl UniqueKey {
 }
 
 impl UniqueKeys {
-    /// The keys of a table.
+    /// Reads the unique keys of a table.
     pub fn new(table: Rel) -> Self {
         let context = OwnContext::new(c"neardup unique keys");
         // SAFETY: each index is open while it is read. All objects made here live in the context
@@ -136,7 +145,8 @@ impl UniqueKeys {
         self.keys.is_empty()
     }
 
-    /// Returns whether an existing row of the table and a new row have an equal unique key.
+    /// Returns whether an existing row and a new row of the table have equal values in at least one
+    /// unique key. Raises an internal error if this is not the table that the keys were read from.
     pub fn any_equal(&self, table: Rel, existing: &Slot, new: &NewRow) -> bool {
         assert_eq!(self.table, table.oid());
         // SAFETY: both are rows of the table. Values live until the context is reset.

@@ -12,20 +12,24 @@ use super::text;
 use super::varlena;
 
 unsafe extern "C-unwind" {
-    /// Compares the bytes of uncompressed values (utils/datum.h). pgrx has no binding for it.
+    /// Returns whether two values have the same bytes after decompression (utils/datum.h). pgrx has
+    /// no binding for it.
     fn datum_image_eq(a: Datum, b: Datum, by_value: bool, length: core::ffi::c_int) -> bool;
 }
 
-/// Type and how its values are passed.
+/// SQL type, with the way in which the server passes its values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ValueType {
+    /// OID of the type.
     oid: Oid,
+    /// Length of values in bytes (`typlen`): -1 for a varlena, -2 for a C string.
     length: i16,
+    /// True if a datum is the value itself, false if it is a pointer.
     by_value: bool,
 }
 
 impl ValueType {
-    /// Looks up a type.
+    /// Looks up the type with this OID in the catalogue.
     pub fn from_oid(oid: Oid) -> Self {
         let (mut length, mut by_value) = (0, false);
         // SAFETY: a catalogue lookup; an unknown type is an error.
@@ -37,7 +41,7 @@ impl ValueType {
         }
     }
 
-    /// A type whose values are passed by reference. A negative length means variable length.
+    /// Makes a type whose values are passed by reference. A negative length means variable length.
     pub fn by_reference(oid: Oid, length: i16) -> Self {
         ValueType {
             oid,
@@ -46,7 +50,7 @@ impl ValueType {
         }
     }
 
-    /// The type of a column.
+    /// Type of a table's or index's column.
     #[inline]
     pub fn from_attribute(attribute: &pg_sys::FormData_pg_attribute) -> Self {
         ValueType {
@@ -56,7 +60,7 @@ impl ValueType {
         }
     }
 
-    /// The type of a constant in an expression.
+    /// Type of a constant in an expression.
     pub fn from_const(constant: &pg_sys::Const) -> Self {
         ValueType {
             oid: constant.consttype,
@@ -65,32 +69,33 @@ impl ValueType {
         }
     }
 
-    /// The type's OID.
+    /// OID of the type.
     #[inline(always)]
     pub fn oid(self) -> Oid {
         self.oid
     }
 
-    /// Length of the values in bytes; negative if it varies.
+    /// Length of the type's values in bytes; negative if it varies.
     #[inline(always)]
     pub fn length(self) -> i16 {
         self.length
     }
 
-    /// Returns whether the datum is the value itself.
+    /// Returns whether a datum of this type is the value itself and not a pointer.
     #[inline(always)]
     pub fn by_value(self) -> bool {
         self.by_value
     }
 
-    /// Returns whether values have variable length and a header with the length.
+    /// Returns whether the type's values are varlenas: of variable length, with a header that has
+    /// the length.
     #[inline(always)]
     pub fn is_varlena(self) -> bool {
         self.length == -1
     }
 }
 
-/// A value that is not NULL, in memory that lives for `'a`.
+/// SQL value that is not NULL, in memory that lives for `'a`.
 #[derive(Clone, Copy)]
 pub struct Value<'a> {
     datum: Datum,
@@ -99,7 +104,7 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of a column's type.
+    /// Wraps a value of a column.
     ///
     /// # Safety
     /// The conditions of [`Value::typed`] hold for the column's type.
@@ -112,7 +117,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A value of a type.
+    /// Wraps a value of this type.
     ///
     /// # Safety
     /// The datum is a value of that type, in memory that lives for `'a`.
@@ -125,8 +130,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A value of a column's type, which is `bigint` or a type of this extension, from its words.
-    /// Raises an internal error for other types, and if their values have another length.
+    /// Makes a value of a column's type from 64-bit words. The column has type `bigint` or a
+    /// fixed-length type of this extension. Raises an internal error for other types, and if the
+    /// type has another length.
     #[inline]
     pub fn from_words(words: &'a [u64], column: &pg_sys::FormData_pg_attribute) -> Self {
         let of = ValueType::from_attribute(column);
@@ -142,6 +148,7 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Makes a value of a type that is passed by value and has this length in bytes.
     #[inline]
     fn small(datum: Datum, oid: Oid, length: i16) -> Self {
         Value {
@@ -155,43 +162,43 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A `bool`.
+    /// Makes a `bool`.
     #[inline]
     pub fn bool(value: bool) -> Self {
         Self::small(Datum::from(value), pg_sys::BOOLOID, 1)
     }
 
-    /// An `int4`.
+    /// Makes an `int4`.
     #[inline]
     pub fn int4(value: i32) -> Self {
         Self::small(Datum::from(value), pg_sys::INT4OID, 4)
     }
 
-    /// An `int8`.
+    /// Makes an `int8`.
     #[inline]
     pub fn int8(value: i64) -> Self {
         Self::small(Datum::from(value), pg_sys::INT8OID, 8)
     }
 
-    /// A `float4`.
+    /// Makes a `float4`.
     #[inline]
     pub fn float4(value: f32) -> Self {
         Self::small(Datum::from(value.to_bits()), pg_sys::FLOAT4OID, 4)
     }
 
-    /// A `float8`.
+    /// Makes a `float8`.
     #[inline]
     pub fn float8(value: f64) -> Self {
         Self::small(Datum::from(value.to_bits()), pg_sys::FLOAT8OID, 8)
     }
 
-    /// An `oid`.
+    /// Makes an `oid`.
     #[inline]
     pub fn oid(value: Oid) -> Self {
         Self::small(Datum::from(value), pg_sys::OIDOID, 4)
     }
 
-    /// A `tid`.
+    /// Makes a `tid` that points to a row address.
     pub fn tid(value: &'a pg_sys::ItemPointerData) -> Self {
         Value {
             datum: Datum::from(core::ptr::from_ref(value)),
@@ -204,32 +211,32 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as a datum.
+    /// The value as the server's datum.
     #[inline]
     pub fn datum(self) -> Datum {
         self.datum
     }
 
-    /// The type of the value.
+    /// Type of the value.
     #[inline]
     pub fn value_type(self) -> ValueType {
         self.of
     }
 
-    /// The OID of its type.
+    /// OID of the value's type.
     #[inline]
     pub fn type_oid(self) -> Oid {
         self.of.oid
     }
 
-    /// The length of the type's values in bytes; negative if it varies.
+    /// Length in bytes of the values of this type; negative if it varies.
     #[inline]
     pub fn length(self) -> i16 {
         self.of.length
     }
 
-    /// Returns whether a value of variable length has a header of four bytes and is not
-    /// compressed. Raises an internal error for values of fixed length.
+    /// Returns whether a varlena has a header of four bytes and is not compressed. Raises an
+    /// internal error for values of other types.
     #[inline]
     pub fn is_plain(self) -> bool {
         assert_eq!(self.of.length, -1);
@@ -237,9 +244,10 @@ impl<'a> Value<'a> {
         unsafe { pgrx::varlena::varatt_is_4b_u(self.datum.cast_mut_ptr()) }
     }
 
-    /// Calls a function with the bytes behind the header of a value of variable length. Copies the
-    /// bytes if the value is compressed, short or in TOAST, and frees the copy at once, because a
-    /// caller may do so for millions of rows. Raises an internal error for values of fixed length.
+    /// Calls a function with the bytes of a varlena after its header. Copies the bytes first if the
+    /// value is compressed, has a short header or is in TOAST, and frees the copy after the call,
+    /// because a caller may do so for millions of rows. Raises an internal error for values of
+    /// other types.
     #[inline]
     pub fn with_body<T>(self, each: impl FnOnce(&[u8]) -> T) -> T {
         // SAFETY: a plain value has variable length and needs no copy. Its header is aligned to
@@ -251,8 +259,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Copies the first words of a value of fixed length. Raises an internal error if the value is
-    /// shorter.
+    /// Fills `words` with the first 64-bit words of a value of fixed length. Raises an internal
+    /// error if the value is shorter.
     #[inline]
     pub fn copy_words(self, words: &mut [u64]) {
         assert!(usize::try_from(self.of.length).is_ok_and(|length| length >= size_of_val(words)));
@@ -276,12 +284,13 @@ impl<'a> Value<'a> {
         unsafe { core::slice::from_raw_parts(start, self.of.length as usize) }
     }
 
-    /// The address, if it is a `tid`; raises an internal error for any other type.
+    /// Row address in a value of type `tid`. Raises an internal error for any other type.
     #[inline]
     pub fn as_tid(self) -> Tid {
         assert_eq!(self.of.oid, pg_sys::TIDOID);
         let bytes = self.fixed_bytes();
-        // `ItemPointerData` contains both halves of the block number, the high half first.
+        // `ItemPointerData` has the two halves of the block number, the high half first, and then
+        // the offset.
         let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Tid {
             block: u32::from(half(0)) << 16 | u32::from(half(2)),
@@ -289,7 +298,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if the type is `int2`, `int4`, `int8` or a domain over one of them.
+    /// Number in a value of type `int2`, `int4`, `int8` or a domain over one of them. `None` for
+    /// other types.
     pub fn integer(self) -> Option<i64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
@@ -300,7 +310,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if the type is `float4`, `float8` or a domain over one of them.
+    /// Number in a value of type `float4`, `float8` or a domain over one of them. `None` for other
+    /// types.
     pub fn float(self) -> Option<f64> {
         let bits = self.datum.value();
         match catalog::base_type(self.of.oid) {
@@ -310,20 +321,20 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of an array of `int2`, `int4` or `int8`; `None` for other types, and if an
-    /// element is NULL.
+    /// Elements of an array of `int2`, `int4` or `int8`. `None` for other types, and if an element
+    /// is NULL.
     pub fn integers(self) -> Option<Vec<i64>> {
         self.small_elements(Value::integer)
     }
 
-    /// The elements of an array of `float4` or `float8`; `None` for other types, and if an element
-    /// is NULL.
+    /// Elements of an array of `float4` or `float8`. `None` for other types, and if an element is
+    /// NULL.
     pub fn floats(self) -> Option<Vec<f64>> {
         self.small_elements(Value::float)
     }
 
-    /// The elements of an array of numbers that are passed by value. `None` for another type, or
-    /// if `read` returns `None` for an element.
+    /// Elements of an array of integers or floating-point numbers, each converted by `read`. `None`
+    /// for other types, if an element is NULL, or if `read` returns `None` for an element.
     fn small_elements<T>(self, read: fn(Value<'a>) -> Option<T>) -> Option<Vec<T>> {
         let element = catalog::array_element(catalog::base_type(self.of.oid));
         let (length, alignment) = match element {
@@ -340,22 +351,22 @@ impl<'a> Value<'a> {
             .collect()
     }
 
-    /// A `bool`; raises an internal error for any other type.
+    /// Value of type `bool`. Raises an internal error for any other type.
     #[inline]
     pub fn as_bool(self) -> bool {
         assert_eq!(self.of.oid, pg_sys::BOOLOID);
         self.datum.value() != 0
     }
 
-    /// An `oid`; raises an internal error for any other type.
+    /// Value of type `oid`. Raises an internal error for any other type.
     #[inline]
     pub fn as_oid(self) -> Oid {
         assert_eq!(self.of.oid, pg_sys::OIDOID);
         Oid::from(self.datum.value() as u32)
     }
 
-    /// The same value as type `text`, for a type with the same storage. A `char(n)` keeps its
-    /// type. Raises an internal error for any other type.
+    /// The same value with type `text`, for a type that is stored like `text`. A `char(n)` becomes
+    /// `bpchar` instead. Raises an internal error for any other type.
     pub fn as_text(self) -> Self {
         let base = catalog::base_type(self.of.oid);
         let is_char = base == pg_sys::BPCHAROID;
@@ -367,8 +378,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value as another type with the same base type. Raises an internal error for any
-    /// other type.
+    /// The same value with another type that has the same base type. Raises an internal error for a
+    /// type with another base type.
     pub fn relabelled(self, oid: Oid) -> Self {
         assert!(oid == self.of.oid || catalog::base_type(oid) == catalog::base_type(self.of.oid));
         Value {
@@ -377,22 +388,23 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text form in the encoding of the database, with replacements for invalid UTF-8.
+    /// Text form of the value, as its type's output function writes it. It stays in the encoding of
+    /// the database; bytes that are not UTF-8 become replacement characters.
     pub fn output(self) -> String {
         String::from_utf8_lossy(&self.output_bytes()).into_owned()
     }
 
-    /// The text form, converted to UTF-8 from the encoding of the database.
+    /// Text form of the value, converted from the encoding of the database to UTF-8.
     pub fn utf8(self) -> String {
         text::utf8_lossy(&self.output_bytes())
     }
 
-    /// [`Value::utf8`] for the beginning of a text, without an incomplete last character.
+    /// [`Value::utf8`] for a value that is a prefix of a text. Drops an incomplete last character.
     pub fn utf8_beginning(self) -> String {
         text::utf8_beginning(&self.output_bytes())
     }
 
-    /// The text form in the encoding of the database.
+    /// Text form of the value, in the encoding of the database.
     fn output_bytes(self) -> Vec<u8> {
         let (mut output, mut varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: the type's output function takes the value and returns a C string.
@@ -403,11 +415,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether two values of one type have the same bytes.
+    /// Returns whether two values of one type have the same bytes, after decompression. Raises an
+    /// internal error if the types differ.
     pub fn image_eq(self, other: Value) -> bool {
         assert_eq!(self.of.oid, other.of.oid);
         let length = i32::from(self.of.length);
-        // SAFETY: both have this type. Reading values from TOAST may raise an error, which the
+        // SAFETY: both values have this type. Reading them from TOAST may raise an error, which the
         // boundary catches.
         unsafe {
             pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
@@ -416,7 +429,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A copy in Rust memory.
+    /// Copies the value to Rust memory. Compressed values are decompressed.
     pub fn to_owned(self) -> OwnedValue {
         OwnedValue {
             bytes: match self.of.by_value {
@@ -428,8 +441,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The uncompressed bytes of a value that is passed by reference, in words, which are aligned
-    /// for every type.
+    /// Bytes of a value that is passed by reference, decompressed and read from TOAST. They are in
+    /// 64-bit words, because these are aligned for every type; the last word is padded with zeros.
     fn words(self) -> Box<[u64]> {
         // SAFETY: the type's length determines the form of the value that the datum points to.
         unsafe {
@@ -461,29 +474,31 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns whether all words are valid values of a fixed-length type: `bigint` or a type of this
-/// extension.
+/// Returns whether any bits are a valid value of a fixed-length type: true for `bigint` and for
+/// types of this extension.
 fn takes_any_words(oid: Oid) -> bool {
     is_extension_type(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not built into the server. The server trusts the bytes of its
-/// built-in types. Functions of this extension check the bytes of its types.
+/// Returns whether a type is not built into the server. The server trusts the bytes of values of
+/// its built-in types. Functions of this extension check the bytes of values of its own types.
 fn is_extension_type(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
-/// Value in Rust memory.
+/// SQL value that is not NULL, copied to Rust memory.
 #[derive(Clone)]
 pub struct OwnedValue {
+    /// Bytes of a value that is passed by reference; otherwise empty.
     bytes: Box<[u64]>,
+    /// The value, if it is passed by value.
     datum: Datum,
     of: ValueType,
 }
 
 impl OwnedValue {
-    /// A value of `bigint` or a type of this extension from its words. Raises an internal error
-    /// for other types of the server, and if the type has another length.
+    /// Makes a value from 64-bit words. `oid` is `bigint` or a fixed-length type of this extension.
+    /// Raises an internal error for other built-in types, and if the type has another length.
     #[inline]
     pub fn from_words(words: &[u64], oid: Oid) -> Self {
         let of = ValueType::from_oid(oid);
@@ -498,8 +513,8 @@ impl OwnedValue {
         }
     }
 
-    /// A value of a variable-length type of this extension from the bytes behind its header.
-    /// Raises an internal error for any other type.
+    /// Makes a value of a variable-length type of this extension. `body` has the bytes after the
+    /// header. Raises an internal error for any other type.
     pub fn from_body(body: &[u8], oid: Oid) -> Self {
         let of = ValueType::from_oid(oid);
         assert!(is_extension_type(oid) && of.is_varlena());
@@ -519,14 +534,14 @@ impl OwnedValue {
         }
     }
 
-    /// The address, if it is a `tid`; raises an internal error for any other type.
+    /// Row address in a value of type `tid`. Raises an internal error for any other type.
     #[inline]
     pub fn as_tid(&self) -> Tid {
         self.get().as_tid()
     }
 
-    /// Compares values of one type by their stored bytes. The order is stable but has no meaning.
-    /// Raises an internal error if the types differ.
+    /// Compares two values of one type by their bytes. The order is the same in each run but has no
+    /// meaning. Raises an internal error if the types differ.
     pub fn image_cmp(&self, other: &Self) -> Ordering {
         assert_eq!(self.of.oid, other.of.oid);
         match self.of.by_value {
@@ -535,7 +550,7 @@ impl OwnedValue {
         }
     }
 
-    /// A copy of the datum in the current memory context.
+    /// Copies the value to the current memory context, and returns the copy's datum.
     pub(super) fn server_copy(&self) -> Datum {
         if self.of.by_value {
             return self.datum;
@@ -548,7 +563,7 @@ impl OwnedValue {
         }
     }
 
-    /// The value.
+    /// Borrows the value.
     #[inline]
     pub fn get(&self) -> Value<'_> {
         Value {

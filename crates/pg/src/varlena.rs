@@ -1,7 +1,9 @@
-//! Conversion of values of variable length (text, bytea, bit) to byte slices, and new values.
+//! Byte slices of SQL values of variable length (text, bytea, bit), and new SQL values in the
+//! server's memory.
 use pgrx::pg_sys;
 
-/// The bytes of a text or bytea, decompressed and read from TOAST if necessary.
+/// Returns the bytes of a varlena, such as a text or bytea, after its header. Decompresses the
+/// value and reads it from TOAST if necessary.
 ///
 /// # Safety
 /// `datum` is a varlena. It and the current memory context outlive the result.
@@ -11,7 +13,8 @@ pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     unsafe {
         use pgrx::varlena::{varatt_is_1b, varatt_is_1b_e, varatt_is_4b_u};
         let mut plain: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // Avoids the call if possible, because it takes longer than most work on a short text.
+        // Avoids the detoasting call if possible, because it takes longer than most work on a short
+        // text.
         if !varatt_is_4b_u(plain) && (!varatt_is_1b(plain) || varatt_is_1b_e(plain)) {
             plain = pg_sys::pg_detoast_datum_packed(plain);
         }
@@ -22,11 +25,12 @@ pub unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// The payload of a value, aligned to four bytes, decompressed and read from TOAST if necessary.
+/// Returns the bytes of a varlena after its header, aligned to four bytes. Decompresses the value
+/// and reads it from TOAST if necessary.
 ///
 /// # Safety
-/// The conditions of [`bytes`] hold, and the type's alignment is `int4`. The payload follows a
-/// header of four bytes, so it is also aligned to four bytes.
+/// The conditions of [`bytes`] hold, and the type's alignment is `int4`. The bytes follow a header
+/// of four bytes, so they are also aligned to four bytes.
 #[inline]
 pub unsafe fn aligned<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller promises a varlena. Detoasting makes it plain if it is not.
@@ -42,11 +46,11 @@ pub unsafe fn aligned<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     }
 }
 
-/// The mutable payload of a value with a plain header.
+/// Returns the bytes of a varlena with a plain header (four bytes, not compressed) for changes in
+/// place.
 ///
 /// # Safety
-/// `datum` is a value of a variable-length type with a plain header. No other code uses it while
-/// the result lives.
+/// `datum` is a varlena with a plain header. No other code uses it while the result lives.
 pub unsafe fn plain_body_mut<'a>(datum: pg_sys::Datum) -> &'a mut [u8] {
     let start = datum.cast_mut_ptr::<u8>();
     // SAFETY: the caller's promise. The header states the size.
@@ -56,7 +60,8 @@ pub unsafe fn plain_body_mut<'a>(datum: pg_sys::Datum) -> &'a mut [u8] {
     }
 }
 
-/// A new varlena in the current memory context whose payload is the concatenation of `parts`.
+/// Makes a varlena in the current memory context. Its bytes after the header are the concatenation
+/// of `parts`.
 #[inline]
 pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
     let size = pg_sys::VARHDRSZ + parts.iter().map(|part| part.len()).sum::<usize>();
@@ -73,7 +78,8 @@ pub fn build(parts: &[&[u8]]) -> pg_sys::Datum {
     }
 }
 
-/// A new value of a type of fixed length, passed by reference, in the current memory context.
+/// Makes a value of a fixed-length type that is passed by reference, in the current memory context.
+/// `T` must have the type's layout.
 #[inline]
 pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
     const { assert!(align_of::<T>() <= 8) };
@@ -85,7 +91,7 @@ pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
     }
 }
 
-/// A text as the C string that an output function returns, in the current memory context.
+/// Makes the C string that a type's output function returns, in the current memory context.
 pub fn cstring(text: &str) -> pg_sys::Datum {
     // SAFETY: one byte more than the text is allocated, for the terminator.
     unsafe {
@@ -96,8 +102,8 @@ pub fn cstring(text: &str) -> pg_sys::Datum {
     }
 }
 
-/// A `numeric` in the current memory context from its text form. Raises an error if the text is
-/// not a number.
+/// Makes a `numeric` in the current memory context from its text form. Raises an error if the text
+/// is not a number.
 pub fn numeric(text: &str) -> pg_sys::Datum {
     let text = cstring(text).cast_mut_ptr();
     let (input, none) = (pg_sys::Oid::from(pg_sys::F_NUMERIC_IN), pg_sys::InvalidOid);

@@ -1,30 +1,31 @@
-//! Properties of an installed server, as `pg_config` prints them.
+//! Versions and folders of an installed PostgreSQL, as `pg_config` prints them.
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The major versions of PostgreSQL that the extension can be built for.
+/// Major versions of PostgreSQL that the extension can be built for.
 pub const SUPPORTED: RangeInclusive<u32> = 15..=18;
 
-/// One installed PostgreSQL, as its `pg_config` describes it.
+/// An installed PostgreSQL, as its program `pg_config` describes it.
 #[derive(Debug, Clone)]
 pub struct PgConfig {
-    /// The `pg_config` program that was asked.
+    /// Path of the `pg_config` program that printed these values.
     pub program: PathBuf,
-    /// Major version, for example 15.
+    /// Major version of PostgreSQL, for example 15.
     pub major: u32,
-    /// The version as the server writes it, for example `PostgreSQL 15.6`.
+    /// Full version of PostgreSQL, for example `PostgreSQL 15.6`.
     pub version: String,
+    /// The other values that `pg_config` prints, by name. Most are paths of folders.
     values: HashMap<String, PathBuf>,
 }
 
 impl PgConfig {
-    /// Runs `program` and reads its answer.
+    /// Runs the `pg_config` program at this path and parses its output.
     ///
     /// # Errors
-    /// When the program cannot be run, fails, or does not state a version and the folders needed.
+    /// When the program cannot be run, fails, or does not print a version and the required folders.
     pub fn ask(program: &Path) -> Result<Self> {
         let output = Command::new(program)
             .env("LC_ALL", "C")
@@ -42,15 +43,15 @@ impl PgConfig {
             .with_context(|| format!("cannot use the answer of {}", program.display()))
     }
 
-    /// Reads the text that `pg_config` prints when called without arguments.
+    /// Parses the text that `program`, a `pg_config`, prints when called without arguments.
     ///
     /// # Errors
-    /// When the version or one of the folders is missing or not absolute.
+    /// When the version or a required folder is missing, or a folder is not an absolute path.
     fn parse(program: &Path, text: &str) -> Result<Self> {
         let mut values = HashMap::new();
         let mut version = None;
         for line in text.lines() {
-            // Values may contain " = " themselves (CONFIGURE does); the first one separates.
+            // Split at the first " = ", because values such as CONFIGURE may also contain it.
             let Some((name, value)) = line.split_once(" = ") else {
                 continue;
             };
@@ -78,39 +79,41 @@ impl PgConfig {
         })
     }
 
+    /// Returns the value of this name; an empty path if there is none.
     fn value(&self, name: &str) -> &Path {
-        // `parse` has checked that the four names used below exist.
+        // `parse` has checked that the required folders exist.
         self.values
             .get(name)
             .map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// Folder of the programs.
+    /// Folder of the installed programs (`BINDIR`).
     pub fn bindir(&self) -> &Path {
         self.value("BINDIR")
     }
 
-    /// Folder of loadable modules, `$libdir`.
+    /// Folder of loadable modules (`PKGLIBDIR`), which SQL calls `$libdir`.
     pub fn pkglibdir(&self) -> &Path {
         self.value("PKGLIBDIR")
     }
 
-    /// The ending of loadable modules' names: `so`, on macOS from PostgreSQL 16 on `dylib`.
+    /// File name extension of loadable modules: `so`, or `dylib` on macOS from PostgreSQL 16 on.
     pub fn library_suffix(&self) -> &'static str {
         library_suffix(std::env::consts::OS, self.major)
     }
 
-    /// Folder of architecture-independent files. Its `extension/` has the extensions.
+    /// Folder of architecture-independent files (`SHAREDIR`). Its subfolder `extension` has the
+    /// control files and scripts of extensions.
     pub fn sharedir(&self) -> &Path {
         self.value("SHAREDIR")
     }
 
-    /// Folder of the server's header files.
+    /// Folder of the server's header files (`INCLUDEDIR-SERVER`).
     pub fn server_headers(&self) -> &Path {
         self.value("INCLUDEDIR-SERVER")
     }
 
-    /// Returns whether the server's programs are installed (a client-only installation has none).
+    /// Returns whether the server's programs are installed. A client-only installation has none.
     pub fn has_server(&self) -> bool {
         ["postgres", "initdb", "pg_ctl"]
             .iter()
@@ -122,18 +125,19 @@ impl PgConfig {
         self.server_headers().join("postgres.h").is_file()
     }
 
-    /// A program of PostgreSQL's test suite, for example `regress/pg_regress`, when it is
-    /// installed.
+    /// Returns the path of a program of PostgreSQL's test suite, for example `regress/pg_regress`;
+    /// `None` if it is not installed.
     pub fn test_program(&self, name: &str) -> Option<PathBuf> {
-        // PGXS is .../src/makefiles/pgxs.mk; the test programs are its cousins.
+        // The PGXS value is .../src/makefiles/pgxs.mk, and the test programs are in .../src/test.
         let source = self.value("PGXS").parent()?.parent()?;
         Some(source.join("test").join(name)).filter(|path| path.is_file())
     }
 
-    /// The feature of the extension crate that selects this version, for example `pg15`.
+    /// Returns the Cargo feature of the extension that selects this major version, for example
+    /// `pg15`.
     ///
     /// # Errors
-    /// When the version is not one of [`SUPPORTED`].
+    /// When the major version is not in [`SUPPORTED`].
     pub fn feature(&self) -> Result<String> {
         if !SUPPORTED.contains(&self.major) {
             bail!(
@@ -148,7 +152,8 @@ impl PgConfig {
     }
 }
 
-/// PostgreSQL's `DLSUFFIX` on an operating system, by Rust's name of it.
+/// Returns the file name extension of loadable modules (PostgreSQL's `DLSUFFIX`). `system` is
+/// Rust's name of the operating system.
 fn library_suffix(system: &str, major: u32) -> &'static str {
     match (system, major) {
         ("macos", 16..) => "dylib",
@@ -156,7 +161,8 @@ fn library_suffix(system: &str, major: u32) -> &'static str {
     }
 }
 
-/// The major version in a text such as `PostgreSQL 15.6 (Debian ...)` or `PostgreSQL 18beta1`.
+/// Parses the major version from a text such as `PostgreSQL 15.6 (Debian ...)` or
+/// `PostgreSQL 18beta1`.
 fn major_version(version: &str) -> Option<u32> {
     let number = version.split_whitespace().nth(1)?;
     let digits: &str = &number[..number

@@ -1,13 +1,14 @@
-//! A private copy of an installed server: symbolic links to everything but three programs.
+//! A private copy of an installed PostgreSQL: a tree of symbolic links with real files for three
+//! programs.
 //!
-//! The server finds its other folders relative to its own program (`make_relative_path` in
-//! PostgreSQL's `src/port/path.c`). It splits the compiled-in path of its program into the prefix
-//! that it shares with, say, the share folder and the rest. If the program's folder ends with that
-//! rest, the server replaces the prefix. The copy therefore repeats the original's absolute paths
-//! below its root, which works for every layout, also for Debian's with /usr/lib/postgresql/NN and
-//! /usr/share/postgresql/NN. The program's own path is read after links are resolved, so
-//! `postgres`, `initdb` and `pg_ctl`, which look for folders or for each other, must be real
-//! files.
+//! The server locates its other folders relative to its own program (`make_relative_path` in
+//! PostgreSQL's `src/port/path.c`). It compares two compiled-in paths, for example of the program
+//! and of the share folder, and removes their common prefix. If the folder of the running program
+//! ends with the rest of the program's path, the server replaces the prefix. So the copy repeats
+//! the original absolute paths below its root. This works for every layout, also for Debian's with
+//! /usr/lib/postgresql/NN and /usr/share/postgresql/NN. The server resolves symbolic links in its
+//! own path first. So `postgres`, `initdb` and `pg_ctl`, which look for folders or for each other,
+//! must be real files.
 use crate::{OsUser, PgConfig};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -16,22 +17,22 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The programs that must be real files in the copy.
+/// Programs that must be real files in the copy, not links.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
-/// Files of an extension, ready to be installed.
+/// Files of a built extension, ready to be installed.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
-    /// The extension's name, for example `neardup`.
+    /// Name of the extension, for example `neardup`.
     pub name: String,
-    /// The shared library; it is installed as `<name>.so`, or with the
-    /// server's own ending.
+    /// Path of the built shared library. It is installed as `<name>.so`, or with the file name
+    /// extension that this server expects.
     pub library: PathBuf,
-    /// The control file and the SQL scripts; they keep their names.
+    /// Paths of the control file and the SQL scripts, which keep their names.
     pub share: Vec<PathBuf>,
 }
 
-/// A private copy of an installed server.
+/// A private copy of an installed PostgreSQL, into which extensions can be installed.
 #[derive(Debug, Clone)]
 pub struct PrivateCopy {
     root: PathBuf,
@@ -42,11 +43,12 @@ pub struct PrivateCopy {
 }
 
 impl PrivateCopy {
-    /// Makes or refreshes the copy of `config`'s server, in `preferred` or, when `user` cannot
-    /// reach that (a checkout under /root), in a folder for temporary files.
+    /// Creates or updates a private copy of the PostgreSQL that `config` describes. The copy is in
+    /// `preferred`, or in a folder for temporary files if `user` cannot reach `preferred`, such as
+    /// a checkout under /root.
     ///
     /// # Errors
-    /// When no folder can be written that `user` can run programs from.
+    /// When no folder can be written from which `user` can run programs.
     pub fn make(config: &PgConfig, preferred: &Path, user: &OsUser) -> Result<Self> {
         let mut reasons = String::new();
         for root in candidate_dirs(preferred, &config.major.to_string()) {
@@ -62,9 +64,10 @@ impl PrivateCopy {
         bail!("found no folder for a private copy of the server:{reasons}")
     }
 
+    /// Creates or updates the copy in the folder `root`.
     fn make_at(config: &PgConfig, root: &Path) -> Result<Self> {
         own_dir(root)?;
-        // Links are resolved in what the server reads as its own path.
+        // Resolve symbolic links, because the server also resolves them in its own path.
         let root = root.canonicalize()?;
         let below = |path: &Path| -> PathBuf { root.join(path.strip_prefix("/").unwrap_or(path)) };
         let copy = Self {
@@ -95,20 +98,21 @@ impl PrivateCopy {
         Ok(copy)
     }
 
-    /// Folder of the copy; it may also contain the data of servers.
+    /// Root folder of the copy. It may also contain the servers' folders.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Folder of the copy's programs.
+    /// Folder of the copy's programs (`BINDIR`).
     pub fn bindir(&self) -> &Path {
         &self.bindir
     }
 
-    /// Puts a client program of another installation in place of one that does not run.
+    /// Replaces a client program of the copy by a link to `program`, which belongs to another
+    /// installation, because the copy's own does not run.
     ///
     /// # Errors
-    /// When the link cannot be made.
+    /// When the link cannot be created.
     pub fn replace_client(&self, program: &Path) -> Result<()> {
         let name = program.file_name().context("a program without a name")?;
         let link = self.bindir.join(name);
@@ -119,7 +123,8 @@ impl PrivateCopy {
         symlink(program, &link).with_context(|| format!("cannot make {}", link.display()))
     }
 
-    /// Puts an extension into the copy, in place of any earlier files of that name.
+    /// Installs the files of an extension into the copy. Replaces the files of an earlier
+    /// installation.
     ///
     /// # Errors
     /// When a file cannot be read or written.
@@ -131,7 +136,7 @@ impl PrivateCopy {
             replace_file(file, &self.extension_dir.join(target), 0o644)?;
             installed.insert(target.to_owned());
         }
-        // Old files are removed last, so that a running server finds every file at any time.
+        // Remove old files last, so that a running server finds every file at any time.
         for old in entries(&self.extension_dir)? {
             let text = old.to_string_lossy();
             let ours = text == format!("{name}.control") || text.starts_with(&format!("{name}--"));
@@ -144,19 +149,19 @@ impl PrivateCopy {
         replace_file(&artifacts.library, &library, 0o755)
     }
 
-    /// Returns whether CREATE EXTENSION finds this one.
+    /// Returns whether CREATE EXTENSION would find the extension called `name` in this copy.
     pub fn has_extension(&self, name: &str) -> bool {
         (self.extension_dir.join(format!("{name}.control"))).is_file()
     }
 
-    /// Links the files of other extensions that `make install DESTDIR=root` has put below `root`,
-    /// or that are installed if that is `/`. The next call of [`PrivateCopy::make`] takes them
-    /// out.
+    /// Links the files of other extensions into the copy: those that `make install DESTDIR=root`
+    /// has installed below `root`, or all installed ones if `root` is `/`. The next call of
+    /// [`PrivateCopy::make`] removes the links.
     ///
     /// # Errors
-    /// When `root` has no folder for this server's extensions, or a link cannot be made.
+    /// When `root` has no folder for extensions of this server, or a link cannot be created.
     pub fn link_installed(&self, config: &PgConfig, root: &Path) -> Result<()> {
-        // A relative link is resolved from its own folder.
+        // The links need an absolute path: a relative one would start at the folder of the link.
         let root = (root.canonicalize()).with_context(|| format!("no {}", root.display()))?;
         let below = |dir: &Path| root.join(dir.strip_prefix("/").unwrap_or(dir));
         let extensions = config.sharedir().join("extension");
@@ -165,10 +170,10 @@ impl PrivateCopy {
     }
 }
 
-/// Folders for what the server's user has to reach, best first: the preferred one, and folders for
-/// temporary files whose names end with `suffix`.
+/// Returns possible folders for files that the server's user must reach, best first: `preferred`,
+/// then folders for temporary files, whose names end with `suffix`.
 pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
-    // The name depends on the checkout, so that a second run finds the same folder.
+    // The name contains a hash of the checkout's path, so that a later run finds the same folder.
     let owner = rustix::process::geteuid().as_raw();
     let name = format!("neardup-{owner}-{:016x}-{suffix}", fnv1a(preferred));
     [std::env::temp_dir(), PathBuf::from("/var/tmp")]
@@ -182,7 +187,8 @@ pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
         })
 }
 
-/// FNV-1a, 64 bits: names must not change with the toolchain, which std's hasher may.
+/// Returns the 64-bit FNV-1a hash of a path. The standard library's hash could change with the
+/// toolchain, and folder names must not.
 fn fnv1a(path: &Path) -> u64 {
     path.as_os_str()
         .as_encoded_bytes()
@@ -192,11 +198,11 @@ fn fnv1a(path: &Path) -> u64 {
         })
 }
 
-/// Makes `dir` and checks that the current user owns it: in a folder for temporary files another
-/// user could have created it earlier.
+/// Creates the folder `dir` if needed and checks that the current user owns it, because another
+/// user could have created it earlier among the temporary files.
 ///
 /// # Errors
-/// When it cannot be made, or another user owns it.
+/// When the folder cannot be created, or another user owns it.
 pub fn own_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let metadata = fs::symlink_metadata(dir)?;
@@ -207,9 +213,9 @@ pub fn own_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links the folders `NAME.libs` next to the installation, if there are any. A server from a
-/// Python wheel has its libraries there, and finds them by a path relative to the file that loads
-/// them.
+/// Links the folders `NAME.libs` next to the installation into the copy, if there are any. A
+/// PostgreSQL from a Python wheel has its libraries there, and finds them relative to the file that
+/// loads them.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
         for name in entries(dir)? {
@@ -225,7 +231,8 @@ fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes `target` a folder of links to the entries of `source`, except those named in `except`.
+/// Makes `target` a folder of links to the entries of `source`, except the names in `except`.
+/// Removes outdated links. `target` is below `root`, the copy's root folder.
 fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<()> {
     make_dirs(root, target)?;
     let wanted: HashSet<OsString> = entries(source)?
@@ -242,7 +249,8 @@ fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<
     }
     for name in wanted {
         let path = target.join(&name);
-        // A real file there is the extension's own, or a folder that is mirrored one level down.
+        // An existing real file belongs to the extension, and an existing folder is mirrored
+        // separately.
         if fs::symlink_metadata(&path).is_err() {
             symlink(source.join(&name), &path)
                 .with_context(|| format!("cannot make the link {}", path.display()))?;
@@ -251,7 +259,8 @@ fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<
     Ok(())
 }
 
-/// Links the entries of `source` in `target`. Replaces other links, but not files.
+/// Creates links in `target` to all entries of the folder `source`. Replaces existing links, but
+/// not real files.
 fn link_entries(source: &Path, target: &Path) -> Result<()> {
     for name in entries(source)? {
         let (file, link) = (source.join(&name), target.join(&name));
@@ -265,8 +274,8 @@ fn link_entries(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folders from `root` down to `target`, open to the server's user whatever the umask
-/// is.
+/// Creates the folders on the path from `root` down to `target` with permissions 0755, whatever the
+/// umask is, so that the server's user can enter them.
 fn make_dirs(root: &Path, target: &Path) -> Result<()> {
     let mut dir = root.to_owned();
     for part in target.strip_prefix(root)? {
@@ -279,6 +288,7 @@ fn make_dirs(root: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Lists the names of the entries of a folder.
 fn entries(dir: &Path) -> Result<Vec<OsString>> {
     let context = || format!("cannot read the folder {}", dir.display());
     fs::read_dir(dir)
@@ -287,8 +297,8 @@ fn entries(dir: &Path) -> Result<Vec<OsString>> {
         .collect()
 }
 
-/// Copies `source` unless `target` is a copy of it already; an update of the server changes the
-/// time or the size.
+/// Copies the file `source` to `target`, unless `target` has the same size and modification time.
+/// An update of PostgreSQL changes one of them.
 fn refresh_file(source: &Path, target: &Path) -> Result<()> {
     let new = fs::metadata(source)?;
     if let Ok(old) = fs::symlink_metadata(target)
@@ -306,8 +316,9 @@ fn refresh_file(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies `source` to `target` by way of a new file, so that a link at `target` is replaced rather
-/// than followed, and a running server keeps the library that it has mapped.
+/// Copies the file `source` to `target` with these permissions, by creating a new file and renaming
+/// it. So a link at `target` is replaced instead of followed, and a running server keeps the
+/// library that it has mapped.
 fn replace_file(source: &Path, target: &Path, mode: u32) -> Result<()> {
     let context = || format!("cannot copy {} to {}", source.display(), target.display());
     let dir = target.parent().context("a target without a folder")?;

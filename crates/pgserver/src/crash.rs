@@ -1,26 +1,27 @@
-//! Sends SIGKILL to a whole server or to one of its processes.
+//! Simulates crashes: sends SIGKILL to a whole server or to one of its processes.
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::time::{Duration, Instant};
 
-/// Limit for the end of a killed process. It is long because the machine may be very busy.
+/// Maximum time until a killed process has ended. It is long because the machine may be very busy.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Kills a postmaster and all its backends, as a power cut would, and waits until they are gone.
-/// Stops the postmaster first, so that it does not start another process meanwhile.
+/// Kills a postmaster and all its child processes by SIGKILL, like a power failure, and waits until
+/// they have ended. Suspends the postmaster first, so that it cannot start another child.
 pub(crate) fn kill_9(process: &Process) -> Result<()> {
     process.signal(Signal::STOP)?;
     let children = children_of(process.pid())?;
     for pid in &children {
-        // Ignore the error: the process may have ended already.
+        // Ignore the error, because the child may have ended already.
         kill_process(*pid, Signal::KILL).ok();
     }
     process.signal(Signal::KILL)?;
     if process.wait(LIMIT)?.is_none() {
         bail!("the server survives SIGKILL");
     }
-    // The server cannot restart while a backend still uses the shared memory.
+    // Wait for the children as well: the server cannot be restarted while one of them uses the
+    // shared memory.
     let start = Instant::now();
     while children.iter().any(|pid| test_kill_process(*pid).is_ok()) {
         if start.elapsed() > LIMIT {
@@ -31,16 +32,16 @@ pub(crate) fn kill_9(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// Kills one child of a postmaster and waits until the postmaster has reaped it. Returns false if
-/// the postmaster has no such child.
+/// Kills the child process `pid` of a postmaster by SIGKILL, and waits until the postmaster has
+/// reaped it. Returns false if the postmaster has no such child.
 pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
     let children = children_of(process.pid())?;
     let Some(child) = children.into_iter().find(|child| child.as_raw_pid() == pid) else {
         return Ok(false);
     };
     kill_process(child, Signal::KILL).ok();
-    // The dead process keeps its id until its parent asks for its end, and the postmaster answers
-    // no client between that and its decision to restart.
+    // A dead process keeps its id until its parent reaps it. The postmaster decides to restart
+    // directly after that, before it accepts another client.
     let start = Instant::now();
     while test_kill_process(child).is_ok() {
         if start.elapsed() > LIMIT {
@@ -51,7 +52,7 @@ pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
     Ok(true)
 }
 
-/// Lists the child processes of `parent`. Reads /proc, because a small system may lack `ps`.
+/// Lists the child processes of `parent`. Reads /proc, because a minimal system may lack `ps`.
 fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     let mut children = Vec::new();
     for entry in std::fs::read_dir("/proc").context("cannot list processes")? {
@@ -60,7 +61,7 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A process may end between the listing and this read.
+        // Ignore the error, because the process may have ended since the listing.
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         if parent_in(&stat) == Some(parent.as_raw_pid()) {
             children.extend(Pid::from_raw(pid));
@@ -69,8 +70,8 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// Parses the parent's id from a process's `stat` (proc(5)). It is the second field after the
-/// program's name, which is in parentheses and may contain any character.
+/// Parses the parent's process id from the text of `/proc/PID/stat` (proc(5)). It is the second
+/// field after the program's name, which is in parentheses and may contain any characters.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()

@@ -1,10 +1,10 @@
 //! Private PostgreSQL servers for the development commands and the tests.
 //!
-//! The installed server stays unchanged. [`PrivateCopy`] mirrors its tree with symbolic links
-//! under `target/`, and only the copy gets the extension. [`Server`] runs instances of the copy
-//! over unix sockets that only their owner can reach.
+//! The installed PostgreSQL stays unchanged. [`PrivateCopy`] mirrors its folders with symbolic
+//! links under `target/`, and only the copy gets the extension. [`Server`] runs servers from the
+//! copy. They listen on unix sockets that only their owner can reach.
 //!
-//! This crate has no client. [`Server::conninfo`] returns the connection string for one.
+//! This crate has no database client. [`Server::conninfo`] returns the connection string for one.
 mod config;
 mod copy;
 mod crash;

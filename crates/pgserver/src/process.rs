@@ -1,4 +1,5 @@
-//! The running server processes of this program, so that a signal handler can stop them all.
+//! Server processes that this program has started, and their registry, by which a signal handler
+//! can stop all of them.
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, ExitStatus};
@@ -6,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Time that a server has for a stop before a stronger signal follows.
+/// Time in which a server has to stop before it gets a stronger signal.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
 static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// A postmaster that this program started and has to reap.
+/// Postmaster that is a child of this program, which must reap it.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Mutex<Child>,
@@ -21,7 +22,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Takes charge of a child process.
+    /// Registers the postmaster `child`, so that [`stop_all`] can stop it. Fails, and stops it, if
+    /// [`stop_all`] was called already.
     pub(crate) fn register(mut child: Child) -> Result<Arc<Self>> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let Some(pid) = pid else {
@@ -36,7 +38,7 @@ impl Process {
         running.retain(|other| other.strong_count() > 0);
         running.push(Arc::downgrade(&process));
         drop(running);
-        // A signal may have come between the start and the registration.
+        // `stop_all` may have run between the start of the process and its registration.
         if interrupted() {
             process.stop()?;
             bail!("interrupted");
@@ -48,15 +50,16 @@ impl Process {
         self.pid
     }
 
-    /// The exit status, once the process has ended.
+    /// Returns the exit status of the process; `None` while it runs.
     pub(crate) fn ended(&self) -> Result<Option<ExitStatus>> {
-        // Polls instead of waiting, because the signal handler needs the lock as well.
+        // Does not wait for the process, because the signal handler needs the same lock to stop it.
         locked(&self.child)
             .try_wait()
             .context("cannot look after the server's process")
     }
 
-    /// Waits until the process has ended; `None` when the time is over first.
+    /// Waits until the process has ended, and returns its exit status. `None` if it still runs
+    /// after `limit`.
     pub(crate) fn wait(&self, limit: Duration) -> Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -70,8 +73,9 @@ impl Process {
         }
     }
 
-    /// Fast shutdown (rolls transactions back and writes a checkpoint); when that takes too long,
-    /// immediate shutdown, and then SIGKILL.
+    /// Stops the server by a fast shutdown, which rolls transactions back and writes a checkpoint.
+    /// If that takes longer than [`PATIENCE`], follows with an immediate shutdown, and then with
+    /// SIGKILL.
     pub(crate) fn stop(&self) -> Result<()> {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
             if self.ended()?.is_some() {
@@ -88,19 +92,21 @@ impl Process {
         )
     }
 
-    /// Immediate shutdown.
+    /// Stops the server by an immediate shutdown, without a checkpoint. Fails if it does not end.
     pub(crate) fn stop_immediately(&self) -> Result<()> {
         self.signal(Signal::QUIT)?;
-        // A caller that asks for this wants no stronger signal.
+        // Do not follow with SIGKILL: callers use this function to test the immediate shutdown.
         match self.wait(6 * PATIENCE)? {
             Some(_) => Ok(()),
             None => bail!("the server does not stop immediately"),
         }
     }
 
-    /// Sends a signal. Skips a process that has ended, because its id may have been reused.
+    /// Sends a signal to the process. Does nothing if the process has ended, because its id may
+    /// have been reused.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        // The lock prevents other threads from reaping the child, so its id is still valid.
+        // While this thread holds the lock no other thread can reap the child, so the process id
+        // stays valid.
         let mut child = locked(&self.child);
         if child.try_wait()?.is_none() {
             kill_process(self.pid, signal).context("cannot signal the server")?;
@@ -109,8 +115,8 @@ impl Process {
     }
 }
 
-/// Stops every server that this program has started; for signal handlers. No server starts after
-/// this.
+/// Stops every server that this program has started, and prevents the start of others. For signal
+/// handlers.
 pub fn stop_all() {
     INTERRUPTED.store(true, Ordering::SeqCst);
     let running: Vec<_> = locked(&RUNNING).iter().filter_map(Weak::upgrade).collect();
@@ -121,12 +127,13 @@ pub fn stop_all() {
     }
 }
 
-/// Returns whether [`stop_all`] was called: failures that follow are its consequences.
+/// Returns whether [`stop_all`] was called. Errors of servers after that are its consequences.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// A panic elsewhere does not make these values wrong.
+/// Locks a mutex, even if another thread has panicked with it: such a panic leaves these values
+/// valid.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -143,7 +150,7 @@ mod tests {
         assert!(process.ended().unwrap().is_none());
         process.stop().unwrap();
         assert!(!process.ended().unwrap().unwrap().success());
-        // Once it has ended, signals go nowhere.
+        // A signal to an ended process is ignored.
         process.signal(Signal::KILL).unwrap();
     }
 }

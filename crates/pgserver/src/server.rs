@@ -1,4 +1,4 @@
-//! Private servers: make, start, stop, crash, restart.
+//! Private servers: creation, start, stop, crash and restart.
 use crate::process::Process;
 use crate::socket::SocketDir;
 use crate::user::without_pg_environment;
@@ -11,35 +11,38 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The port in the socket's name; no server listens on TCP.
+/// Port number in the name of each server's unix socket. No server listens on TCP.
 const PORT: u16 = 5432;
-/// Prefix of the names of servers' folders, and name of the data folder in each.
+/// Prefix of the names of the servers' folders.
 pub(crate) const HOME_PREFIX: &str = "server-";
+/// Name of the data folder in a server's folder.
 pub(crate) const DATA: &str = "data";
-/// File of the settings, next to postgresql.conf.
+/// Name of the file with the settings of this crate, in the same folder as postgresql.conf.
 const SETTINGS_FILE: &str = "settings.conf";
-/// Recovery after a crash may have some WAL to read.
+/// Maximum time until a server accepts connections. After a crash it may have much WAL to replay
+/// first.
 const START_LIMIT: Duration = Duration::from_secs(180);
 
-/// Lines of the server's log that an error message and a failed test show.
+/// Number of lines of the server's log that an error message or a failed test shows.
 const LOG_TAIL: usize = 20;
 
-/// Settings of a server, as in `postgresql.conf`: name and value.
+/// Settings of a server as pairs of name and value, as in `postgresql.conf`.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// Means to run servers: the programs, a folder for the data, and the user.
+/// Installation that servers run from: programs, folder for the data, and operating system user.
 #[derive(Debug, Clone)]
 pub struct Instance {
-    /// Folder of the private copy's programs.
+    /// Folder of the programs of the private copy.
     pub bindir: PathBuf,
-    /// Folder in which each server's own folder is made.
+    /// Folder that contains the folder of each server.
     pub data_root: PathBuf,
-    /// The user that the servers run under.
+    /// Operating system user that the servers run as.
     pub user: OsUser,
 }
 
 impl Instance {
-    /// Runs servers of this private copy. Their data is in the copy's folder.
+    /// Makes an instance of a private copy. The folders of its servers are in the copy's root
+    /// folder.
     pub fn new(copy: &PrivateCopy, user: OsUser) -> Self {
         Self {
             bindir: copy.bindir().to_owned(),
@@ -48,12 +51,14 @@ impl Instance {
         }
     }
 
-    /// The folder of the server called `name`: its data, its log and its socket.
+    /// Folder of the server called `name`, with its data, its log and, if the path is short enough,
+    /// its socket.
     pub fn home(&self, name: &str) -> PathBuf {
         self.data_root.join(format!("{HOME_PREFIX}{name}"))
     }
 
-    /// One of the private copy's programs, run as the current user.
+    /// Returns a command that runs a program of the private copy, such as `psql`, as the current
+    /// user.
     pub fn client(&self, program: &str) -> Command {
         let mut command = Command::new(self.bindir.join(program));
         without_pg_environment(&mut command);
@@ -61,30 +66,35 @@ impl Instance {
     }
 }
 
-/// A running server; it is stopped when the value is dropped, also by a panic.
+/// A private server. Dropping the value stops the server, also during a panic.
 #[derive(Debug)]
 pub struct Server {
     instance: Instance,
     home: PathBuf,
+    /// Folder of the data, in `home`.
     data: PathBuf,
+    /// Folder of the unix socket.
     socket: SocketDir,
+    /// The postmaster; `None` if the server has not been started or was stopped.
     process: Option<Arc<Process>>,
+    /// True if dropping the value deletes the data.
     temporary: bool,
-    /// Environment variables of the server, in addition to those of this program.
+    /// Environment variables (name, value) of the server, in addition to those of this program.
     environment: Vec<(String, String)>,
 }
 
 impl Server {
-    /// Makes a new cluster called `name` (replacing one of that name) and starts it. The settings
-    /// hold for this cluster's life.
+    /// Creates the data of a new server called `name` and starts it. Deletes an existing server of
+    /// this name. `settings` remain until [`Server::open`] changes them.
     ///
     /// # Errors
-    /// When `initdb` fails or the server does not start; the message ends with the server's log.
+    /// When `initdb` fails or the server does not start. The message then ends with the server's
+    /// log.
     pub fn create(instance: &Instance, name: &str, settings: Settings) -> Result<Self> {
         let server = Self::empty(instance, name)?;
         let mut initdb = server.command("initdb");
         initdb.args(["--username=postgres", "--auth=trust", "--no-sync"]);
-        // Results in the golden files must not depend on the machine's language.
+        // Results in the golden files must not depend on the machine's locale.
         initdb.args(["--encoding=UTF8", "--locale=C", "--pgdata"]);
         initdb.arg(&server.data);
         run_quietly(initdb)?;
@@ -92,13 +102,14 @@ impl Server {
         server.started()
     }
 
-    /// Starts the existing cluster called `name`, or makes it.
+    /// Starts the existing server called `name` with new settings, or creates it if it does not
+    /// exist.
     ///
     /// # Errors
     /// See [`Server::create`].
     pub fn open(instance: &Instance, name: &str, settings: Settings) -> Result<Self> {
         let server = Self::stopped(instance, name)?;
-        // The last file that `create` writes before the first start.
+        // This file exists if `create` got as far as the first start.
         if !server.data.join(SETTINGS_FILE).exists() {
             return Self::create(instance, name, settings);
         }
@@ -106,8 +117,8 @@ impl Server {
         server.started()
     }
 
-    /// Does the same as [`Server::create`], but the data is deleted when the value is dropped,
-    /// unless by a panic.
+    /// Does the same as [`Server::create`], but dropping the value deletes the data, except during
+    /// a panic.
     ///
     /// # Errors
     /// See [`Server::create`].
@@ -117,9 +128,9 @@ impl Server {
         Ok(server)
     }
 
-    /// Makes a streaming standby of this server, called `name`, and starts it. It has its own
-    /// settings; some, like `max_connections`, must not be lower than the primary's. A server has
-    /// at most one standby.
+    /// Creates a streaming standby of this server, called `name`, and starts it. The standby has
+    /// its own `settings`. Some of them, such as `max_connections`, must not be lower than the
+    /// primary's. A server has at most one standby.
     ///
     /// # Errors
     /// When `pg_basebackup` fails or the standby does not start.
@@ -129,7 +140,7 @@ impl Server {
         let mut backup = self.command("pg_basebackup");
         backup
             .args(["--checkpoint=fast", "--write-recovery-conf"])
-            // The primary keeps what the standby has not received, and no more.
+            // By the replication slot, the primary keeps the WAL that the standby has not received.
             .args(["--create-slot", "--slot", "standby", "--pgdata"])
             .arg(&server.data)
             .arg("--dbname")
@@ -139,7 +150,8 @@ impl Server {
         server.started()
     }
 
-    /// A server without data, in place of any that had this name.
+    /// Returns a server with empty folders that is not running. Deletes an existing server of this
+    /// name.
     fn empty(instance: &Instance, name: &str) -> Result<Self> {
         let server = Self::stopped(instance, name)?;
         if server.home.exists() {
@@ -151,6 +163,7 @@ impl Server {
         Ok(server)
     }
 
+    /// Returns the server called `name`, not running. Does not create its folder.
     fn stopped(instance: &Instance, name: &str) -> Result<Self> {
         let home = instance.home(name);
         Ok(Self {
@@ -169,7 +182,8 @@ impl Server {
         Ok(self)
     }
 
-    /// Writes the settings into a file of their own, which postgresql.conf includes last.
+    /// Writes the settings to a separate file, and includes this file at the end of
+    /// postgresql.conf.
     fn configure(&self, settings: Settings) -> Result<()> {
         let mut text = String::from("listen_addresses = ''\nunix_socket_permissions = 0700\n");
         text += &setting_line("unix_socket_directories", &quoted_item(self.socket.path())?);
@@ -187,10 +201,12 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the server and waits until it accepts connections. Does nothing if it is running.
+    /// Starts the server and waits until it accepts connections. Does not start a second process if
+    /// the server is running.
     ///
     /// # Errors
-    /// When it ends or does not get ready; the message ends with the server's log.
+    /// When the server ends, or does not accept connections in time. The message ends with the
+    /// server's log.
     pub fn start(&mut self) -> Result<()> {
         let process = self.launch()?;
         let start = Instant::now();
@@ -212,15 +228,16 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the server without waiting for it: after a crash it recovers first. Does nothing if
-    /// it is running. [`Server::start`] then waits until it accepts connections.
+    /// Starts the server without waiting until it accepts connections, so that a test can observe
+    /// its recovery after a crash. Does nothing if it is running. [`Server::start`] waits.
     ///
     /// # Errors
-    /// When the program cannot be run.
+    /// When the program `postgres` cannot be run.
     pub fn begin_start(&mut self) -> Result<()> {
         self.launch().map(drop)
     }
 
+    /// Returns the running postmaster, or starts one.
     fn launch(&mut self) -> Result<Arc<Process>> {
         if let Some(process) = self.process.as_ref()
             && process.ended()?.is_none()
@@ -239,7 +256,8 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C at the terminal must reach only this program, which then stops the server.
+            // Keep Ctrl-C at the terminal from the server: it should reach only this program, which
+            // then stops the server.
             .process_group(0)
             .spawn()
             .context("cannot run postgres")?;
@@ -248,26 +266,27 @@ impl Server {
         Ok(process)
     }
 
-    /// The postmaster notes its state on the eighth line of its pid file; `pg_ctl` reads it too.
+    /// Returns whether the server accepts connections. The postmaster writes its state on the
+    /// eighth line of its pid file, which `pg_ctl` reads as well.
     fn is_ready(&self, process: &Process) -> bool {
         let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else {
             return false;
         };
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        // After a kill the file still contains the state of the killed server.
+        // After a kill, the pid file still contains the state of the killed server.
         lines.first() == Some(&process.pid().as_raw_pid().to_string().as_str())
             && matches!(lines.get(7), Some(&("ready" | "standby")))
     }
 
-    /// Sets a variable of the server's environment, from its next start on.
+    /// Sets an environment variable of the server. It takes effect at the next start.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Returns whether the server's process is running.
+    /// Returns whether the server's postmaster is running.
     ///
     /// # Errors
-    /// When the system call fails.
+    /// When the state of the process cannot be read.
     pub fn is_running(&self) -> Result<bool> {
         match &self.process {
             Some(process) => Ok(process.ended()?.is_none()),
@@ -275,10 +294,11 @@ impl Server {
         }
     }
 
-    /// Fast shutdown: transactions are rolled back, a checkpoint is written.
+    /// Stops the server by a fast shutdown, which rolls transactions back and writes a checkpoint.
+    /// Follows with stronger signals if that takes too long. Does nothing if it is not running.
     ///
     /// # Errors
-    /// When the server does not stop, even if killed.
+    /// When the server still runs after SIGKILL.
     pub fn stop(&mut self) -> Result<()> {
         match self.process.take() {
             Some(process) => process.stop(),
@@ -286,7 +306,7 @@ impl Server {
         }
     }
 
-    /// Stops and starts the server.
+    /// Stops the server and starts it again.
     ///
     /// # Errors
     /// See [`Server::stop`] and [`Server::start`].
@@ -295,62 +315,63 @@ impl Server {
         self.start()
     }
 
-    /// kill -9 of the postmaster and all backends. [`Server::start`] then recovers from the WAL.
+    /// Kills the postmaster and all backends by SIGKILL, like a power failure. The next
+    /// [`Server::start`] recovers from the WAL.
     ///
     /// # Errors
-    /// When the server does not run, or cannot be killed.
+    /// When the server is not running, or does not end.
     pub fn kill_9(&mut self) -> Result<()> {
         let process = self.process.take().context("the server does not run")?;
         crash::kill_9(&process)
     }
 
-    /// Immediate shutdown, as `pg_ctl stop -m immediate`: backends give up at once, no checkpoint
-    /// is written. [`Server::start`] then recovers from the WAL.
+    /// Stops the server by an immediate shutdown, like `pg_ctl stop -m immediate`: backends end at
+    /// once, without a checkpoint. The next [`Server::start`] recovers from the WAL.
     ///
     /// # Errors
-    /// When the server does not run, or does not stop.
+    /// When the server is not running, or does not stop.
     pub fn stop_immediately(&mut self) -> Result<()> {
         let process = self.process.take().context("the server does not run")?;
         process.stop_immediately()
     }
 
-    /// kill -9 of one of the server's processes, after which the server ends all others and
-    /// recovers by itself. Returns when the server has noticed: connections from then on have
-    /// to wait for the recovery. False: the server has no such process (any more).
+    /// Kills one child process of the server by SIGKILL. The server then ends all other processes
+    /// and recovers by itself. Returns when the server has noticed the kill, so new connections
+    /// wait for the recovery. Returns false if the server has no process `pid`.
     ///
     /// # Errors
-    /// When the server does not run, or does not notice.
+    /// When the server is not running, or does not notice the kill in time.
     pub fn kill_9_child(&self, pid: i32) -> Result<bool> {
         let process = self.process.as_ref().context("the server does not run")?;
         crash::kill_9_child(process, pid)
     }
 
-    /// Process id of the postmaster while it runs.
+    /// Process id of the postmaster; `None` if the server was stopped or killed.
     pub fn pid(&self) -> Option<i32> {
         self.process.as_ref().map(|p| p.pid().as_raw_pid())
     }
 
-    /// Folder of the socket, for `host=` in connection strings.
+    /// Folder of the server's unix socket, for `host=` in connection strings.
     pub fn socket_dir(&self) -> &Path {
         self.socket.path()
     }
 
-    /// The port, which names the socket.
+    /// Port number, which is part of the name of the server's unix socket.
     pub fn port(&self) -> u16 {
         PORT
     }
 
-    /// The server's folder, with its data and its log.
+    /// Folder of the server, with its data and its log.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Folder of the data.
+    /// Folder of the server's data (`PGDATA`).
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Connection string of `database` for the superuser `postgres`.
+    /// Returns a connection string for `database` as the superuser `postgres`.
     pub fn conninfo(&self, database: &str) -> String {
         format!(
             "host={} port={PORT} user=postgres dbname={}",
@@ -359,18 +380,19 @@ impl Server {
         )
     }
 
-    /// `psql` on `database`, without the user's own start file.
+    /// Returns a `psql` command that connects to `database`. It does not read the user's `.psqlrc`.
     pub fn psql(&self, database: &str) -> Command {
         let mut command = self.instance.client("psql");
         command.arg("-X").arg("-d").arg(self.conninfo(database));
         command
     }
 
-    /// The server's log since its last start.
+    /// Path of the server's log, which begins at the last start.
     pub fn log(&self) -> PathBuf {
         self.home.join("log")
     }
 
+    /// Returns the last [`LOG_TAIL`] lines of the server's log.
     fn log_tail(&self) -> String {
         let text = fs::read(self.log()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -378,13 +400,13 @@ impl Server {
         lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
     }
 
-    /// One of the private copy's programs, run as the server's user.
+    /// Returns a command that runs a program of the private copy as the server's user.
     fn command(&self, program: &str) -> Command {
         let mut command = self
             .instance
             .user
             .command(&self.instance.bindir.join(program));
-        // The current folder may be one that this user cannot enter.
+        // The server's user may not be able to enter the current folder.
         command.current_dir(&self.instance.data_root);
         command
     }
@@ -393,7 +415,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // A test failed: the machine that ran it may not be available later.
+            // Print the log, because the machine that ran a failed test may not be available later.
             eprintln!("{} ends with:\n{}", self.log().display(), self.log_tail());
         }
         if let Err(error) = self.stop() {
@@ -405,7 +427,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs a command whose output is only of interest when it fails.
+/// Runs a command. Shows its output only in the error if it fails.
 fn run_quietly(mut command: Command) -> Result<()> {
     let name = command.get_program().display().to_string();
     let output = command
@@ -422,19 +444,19 @@ fn run_quietly(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// A line of postgresql.conf; quotes and backslashes are doubled there.
+/// Returns a line of postgresql.conf, with quotes and backslashes in the value doubled.
 fn setting_line(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('\'', "''");
     format!("{name} = '{value}'\n")
 }
 
-/// An element of a list setting, in which commas and blanks separate.
+/// Returns a path as a quoted element of a list setting, whose elements are separated by commas.
 fn quoted_item(path: &Path) -> Result<String> {
     let text = path.to_str().context("the path is not UTF-8")?;
     Ok(format!("\"{}\"", text.replace('"', "\"\"")))
 }
 
-/// A value in a connection string; quoted where it needs it.
+/// Returns a value for a connection string, quoted if it has special characters.
 fn conninfo_value(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     if !value.is_empty() && value.chars().all(plain) {

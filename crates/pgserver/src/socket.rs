@@ -1,20 +1,26 @@
-//! Folder of a server's socket.
+//! Folder of a private server's unix socket.
 use crate::OsUser;
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 
-/// Longest socket path in bytes that every system accepts (`sun_path` has 104 to 108 bytes).
+/// Maximum length of a socket path, in bytes, that every operating system accepts (`sun_path` has
+/// 104 to 108 bytes).
 const LONGEST_SOCKET: usize = 103;
 
-/// Folder of the socket. Only the server's user can enter it, because the server trusts every
-/// connection. It is the server's folder, or a temporary one if the path would be too long.
+/// Folder of a server's unix socket. Only the server's user can enter it, because the server
+/// accepts every connection without a password.
 #[derive(Debug)]
 pub(crate) enum SocketDir {
+    /// The server's own folder.
     Home(PathBuf),
+    /// A temporary folder with a short path, used if the path of the server's folder is too long
+    /// for a socket.
     Short(tempfile::TempDir),
 }
 
 impl SocketDir {
+    /// Chooses the folder for the socket of the server whose folder is `home`. Gives a temporary
+    /// folder to `user`.
     pub(crate) fn make(home: &Path, user: &OsUser) -> Result<Self> {
         if home.as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET {
             return Ok(Self::Home(home.to_owned()));

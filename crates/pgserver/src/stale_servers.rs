@@ -1,4 +1,5 @@
-//! Stops servers that a killed run has left behind. A lock marks the servers that are in use.
+//! Stops private servers that a killed run of this program has left behind. A lock file marks the
+//! servers that are in use.
 use crate::server::{DATA, HOME_PREFIX};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -7,19 +8,20 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Lock on a purpose (test, demo, ...), held by this process while the value lives. The system
-/// releases it however the process ends. So a server whose purpose is not locked is left over.
+/// Lock on a purpose of servers (test, demo, ...), which this process holds until the value is
+/// dropped. The operating system releases it however the process ends. So a running server whose
+/// purpose is not locked is left over from an earlier run.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `purpose` in `dir`; `None` when another process holds it, see
-    /// [`Lock::holder`].
+    /// Takes the lock for servers of `purpose`, whose file is in `dir`. `None` if another process
+    /// holds it; see [`Lock::holder`].
     ///
     /// # Errors
-    /// When the lock's file cannot be made.
+    /// When the lock file cannot be created or locked.
     pub fn try_take(dir: &Path, purpose: &str) -> Result<Option<Self>> {
         let path = Self::path(dir, purpose);
         let mut file = File::options()
@@ -40,7 +42,8 @@ impl Lock {
         Ok(Some(Self { _file: file }))
     }
 
-    /// The process that holds or last held the lock.
+    /// Returns the id of the process that holds or last held the lock for `purpose` in `dir`.
+    /// `None` if the lock file has no id.
     pub fn holder(dir: &Path, purpose: &str) -> Option<u32> {
         let text = fs::read_to_string(Self::path(dir, purpose)).ok()?;
         text.trim().parse().ok()
@@ -51,11 +54,11 @@ impl Lock {
     }
 }
 
-/// Stops the servers in `dir` whose name begins with `prefix`. Call it only while holding the lock
-/// that covers these names. Returns how many were stopped.
+/// Stops the servers in `dir` whose names begin with `prefix`, and returns how many it stopped. The
+/// caller must hold the lock that covers these names.
 ///
 /// # Errors
-/// When a server does not stop within 30 seconds.
+/// When `dir` cannot be read, or a server does not stop within 30 seconds.
 pub fn stop_leftovers(dir: &Path, prefix: &str) -> Result<usize> {
     let beginning = format!("{HOME_PREFIX}{prefix}");
     let mut stopped = 0;
@@ -71,12 +74,13 @@ pub fn stop_leftovers(dir: &Path, prefix: &str) -> Result<usize> {
     Ok(stopped)
 }
 
-/// The postmaster that works in this data folder, if any.
+/// Returns the process id of the postmaster that runs in this data folder; `None` if there is none.
 fn running_in(data: &Path) -> Option<Pid> {
     let mut text = String::new();
     let mut file = File::open(data.join("postmaster.pid")).ok()?;
     file.read_to_string(&mut text).ok()?;
-    // The first line is the process; negative for a standalone backend.
+    // The first line is the process id. It is negative for a standalone backend, which is not a
+    // server.
     let pid = Pid::from_raw(
         text.lines()
             .next()?
@@ -86,7 +90,8 @@ fn running_in(data: &Path) -> Option<Pid> {
             .filter(|&id| id > 1)?,
     )?;
     test_kill_process(pid).ok()?;
-    // The id may be another process's by now. A postmaster's working directory is its data.
+    // Another process may have this id by now. The working directory of a postmaster is its data
+    // folder.
     let cwd = PathBuf::from(format!("/proc/{}/cwd", pid.as_raw_pid()));
     if Path::new("/proc/self/cwd").exists()
         && cwd.canonicalize().ok()? != data.canonicalize().ok()?
@@ -96,7 +101,8 @@ fn running_in(data: &Path) -> Option<Pid> {
     Some(pid)
 }
 
-/// Fast shutdown of a process that is not our child, then immediate.
+/// Stops a server that is not a child of this process: by a fast shutdown, and by an immediate one
+/// if it still runs after 15 seconds.
 fn stop(pid: Pid) -> Result<()> {
     for signal in [Signal::INT, Signal::QUIT] {
         kill_process(pid, signal).ok();

@@ -1,17 +1,19 @@
-//! Operating system user that runs the servers.
+//! Operating system user that private servers run as.
 use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// User that runs the servers. PostgreSQL refuses to run as root.
+/// Operating system user that servers run as. It cannot be root, because PostgreSQL refuses to run
+/// as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
-    /// `None`: the user who runs this program.
+    /// Another account than the one that runs this program; `None` for the user who runs it.
     other: Option<Account>,
 }
 
+/// Account of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Account {
     name: String,
@@ -20,10 +22,11 @@ struct Account {
 }
 
 impl OsUser {
-    /// Returns the user of this program. For root, returns `postgres` or else `nobody`.
+    /// Returns the user that servers should run as: the user who runs this program, or, if that is
+    /// root, `postgres` or `nobody`.
     ///
     /// # Errors
-    /// When root runs this on a machine that has neither account.
+    /// When root runs this program on a machine without these two accounts.
     pub fn for_server() -> Result<Self> {
         if !is_root() {
             return Ok(Self { other: None });
@@ -41,10 +44,10 @@ impl OsUser {
         )
     }
 
-    /// Returns the account `name`, or the user who runs this program when `name` is empty.
+    /// Returns the user called `name`, or the user who runs this program if `name` is empty.
     ///
     /// # Errors
-    /// When there is no such account.
+    /// When there is no account called `name`.
     pub fn named(name: &str) -> Result<Self> {
         if name.is_empty() {
             return Ok(Self { other: None });
@@ -55,15 +58,16 @@ impl OsUser {
         })
     }
 
-    /// Returns the account's name, which is empty for the user who runs this program.
+    /// Name of the account; empty for the user who runs this program.
     pub fn name(&self) -> &str {
         self.other.as_ref().map_or("", |account| &account.name)
     }
 
-    /// Returns a command that runs as this user, without the caller's PostgreSQL environment.
+    /// Returns a command that runs `program` as this user, without PostgreSQL's environment
+    /// variables of the caller.
     ///
-    /// The child changes its user itself. `runuser` would stay as a process between the caller and
-    /// the command, and would have to pass on signals and exit codes.
+    /// The child process changes its user itself. `runuser` would stay as a process between the
+    /// caller and the program, and would have to pass on signals and exit codes.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         without_pg_environment(&mut command);
@@ -73,10 +77,10 @@ impl OsUser {
         command
     }
 
-    /// Checks that this user can execute `program`, by running it with `--version`.
+    /// Checks that this user can execute a program of PostgreSQL, by running it with `--version`.
     ///
     /// # Errors
-    /// When the program cannot be run under this user.
+    /// When this user cannot run the program.
     pub fn can_run(&self, program: &Path) -> Result<()> {
         let status = self
             .command(program)
@@ -93,12 +97,13 @@ impl OsUser {
         Ok(())
     }
 
-    /// Checks that this user can enter a folder.
+    /// Checks that this user can enter the folder `dir`.
     ///
     /// # Errors
     /// When this user cannot enter the folder.
     pub fn can_enter(&self, dir: &Path) -> Result<()> {
-        // The child changes its user before its folder, so this tests the user's permissions.
+        // The child process changes its user before its folder, so this tests the permissions of
+        // that user.
         let mut command = self.command(Path::new("true"));
         let status = command.current_dir(dir).status();
         let status = status.with_context(|| format!("cannot enter {}", dir.display()))?;
@@ -106,10 +111,11 @@ impl OsUser {
         Ok(())
     }
 
-    /// Creates `dir` and its parents if needed, and makes `dir` accessible to this user only.
+    /// Creates the folder `dir` and its parents if needed, and makes `dir` accessible only to this
+    /// user.
     ///
     /// # Errors
-    /// When the folder cannot be made or given to the user.
+    /// When the folder cannot be created, or its owner or permissions cannot be changed.
     pub fn private_dir(&self, dir: &Path) -> Result<()> {
         std::fs::create_dir_all(dir)
             .and_then(|()| std::fs::set_permissions(dir, PermissionsExt::from_mode(0o700)))
@@ -122,7 +128,8 @@ impl OsUser {
 }
 
 impl Account {
-    /// Looks up an account with `id`, which reads all account sources of the system.
+    /// Looks up an account by name with the program `id`, which reads all account sources of the
+    /// system. `None` if there is no such account.
     fn find(name: &str) -> Option<Self> {
         let number = |flag: &str| -> Option<u32> {
             let output = Command::new("id").args([flag, name]).output().ok()?;
@@ -136,14 +143,14 @@ impl Account {
     }
 }
 
-/// Returns whether this program runs as root.
+/// Returns whether this program runs as root (effective user id 0).
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Removes PGHOST, PGOPTIONS and the like, which would lead programs to another server. Also
-/// removes RUST_BACKTRACE, which makes a panic that a test may expect slower and its output
-/// longer.
+/// Removes PGHOST, PGOPTIONS and similar variables from the environment of a command, because they
+/// would direct PostgreSQL's programs to another server. Also removes RUST_BACKTRACE, because
+/// backtraces of panics that tests expect are slow and long.
 pub(crate) fn without_pg_environment(command: &mut Command) {
     command.env_remove("RUST_BACKTRACE");
     for (name, _) in std::env::vars_os() {
@@ -153,7 +160,8 @@ pub(crate) fn without_pg_environment(command: &mut Command) {
     }
 }
 
-/// PGRX_* belongs to the build. All other PG* variables belong to PostgreSQL's programs.
+/// Returns whether an environment variable belongs to PostgreSQL's programs. PGRX_* and PG_* belong
+/// to the build instead.
 fn is_libpq_variable(name: &str) -> bool {
     name.starts_with("PG") && !name.starts_with("PGRX") && !name.starts_with("PG_")
 }

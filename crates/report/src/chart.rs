@@ -1,4 +1,4 @@
-//! Histogram: bars as SVG, and the same numbers as a table.
+//! Histogram of the report page: pairs of rows by distance, as bars in SVG and as a table.
 use std::fmt::Write;
 
 use crate::data::{Bar, Measure, Report};
@@ -6,17 +6,17 @@ use crate::numbers::{
     count, counted, distance, distance_cells, distance_with_unit, estimate, within as within_radius,
 };
 
-// Units of the drawing.
+// Sizes and positions in units of the SVG drawing.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 46.0;
 const TOP: f64 = 12.0;
 const PLOT_RIGHT: f64 = WIDTH - 8.0;
 const PLOT_BASE: f64 = HEIGHT - 44.0;
-/// Maximum number of labels below the bars.
+/// Maximum number of distances that are written below the bars.
 const MAX_LABELS: usize = 17;
 
-/// Appends the chart and its table.
+/// Appends the chart of the histogram and the table of its numbers to the page.
 pub fn push(html: &mut String, report: &Report) {
     html.push_str("<div class=\"chart-and-table\">\n<figure class=\"chart\">\n");
     push_svg(html, report);
@@ -26,9 +26,10 @@ pub fn push(html: &mut String, report: &Report) {
     html.push_str("</div>\n");
 }
 
-/// Vertical scale. It is logarithmic, because counts grow exponentially with the distance.
+/// Vertical scale of the chart. It is logarithmic, because counts of pairs grow exponentially with
+/// the distance.
 struct Scale {
-    /// Power of ten of the highest line.
+    /// Power of ten of the highest grid line.
     tens: u32,
 }
 
@@ -42,10 +43,11 @@ impl Scale {
         Scale { tens }
     }
 
+    /// Returns the vertical position of the top of a bar of `pairs` pairs.
     fn y(&self, pairs: u64) -> f64 {
         let share = match pairs {
             0 => 0.0,
-            // A single pair has half a step of the scale.
+            // A bar of one pair has half the height between two powers of ten.
             pairs => (0.5 + (pairs as f64).log10()) / (0.5 + f64::from(self.tens)),
         };
         PLOT_BASE - share.min(1.0) * (PLOT_BASE - TOP)
@@ -74,7 +76,8 @@ fn push_svg(html: &mut String, report: &Report) {
     );
 }
 
-/// Appends a line and a label for each power of ten, or for some of them.
+/// Appends a grid line and a label for each power of ten, or for every second, third, ... if there
+/// are many.
 fn push_grid(html: &mut String, scale: &Scale) {
     let step = scale.tens.div_ceil(6);
     for tens in (0..=scale.tens).step_by(step as usize) {
@@ -90,7 +93,7 @@ fn push_grid(html: &mut String, scale: &Scale) {
     }
 }
 
-/// Appends the bars, and labels for some of them.
+/// Appends the bars with their margins of error, and the distances below some of them.
 fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     let bars = &report.histogram.bars;
     let room = (PLOT_RIGHT - LEFT) / bars.len().max(1) as f64;
@@ -132,7 +135,8 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     }
 }
 
-/// Returns the classes of a bar: the radii that contain it.
+/// Returns the CSS classes of a bar: one for each radius that its distance is within, and `chosen`
+/// if the radius shown at first is one of them.
 fn within(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {
@@ -146,7 +150,7 @@ fn within(report: &Report, bar: &Bar) -> String {
     classes
 }
 
-/// Returns a power of ten as the label of an axis.
+/// Returns a power of ten as a label of the vertical axis, such as `10k`.
 fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
@@ -166,6 +170,7 @@ fn unit(measure: Measure) -> String {
     }
 }
 
+/// Returns the description of the chart for readers who do not see it.
 fn description(report: &Report) -> String {
     let bars = &report.histogram.bars;
     let radius = report.chosen_radius().value + 1e-9;
@@ -184,10 +189,10 @@ fn description(report: &Report) -> String {
     )
 }
 
-/// Returns the number of pairs of some bars.
+/// Returns the number of pairs of some bars as text, with its margin of error if it is an estimate.
 fn sum<'a>(bars: impl Iterator<Item = &'a Bar> + Clone) -> String {
     let pairs = bars.clone().map(|bar| bar.pairs).sum();
-    // The errors of the estimates are nearly independent.
+    // The errors of the bars are nearly independent, so their squares are added.
     let squares: f64 = bars.map(|bar| (bar.margin as f64).powi(2)).sum();
     estimate(pairs, squares.sqrt().ceil() as u64)
 }

@@ -1,4 +1,5 @@
-//! The largest clusters, with differences marked.
+//! List of the largest clusters on the report page. The differences of each row from the kept row
+//! of its cluster are marked.
 use std::fmt::Write;
 
 use neardup_textdiff::{Diff, Host, Kind, Span};
@@ -8,12 +9,12 @@ use crate::escape::{push_text, text};
 use crate::hunks::{self, Part, Row};
 use crate::numbers::{count, counted, distance_with_unit, size};
 
-/// Number of clusters whose rows are unfolded at first.
+/// Number of clusters whose rows are unfolded when the page is opened.
 const OPEN_CLUSTERS: usize = 1;
-/// Maximum characters shown of the text of a kept row.
+/// Maximum number of characters shown of the text of a kept row.
 const MOST_OF_KEPT: usize = 1200;
 
-/// Appends the clusters.
+/// Appends the clusters of a report to the page.
 pub fn push(html: &mut String, report: &Report, host: &mut dyn Host) {
     for (index, cluster) in report.clusters.iter().enumerate() {
         push_cluster(html, report, index, cluster, host);
@@ -70,7 +71,7 @@ fn push_cluster(
     html.push_str("</details>\n");
 }
 
-/// Returns the largest distance in a cluster.
+/// Returns a phrase for the largest distance between the kept row of a cluster and another row.
 fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {
@@ -79,7 +80,7 @@ fn widest_distance(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Appends the name of the row, in its own writing direction.
+/// Appends the name of a row, in an element that isolates its writing direction.
 fn push_name(html: &mut String, member: &Member) {
     html.push_str("<bdi>");
     match member.key.as_deref() {
@@ -90,7 +91,8 @@ fn push_name(html: &mut String, member: &Member) {
     html.push_str("</bdi>");
 }
 
-/// Opens the item of a row, and the details after its name if there are any.
+/// Opens the list item of a row and appends the name of the row. If the row has details, opens the
+/// element that folds them.
 fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
     let mut classes = String::new();
     for number in &member.goes_at {
@@ -127,6 +129,7 @@ fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) 
     });
 }
 
+/// Closes the list item of a row, and the element that folds its details.
 fn close_member(html: &mut String, details: Details) {
     html.push_str(match details {
         Details::None => "</li>\n",
@@ -134,16 +137,18 @@ fn close_member(html: &mut String, details: Details) {
     });
 }
 
-/// Properties of the head of a row's item.
+/// What the first line of a row's list item shows.
 #[derive(Clone, Copy)]
 struct Head {
+    /// True if this is the kept row of the cluster.
     is_kept: bool,
-    /// True if the text equals the text of the kept row, byte for byte.
+    /// True if the text of the row equals the text of the kept row, byte for byte.
     is_same: bool,
+    /// State of the details below the first line.
     details: Details,
 }
 
-/// State of the details below a row's name.
+/// State of the details below a row's name: absent, folded or unfolded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Details {
     None,
@@ -151,6 +156,7 @@ enum Details {
     Open,
 }
 
+/// Appends the list item of the kept row, with the beginning of its text.
 fn push_kept(html: &mut String, report: &Report, kept: &Member) {
     let details = match kept.text {
         Text::Some { .. } => Details::Closed,
@@ -185,6 +191,7 @@ fn push_kept(html: &mut String, report: &Report, kept: &Member) {
     close_member(html, details);
 }
 
+/// Appends a note if the text of a row is missing.
 fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
     let why = match text {
         Text::None if report.body.is_some() => "It has no text.",
@@ -194,6 +201,7 @@ fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
     let _ = writeln!(html, "<p class=\"note\">{why}</p>");
 }
 
+/// Appends the list item of a row other than the kept row, with the differences of their texts.
 fn push_member(
     html: &mut String,
     report: &Report,
@@ -236,6 +244,7 @@ fn push_member(
     close_member(html, details);
 }
 
+/// Returns true if both texts are known and equal, also beyond what is shown of them.
 fn is_same(a: &Text, b: &Text) -> bool {
     match (a, b) {
         (Text::Some { digest: a, .. }, Text::Some { digest: b, .. }) => a == b,
@@ -243,10 +252,12 @@ fn is_same(a: &Text, b: &Text) -> bool {
     }
 }
 
+/// Returns true if the page has only the beginning of the row's text.
 fn is_cut(member: &Member) -> bool {
     matches!(member.text, Text::Some { is_cut: true, .. })
 }
 
+/// Appends the differences of two texts as a table with two columns.
 fn push_difference(html: &mut String, old: &str, new: &str, host: &mut dyn Host) {
     let diff = match Diff::new(old, new, host) {
         Ok(diff) => diff,

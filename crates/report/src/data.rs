@@ -1,14 +1,16 @@
-//! Plain data of a report, from which the whole page is made.
+//! Plain data of a report, from which the page is made.
 
-/// Maximum number of radii on a page. The stylesheet has rules for this number.
+/// Maximum number of radii on a page. The stylesheet has a fixed set of rules, one for each radius.
 pub const MOST_RADII: usize = 17;
 
-/// Kind of distance.
+/// Kind of the distances between rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Hamming distance of fingerprints with this number of bits.
+    /// Hamming distance of fingerprints with this number of bits. It does not estimate a
+    /// similarity.
     Bits(u32),
-    /// Hamming distance that estimates the similarity of the texts, with this number of bits.
+    /// Hamming distance of fingerprints with this number of bits, from which the similarity of the
+    /// texts is estimated.
     Estimated(u32),
     /// Share of the positions in which two signatures differ, from 0 to 1.
     Signatures,
@@ -23,80 +25,85 @@ pub struct Report {
     pub table: String,
     /// Name of the index.
     pub index: String,
-    /// Time of the snapshot, in readable form.
+    /// Time of the snapshot of the table, in readable form.
     pub made_at: String,
-    /// Kind of all distances.
+    /// Kind of all distances in the report.
     pub measure: Measure,
     /// Number of rows that were examined.
     pub rows: u64,
-    /// Bytes of the texts of these rows, or `None` if no text is known.
+    /// Number of bytes of the texts of all examined rows, or `None` if no text is known.
     pub bytes: Option<u64>,
-    /// Column, or expression, with the texts.
+    /// SQL expression of the texts, such as a column name, or `None` if it is not known.
     pub body: Option<String>,
-    /// Expression that names rows.
+    /// SQL expression whose value names a row on the page.
     pub key: String,
-    /// Condition that rows had to meet, if any.
+    /// SQL condition that rows had to meet to be examined, if any.
     pub filter: Option<String>,
-    /// Order that decides which row of a cluster is kept, if any.
+    /// SQL order that decides which row of a cluster is kept, if any. The first row in it is kept.
     pub keep: Option<String>,
     /// Results for each radius, in ascending order: 1 to [`MOST_RADII`] results.
     pub radii: Vec<Radius>,
-    /// Index of the radius that the page shows at first. The clusters belong to this radius.
+    /// Index in `radii` of the radius that the page shows at first. The clusters belong to this
+    /// radius.
     pub chosen: usize,
-    /// Pairs by distance.
+    /// Number of pairs of rows at each distance.
     pub histogram: Histogram,
-    /// The largest clusters.
+    /// The largest clusters at the chosen radius, the largest first.
     pub clusters: Vec<Cluster>,
-    /// Limits of the page.
+    /// Limits of what the page shows.
     pub limits: Limits,
 }
 
 impl Report {
-    /// Returns the results for the radius that the page shows at first. Panics without radii.
+    /// Returns the results for the radius that the page shows at first. Panics if there is none.
     pub fn chosen_radius(&self) -> &Radius {
         &self.radii[self.chosen]
     }
 }
 
-/// Results for one radius.
+/// Results for one radius: the clusters, and the rows that would be removed.
 #[derive(Clone, Debug)]
 pub struct Radius {
     /// Maximum distance of near-duplicates.
     pub value: f64,
-    /// Number of clusters of two rows or more.
+    /// Number of clusters, which have at least two rows.
     pub clusters: u64,
     /// Number of rows that would be removed if one row of each cluster were kept.
     pub copies: u64,
-    /// Bytes of the texts of these rows, or `None` if no text is known.
+    /// Number of bytes of the texts of the rows that would be removed, or `None` if no text is
+    /// known.
     pub bytes: Option<u64>,
-    /// Statement that removes these rows.
+    /// SQL that removes all rows of each cluster but the kept row.
     pub statement: String,
 }
 
-/// Pairs by distance.
+/// Numbers of pairs of rows by their distance.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// Bars in ascending order of distance.
     pub bars: Vec<Bar>,
-    /// Number of rows compared with all rows for the bars that are estimates.
+    /// Number of sampled rows. For the bars that are estimates, these rows were compared with all
+    /// rows.
     pub sample_rows: u64,
 }
 
 impl Histogram {
-    /// Returns true if the number of pairs of a bar is an estimate.
+    /// Returns true if the number of pairs of at least one bar is an estimate.
     pub fn has_estimates(&self) -> bool {
         self.bars.iter().any(|bar| bar.margin > 0)
     }
 
-    /// Returns the maximum distance up to which all pairs are counted, or `None` if no pairs are.
+    /// Returns the maximum distance up to which all pairs were counted, not estimated, or `None` if
+    /// the first bar is an estimate.
     pub fn counted_up_to(&self) -> Option<f64> {
         let counted = self.bars.iter().take_while(|bar| bar.margin == 0);
         counted.last().map(|bar| bar.distance)
     }
 
-    /// Returns true if nearly all pairs of different values have an even distance.
+    /// Returns true if nearly all pairs of different values have an even distance, as perceptual
+    /// hashes with half of their bits set do.
     pub fn is_even(&self) -> bool {
-        /// Minimum number of pairs to decide this.
+        /// Minimum number of pairs with even distances from which this is decided.
         const MIN_PAIRS: u64 = 20;
         /// Minimum ratio of the pairs with even distances to those with odd distances.
         const RATIO: u64 = 20;
@@ -110,14 +117,16 @@ impl Histogram {
     }
 }
 
-/// Pairs at one distance.
+/// Pairs of rows at one distance: a bar of the histogram.
 #[derive(Clone, Copy, Debug)]
 pub struct Bar {
-    /// Distance. For signatures, the maximum of a range.
+    /// Distance of the pairs. For signatures, the maximum of the range of distances that the bar
+    /// covers.
     pub distance: f64,
-    /// Number of pairs.
+    /// Number of pairs at this distance.
     pub pairs: u64,
-    /// Half of the 95 % confidence interval of the number of pairs. 0 if all pairs were counted.
+    /// Half of the width of the 95 % confidence interval of `pairs`, or 0 if all pairs were
+    /// counted.
     pub margin: u64,
 }
 
@@ -126,37 +135,37 @@ pub struct Bar {
 pub struct Cluster {
     /// Number of rows in the cluster.
     pub size: u64,
-    /// Maximum distance of a row from the kept row.
+    /// Maximum distance between the kept row and another row of the cluster.
     pub widest: f64,
-    /// The kept row, followed by the others, up to the limits.
+    /// The kept row first, then other rows of the cluster, as many as the limits allow.
     pub members: Vec<Member>,
 }
 
 /// Row of a cluster.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Name of the row, or `None` for NULL.
+    /// Name of the row: the value of [`Report::key`], or `None` if it is NULL.
     pub key: Option<String>,
-    /// Distance from the kept row.
+    /// Distance between the row and the kept row of its cluster.
     pub distance: f64,
-    /// Indexes of the radii at which the row would be removed.
+    /// Indexes in [`Report::radii`] of the radii at which the row would be removed.
     pub goes_at: Vec<usize>,
     /// Text of the row.
     pub text: Text,
 }
 
-/// Text of a row.
+/// Text of a row, as far as the page has it.
 #[derive(Clone, Debug)]
 pub enum Text {
-    /// No text: the column is not known, or the value is NULL.
+    /// No text: the expression of the texts is not known, or the row's text is NULL.
     None,
-    /// The text did not fit into the page.
+    /// The row has a text, but the page has no room for it.
     LeftOut,
-    /// Start of a text, or the whole text.
+    /// The beginning of the row's text, or the whole text.
     Some {
-        /// The characters that are shown.
+        /// Characters of the text that the page may show.
         shown: String,
-        /// Bytes of the whole text.
+        /// Number of bytes of the whole text.
         bytes: u64,
         /// True if the text is longer than `shown`.
         is_cut: bool,
@@ -165,13 +174,13 @@ pub enum Text {
     },
 }
 
-/// Limits of a page.
+/// Limits of what a page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of clusters.
+    /// Maximum number of clusters on the page.
     pub clusters: u64,
-    /// Maximum number of rows of a cluster.
+    /// Maximum number of rows shown of a cluster.
     pub members: u64,
-    /// Maximum number of characters of a text.
+    /// Maximum number of characters taken from a text.
     pub characters: u64,
 }

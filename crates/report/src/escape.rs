@@ -1,21 +1,21 @@
-//! Escaping of all text on the page.
+//! Escaping of all text from outside that the report page contains.
 
-/// Appends text from outside to HTML, as the content of an element. Uses the function of
+/// Appends text from outside to HTML, as the content of an element. Uses the escaping of
 /// [`neardup_textdiff`], so that a page has only one kind of escaping.
 pub fn push_text(html: &mut String, text: &str) {
     // Writing to memory cannot fail.
     let _ = neardup_textdiff::html::escape(text, html);
 }
 
-/// Returns text from outside as HTML; see [`push_text`].
+/// Returns text from outside as HTML for the content of an element; see [`push_text`].
 pub fn text(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + text.len() / 16);
     push_text(&mut html, text);
     html
 }
 
-/// Returns text from outside for an element or an attribute that cannot contain other elements,
-/// such as the title of a page. Control characters become spaces.
+/// Returns text from outside as HTML for an attribute, or for an element that cannot contain other
+/// elements, such as the title of a page. Control characters become spaces.
 pub fn plain(text: &str) -> String {
     let is_seen = |c: char| c != '\r' && !neardup_textdiff::html::is_shown_by_name(c);
     let seen: String = (text.chars())
@@ -24,8 +24,9 @@ pub fn plain(text: &str) -> String {
     self::text(&seen)
 }
 
-/// Returns a page in ASCII, with a reference for each other character, so that its bytes mean the
-/// same in every encoding. Other characters occur only in texts, where browsers read references.
+/// Returns an HTML page in ASCII, with a character reference for each other character, so that its
+/// bytes mean the same in every encoding. In a report, other characters occur only in texts, where
+/// browsers read references.
 pub fn ascii(page: &str) -> String {
     let mut ascii = String::with_capacity(page.len());
     for c in page.chars() {

@@ -1,43 +1,44 @@
-//! Rows with two texts side by side: the changes of a comparison, with context.
+//! Table rows that show two texts side by side: the changes of a comparison, with some equal text
+//! around them.
 
 use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
-/// Number of letters of equal text shown on each side of a change.
+/// Number of characters of equal text, other than white space, shown on each side of a change.
 const CONTEXT_LETTERS: usize = 140;
-/// Maximum number of characters shown of a change.
+/// Maximum number of characters shown of one side of a change.
 const MAX_CHANGE_CHARACTERS: usize = 1200;
-/// Maximum number of rows of one comparison.
+/// Number of rows after which no more of a comparison is shown.
 const MAX_ROWS: usize = 400;
 
-/// Part of a cell.
+/// Part of a table cell, which shows one of the two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Text without a mark.
+    /// Text that is not marked as changed.
     Equal(&'a str),
-    /// Text that only this side has.
+    /// Text that the other text does not have, which is marked.
     Marked(&'a str),
-    /// Number of characters of a change that are not shown.
+    /// Number of further characters of a change, which are not shown.
     More(usize),
 }
 
-/// Row of the comparison.
+/// Row of the table that shows two texts side by side.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// Parts of both texts that correspond to each other.
+    /// Parts of the two texts that correspond to each other.
     Texts {
         /// Parts of the first text.
         old: Vec<Part<'a>>,
         /// Parts of the second text.
         new: Vec<Part<'a>>,
     },
-    /// Number of equal characters that are not shown.
+    /// Number of equal characters that are not shown here.
     LeftOut(usize),
-    /// End of the rows, although there are more differences.
+    /// Last row if the texts have more differences than are shown.
     End,
 }
 
-/// Divides a comparison into rows. Each begins with equal text. Changes in white space only are
-/// unmarked.
+/// Divides a comparison into table rows, in text order. Changes that affect only white space are
+/// not marked.
 pub fn rows<'a>(diff: &'a Diff<'a>) -> Vec<Row<'a>> {
     let view = View {
         context: Some(Context::Letters(CONTEXT_LETTERS)),
@@ -66,7 +67,7 @@ pub fn rows<'a>(diff: &'a Diff<'a>) -> Vec<Row<'a>> {
     rows.done
 }
 
-/// Finished rows, and the parts of the current row.
+/// Finished rows, and the parts of the row that is being built.
 #[derive(Default)]
 struct Rows<'a> {
     done: Vec<Row<'a>>,
@@ -75,8 +76,8 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Adds equal text. If both sides have the same lines, each line but the last ends a row, so
-    /// that both sides stay aligned.
+    /// Adds equal text. If it is the same in both texts, white space included, each of its lines
+    /// but the last ends a row, so that both sides stay aligned.
     fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);
@@ -98,7 +99,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Adds a change. Whole lines of only one text are a separate row.
+    /// Adds a change. If only one text has text here and it ends with a line end, the change ends
+    /// the row.
     fn change(&mut self, old: &'a str, new: &'a str) {
         mark(&mut self.old, old);
         mark(&mut self.new, new);
@@ -108,7 +110,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Ends the current row, unless it is blank.
+    /// Adds the current row to the finished rows, or drops it if it has only equal white space.
     fn close(&mut self) {
         let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
         let is_blank = |part: &Part| matches!(part, Part::Equal(text) if text.trim().is_empty());
@@ -124,7 +126,8 @@ fn mark<'a>(parts: &mut Vec<Part<'a>>, text: &'a str) {
     }
     let end = text.char_indices().nth(MAX_CHANGE_CHARACTERS);
     let (shown, rest) = text.split_at(end.map_or(text.len(), |(offset, _)| offset));
-    // A marked part of only line ends would be an empty line.
+    // Line ends after the words are not marked: a marked part that consists of line ends would be
+    // shown as an empty line.
     let (words, line_ends) = shown.split_at(shown.trim_end_matches('\n').len());
     if !words.is_empty() {
         parts.push(Part::Marked(words));

@@ -2,9 +2,9 @@
 //!
 //! [`page`] makes the page from plain [`data`]. The page has no script and no link to other
 //! resources, and its content security policy allows none: a browser applies only the stylesheet
-//! whose digest is in the policy. `<details>` elements fold and unfold parts. The choice of a
-//! radius is a group of radio buttons, and the stylesheet reacts to them. All text from outside
-//! passes through [`escape::push_text`].
+//! whose digest is in the policy. Parts of the page are folded in `<details>` elements. The reader
+//! chooses a radius by radio buttons, and rules of the stylesheet show the results for the checked
+//! button. All text from outside passes through [`escape::push_text`].
 //!
 //! | part | module |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! Numbers in readable form.
+//! Formats counts, sizes, shares and distances for the report page.
 use crate::data::Measure;
 
-/// Returns a count with commas between thousands.
+/// Returns a count with commas between thousands, such as `1,234,567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut shown = String::new();
@@ -14,12 +14,12 @@ pub fn count(n: u64) -> String {
     shown
 }
 
-/// Returns a count with its noun.
+/// Returns a count with its noun, which is `one` for 1 and `many` otherwise.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// Returns a size in decimal units.
+/// Returns a number of bytes as a size in decimal units, such as `1.9 kB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
@@ -34,7 +34,8 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// Returns a share in percent. The result is 0 or 100 only for none or all.
+/// Returns `part / whole` in percent. The result is `0 %` only if `part` is 0, and `100 %` only if
+/// it is `whole`.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole.max(1) as f64;
     match share {
@@ -46,7 +47,8 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Returns the estimated similarity at a distance, from 0 to 1. `None` if there is no estimate.
+/// Returns the similarity that a distance corresponds to, from 0 to 1, or `None` if the distance
+/// does not estimate a similarity.
 fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     match measure {
         Measure::Bits(_) => None,
@@ -55,13 +57,15 @@ fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     }
 }
 
-/// Returns a similarity in percent or, if there is none, a distance in bits. Has no unit.
+/// Returns a distance as a number without unit: as a similarity in percent or, if the distance does
+/// not estimate a similarity, in bits.
 pub fn distance(measure: Measure, distance: f64) -> String {
     let Some(similarity) = similarity(measure, distance) else {
         return format!("{distance:.0}");
     };
     let digits = match measure {
-        // The similarities of two adjacent distances differ by at least 1.5 percent.
+        // The similarities of two successive distances differ by at least 1.5 percent, so no
+        // fraction is needed to tell them apart.
         Measure::Estimated(..=128) => 0,
         _ => 1,
     };
@@ -72,7 +76,8 @@ pub fn distance(measure: Measure, distance: f64) -> String {
     }
 }
 
-/// Returns the value of [`distance`] with its unit.
+/// Returns a distance with its unit: as a similarity in percent or, if the distance does not
+/// estimate a similarity, in bits.
 pub fn short_distance(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {
@@ -81,13 +86,14 @@ pub fn short_distance(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Returns a distance in bits, with the unit.
+/// Returns a distance in bits with the unit, such as `6 bits`.
 pub fn bits(value: f64) -> String {
     let unit = if value == 1.0 { "bit" } else { "bits" };
     format!("{value:.0} {unit}")
 }
 
-/// Returns table cells with a distance: the similarity followed by the bits.
+/// Returns the table cells that show a distance: a similarity or bits; an estimated similarity is
+/// followed by a cell with the bits.
 pub fn distance_cells(measure: Measure, value: f64) -> String {
     let shown = match measure {
         Measure::Bits(_) => distance(measure, value),
@@ -99,7 +105,7 @@ pub fn distance_cells(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Returns a distance for a sentence: the similarity followed by the bits.
+/// Returns a distance for use in a sentence, such as `81 % (6 bits)`.
 pub fn distance_with_unit(measure: Measure, value: f64) -> String {
     let shown = short_distance(measure, value);
     match measure {
@@ -109,7 +115,8 @@ pub fn distance_with_unit(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Returns a phrase for the pairs within a distance.
+/// Returns a phrase for the pairs within a distance, such as `within 3 bits` or `at similarity 80 %
+/// or more`.
 pub fn within(measure: Measure, value: f64) -> String {
     let shown = short_distance(measure, value);
     match measure {
@@ -121,7 +128,7 @@ pub fn within(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Returns a number of pairs, with its margin if it is an estimate.
+/// Returns a number of pairs, with its margin of error if it is an estimate (`margin` is not 0).
 pub fn estimate(pairs: u64, margin: u64) -> String {
     match (pairs, margin) {
         (pairs, 0) => count(pairs),

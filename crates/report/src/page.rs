@@ -1,4 +1,4 @@
-//! The whole page.
+//! The report page: its head, and its sections in order.
 use std::fmt::Write;
 
 use neardup_textdiff::Host;
@@ -10,11 +10,11 @@ use crate::{chart, clusters, radii};
 
 /// Stylesheet, which is the same on each page.
 const STYLE: &str = include_str!("style.css");
-/// SHA-256 of the stylesheet in base64, for the content security policy.
+/// SHA-256 of the stylesheet in base64. The content security policy allows only this stylesheet.
 const STYLE_DIGEST: &str = "hJaxQjHkJady6C5NjoEitFdPP34Oaiirdaij/QBcwtA=";
 
-/// Returns a report as an HTML page. Comparisons of texts report memory to `host`, which may
-/// cancel them.
+/// Returns a report as an HTML page. Comparisons of texts call `host`, which may cancel them or
+/// refuse memory by unwinding.
 ///
 /// # Panics
 /// If there are no radii or more than [`MOST_RADII`], or if the chosen radius does not exist.

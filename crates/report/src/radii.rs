@@ -1,4 +1,5 @@
-//! Results for each radius: the control, the numbers, and a table of all radii.
+//! Results for each radius on the report page: the buttons that choose a radius, the numbers for
+//! it, a table of all radii, and the SQL that removes rows.
 use std::fmt::Write;
 
 use crate::data::{Measure, Radius, Report};
@@ -7,7 +8,8 @@ use crate::numbers::{
     bits, count, distance, distance_cells, percent, short_distance, size, within,
 };
 
-/// Returns the classes of the elements of one radius. The stylesheet shows the chosen one.
+/// Returns the CSS classes of an element that shows the results for radius `number`. The stylesheet
+/// shows only the elements of the chosen radius.
 fn at(report: &Report, number: usize) -> String {
     let chosen = if number == report.chosen {
         " chosen"
@@ -17,7 +19,7 @@ fn at(report: &Report, number: usize) -> String {
     format!("at at-{number}{chosen}")
 }
 
-/// Appends the control, if there is a choice.
+/// Appends the buttons that choose a radius, if there are several radii.
 pub fn push_control(html: &mut String, report: &Report) {
     if report.radii.len() < 2 {
         return;
@@ -56,7 +58,7 @@ pub fn push_control(html: &mut String, report: &Report) {
     html.push_str("</p>\n</fieldset>\n");
 }
 
-/// Label of a radius on the control.
+/// Returns the label of a radius on the buttons that choose it.
 fn stop(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Bits(_) => distance(measure, value),
@@ -67,7 +69,8 @@ fn stop(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Appends the numbers of each radius. The stylesheet shows one radius.
+/// Appends the numbers of rows and clusters for each radius. The stylesheet shows those of the
+/// chosen radius.
 pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
         let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));
@@ -91,6 +94,7 @@ fn rows_note(report: &Report) -> String {
     }
 }
 
+/// Appends one number with its name and a note.
 fn push_figure(html: &mut String, name: &str, value: &str, note: &str) {
     let _ = writeln!(
         html,
@@ -98,7 +102,7 @@ fn push_figure(html: &mut String, name: &str, value: &str, note: &str) {
     );
 }
 
-/// Appends the table of all radii.
+/// Appends the table with the results for all radii.
 pub fn push_table(html: &mut String, report: &Report) {
     let has_bytes = report.radii.iter().any(|radius| radius.bytes.is_some());
     let name = match report.measure {
@@ -143,7 +147,7 @@ pub fn push_table(html: &mut String, report: &Report) {
     html.push_str("</tbody>\n</table>\n</div>\n");
 }
 
-/// Appends the statement that removes the rows, for each radius.
+/// Appends, for each radius, the SQL that removes the rows.
 pub fn push_statements(html: &mut String, report: &Report) {
     for (number, Radius { statement, .. }) in report.radii.iter().enumerate() {
         let _ = write!(

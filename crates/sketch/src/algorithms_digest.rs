@@ -6,19 +6,20 @@ use crate::memory::GrowVec;
 use crate::minhash::{HashFamily, Scheme};
 use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens, Weight};
 
-/// Length of the signature.
+/// Number of values of the MinHash signature that is a part of the digest.
 const HASHES: usize = 128;
 
-/// Letters with accents, composed and not, a ligature, CJK, kana, digits, an emoji and tags.
+/// Sample text: letters with accents, composed and not, a ligature, CJK, kana, Thai, digits, an
+/// emoji and HTML tags.
 const SAMPLE: &str = "<p>The caf\u{e9} was closed on Monday, 12 May; cafe\u{301}s \u{fb01}nally \
     opened at 9:30.</p>\n<b>The</b> the THE Stra\u{df}e \u{130}stanbul \u{3a3}\u{3af}\u{3c3}\
     \u{3c5}\u{3c6}\u{3bf}\u{3c2}\n\u{4e2d}\u{6587}\u{6587}\u{672c}\u{6307}\u{7eb9} \u{30ab}\
     \u{30bf}\u{30ab}\u{30ca} \u{e2a}\u{e27}\u{e31}\u{e2a}\u{e14}\u{e35} \u{1f469}\u{200d}\
     \u{1f469} &eacute;&#8364;\n\u{661}\u{662}\u{663} A1b2-C3_d4@e.f\n";
 
-/// Digest of the fingerprints and the signature of a sample text with several options. It is equal
-/// on all machines and in all builds that compute equal fingerprints. It excludes the tokens of
-/// jieba, which depend on its dictionary and on the user's words.
+/// Returns a digest of the fingerprints and the signature of a sample text with several options.
+/// The digest is equal on all machines and in all builds that compute equal fingerprints. It does
+/// not cover the tokens of jieba, which depend on the loaded dictionary and on the user's words.
 ///
 /// ```
 /// use neardup_sketch::algorithms_digest;

@@ -1,29 +1,30 @@
-//! Bounds for candidates that an exact comparison of their texts confirms.
+//! Radius of a search for candidate pairs, whose texts are then compared exactly.
 //!
 //! Fingerprints and signatures estimate a similarity, so some pairs of similar texts have an
-//! estimate below the wanted similarity. A search for candidates therefore uses a wider bound. The
-//! number of bits or positions in which two texts with the Jaccard similarity J differ is
+//! estimate below the wanted similarity. A search for candidates therefore uses a larger radius.
+//! The number of bits or values in which two texts with the Jaccard similarity J differ is
 //! binomially distributed (Broder, SEQUENCES 1997; Li, Konig, WWW 2010). How the similarities of
 //! the wanted pairs are distributed depends on the texts. These functions assume that they are
-//! uniform between the wanted similarity and 1; in most collections more pairs are near 1, and
-//! fewer are lost.
+//! uniform between the wanted similarity and 1. In most collections more pairs are near 1, so fewer
+//! pairs are lost than the functions expect.
 
-/// Loss of [`Estimator::candidate_bound`] that callers choose by default: 1 %.
+/// Default of the argument `max_loss` of [`Estimator::candidate_bound`]: 1 % of the wanted pairs.
 pub const USUAL_LOSS: f64 = 0.01;
-/// Number of similarities at which the mean loss is computed.
+/// Number of similarities over which the expected loss is averaged.
 const SAMPLES: usize = 100;
 
-/// Estimator of Jaccard similarities.
+/// Kind of sketch that estimates Jaccard similarities by the number of bits or values in which two
+/// sketches differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimator {
-    /// Number of compared bits or positions.
+    /// Number of compared bits of a fingerprint or values of a signature.
     trials: u32,
-    /// Probability that one of them differs if two sets have nothing in common.
+    /// Probability that one bit or value differs if two sets have nothing in common.
     rate: f64,
 }
 
 impl Estimator {
-    /// MinHash fingerprints of this many bits.
+    /// Returns the estimator for MinHash fingerprints of `bits` bits.
     #[must_use]
     pub fn fingerprint(bits: u32) -> Self {
         Estimator {
@@ -32,7 +33,7 @@ impl Estimator {
         }
     }
 
-    /// MinHash signatures of this many values.
+    /// Returns the estimator for MinHash signatures of `hashes` values.
     #[must_use]
     pub fn signature(hashes: u32) -> Self {
         Estimator {
@@ -41,8 +42,9 @@ impl Estimator {
         }
     }
 
-    /// Returns the smallest bound, in differing bits or positions, whose mean loss is at most
-    /// `max_loss`. `similarity` is from 0 to 1.
+    /// Returns the smallest radius, in differing bits or values, by which a search loses at most
+    /// the share `max_loss` (0 to 1) of the pairs whose Jaccard similarity is `similarity` (0 to 1)
+    /// or more.
     #[must_use]
     pub fn candidate_bound(self, similarity: f64, max_loss: f64) -> u32 {
         let mut tails = Tails::new(self, &samples(similarity));
@@ -52,14 +54,15 @@ impl Estimator {
         tails.bound
     }
 
-    /// Returns the expected share of pairs with a similarity of at least `similarity` that differ
-    /// in more than `bound` bits or positions.
+    /// Returns the expected share of the pairs with a Jaccard similarity of `similarity` or more
+    /// that differ in more than `bound` bits or values.
     #[must_use]
     pub fn mean_loss(self, similarity: f64, bound: u32) -> f64 {
         self.tails(&samples(similarity), bound).mean()
     }
 
-    /// Returns the same share of the pairs with exactly this similarity.
+    /// Returns the expected share of the pairs with exactly the Jaccard similarity `similarity`
+    /// that differ in more than `bound` bits or values.
     #[must_use]
     pub fn loss_at(self, similarity: f64, bound: u32) -> f64 {
         self.tails(&[similarity], bound).mean()
@@ -74,7 +77,7 @@ impl Estimator {
     }
 }
 
-/// Returns evenly spaced similarities between `similarity` and 1.
+/// Returns [`SAMPLES`] evenly spaced similarities between `similarity` and 1.
 fn samples(similarity: f64) -> Vec<f64> {
     let step = (1.0 - similarity) / SAMPLES as f64;
     (0..SAMPLES)
@@ -82,13 +85,15 @@ fn samples(similarity: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Probabilities of more than `bound` differing bits or positions, for several similarities.
+/// Probabilities that two sketches differ in more than `bound` bits or values, for several Jaccard
+/// similarities.
 struct Tails {
     trials: u32,
     bound: u32,
-    /// For each similarity, the logarithm of the odds that one differs, the logarithm of the
-    /// probability of exactly `bound`, and the probability of at most `bound`. Logarithms, because
-    /// the probability of no difference underflows for long signatures.
+    /// For each similarity: the logarithm of the odds that one bit or value differs, the logarithm
+    /// of the probability of exactly `bound` differences, and the probability of at most `bound`
+    /// differences. Logarithms, because the probability of no difference underflows for long
+    /// signatures.
     sums: Vec<(f64, f64, f64)>,
 }
 
@@ -106,6 +111,7 @@ impl Tails {
         }
     }
 
+    /// Increases `bound` by one.
     fn advance(&mut self) {
         self.bound += 1;
         let (left, bound) = (self.trials - self.bound + 1, self.bound);
@@ -116,6 +122,7 @@ impl Tails {
         }
     }
 
+    /// Returns the probability of more than `bound` differences, averaged over the similarities.
     fn mean(&self) -> f64 {
         let sum: f64 = self.sums.iter().map(|(_, _, sum)| 1.0 - sum).sum();
         (sum / self.sums.len() as f64).max(0.0)
@@ -123,7 +130,7 @@ impl Tails {
 }
 
 /// Returns the Jaccard similarity of two sets of feature hashes, each sorted and without
-/// repetitions; `None` if both are empty or the similarity is below `min_similarity`.
+/// repetitions. Returns `None` if both sets are empty or the similarity is below `min_similarity`.
 #[must_use]
 pub fn similarity_at_least(a: &[u64], b: &[u64], min_similarity: f64) -> Option<f64> {
     let (fewer, more) = (a.len().min(b.len()), a.len().max(b.len()));
@@ -148,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Computed with exact binomial coefficients.
+    /// The expected bounds were computed with exact binomial coefficients.
     #[test]
     fn bounds_for_one_percent() {
         let bounds = |estimator: Estimator| {

@@ -1,4 +1,4 @@
-//! Bits of the distance of two fingerprints that a change in the text costs.
+//! Number of differing bits of two fingerprints that each change between two texts causes.
 
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::hash::FeatureHash;
@@ -6,32 +6,36 @@ use crate::memory::GrowVec;
 use crate::minhash_fingerprint::{FingerprintBuilder, OwnFeature, owned_bits};
 use crate::simhash::Accumulator;
 
-/// Fingerprint function whose differing bits are counted.
+/// Fingerprint function whose differing bits are attributed to the changes between two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitsOf {
-    /// `minhash64`. If two minima differ, the lesser one belongs to a feature that only one text
-    /// has. The bit is counted for the change that contains this feature. So the bits of all
-    /// changes add up to the distance.
+    /// `minhash64`. Each bit comes from the minimum of some hash values. If the minima of two texts
+    /// differ, the smaller one belongs to a feature that only one text has. The bit is counted for
+    /// the change that contains this feature. So the bits of all changes add up to the distance.
     Minhash64,
-    /// `minhash128`, likewise.
+    /// `minhash128`, counted like [`BitsOf::Minhash64`].
     Minhash128,
-    /// `simhash64`: the differing bits that would agree if only this change were undone in the
-    /// first text. Several changes may each suffice for a bit, or none.
+    /// `simhash64`. The bits of a change are the differing bits that would agree if only this
+    /// change were undone in the first text. A bit may be counted for several changes, or for none.
     Simhash64,
-    /// `simhash128`, likewise.
+    /// `simhash128`, counted like [`BitsOf::Simhash64`].
     Simhash128,
 }
 
-/// Features that only one text has, and the changes that contain them.
+/// Features of one of two texts, and the changes that contain those that the other text does not
+/// have.
 pub(crate) struct OwnFeatures<'a> {
+    /// All distinct features of the text.
     pub list: &'a FeatureList,
+    /// Features that the other text does not have.
     pub own: &'a [&'a FeatureEntry],
-    /// For each feature, the index of its change.
+    /// For each feature of `own`, the index of the change that contains it.
     pub owners: Vec<u32>,
 }
 
 impl BitsOf {
-    /// Counts the bits of each of `changes` changes between two texts.
+    /// Returns the number of differing bits that each of `changes` changes between two texts
+    /// causes. `sides` holds the features of the first and of the second text.
     pub(crate) fn count(
         self,
         sides: &[OwnFeatures; 2],
@@ -47,7 +51,7 @@ impl BitsOf {
     }
 }
 
-/// Features between two calls of `check`.
+/// Number of features or changes between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
 
 fn minhash_bits<const W: usize>(
@@ -78,7 +82,7 @@ fn minhash_bits<const W: usize>(
     owned_bits(differing(fingerprints), own, changes, check)
 }
 
-/// Returns the bits in which two fingerprints differ, or none if a fingerprint is missing.
+/// Returns a mask of the bits in which two fingerprints differ, or 0 if a fingerprint is `None`.
 fn differing<const W: usize>(fingerprints: [Option<[u64; W]>; 2]) -> [u64; W] {
     match fingerprints {
         [Some(a), Some(b)] => std::array::from_fn(|word| a[word] ^ b[word]),
@@ -96,7 +100,7 @@ where
 {
     let hash = |list: &FeatureList, entry: &FeatureEntry| FeatureHash::new(list.bytes(entry));
     let mut sums: [Accumulator<W>; 2] = Default::default();
-    // Indexes of the features that only one text has, in the order of the changes.
+    // For each text, indexes of the features that only this text has, in the order of the changes.
     let mut orders = [Vec::new(), Vec::new()];
     for ((side, sums), order) in sides.iter().zip(&mut sums).zip(&mut orders) {
         for (n, entry) in side.list.entries().iter().enumerate() {
@@ -149,7 +153,7 @@ mod tests {
     use crate::{FeatureDiff, Sketcher};
     use proptest::prelude::*;
 
-    /// Returns the bits of all changes, and the distance.
+    /// Returns the number of bits of each change, and the distance of the fingerprints.
     fn bits(a: &str, b: &str, options: TextOptions, of: BitsOf) -> (Vec<u32>, u32) {
         let diff = FeatureDiff::new(a, b, &options, usize::MAX, Some(of), &mut || ());
         let bits = (diff.changes.largest.iter()).map(|change| change.bits.unwrap());
@@ -191,7 +195,7 @@ mod tests {
             }
         }
 
-        /// With weights of 1, undoing a single change gives the other text.
+        /// With weights of 1, undoing the only change gives the fingerprint of the other text.
         #[test]
         fn a_simhash_with_one_change_costs_the_distance(
             words in prop::collection::vec("[a-e]{1,3}", 3..40),

@@ -1,4 +1,4 @@
-//! Comparison of the features of two texts, for display.
+//! Comparison of two texts by their features, for display.
 
 use std::cmp::Ordering;
 
@@ -10,10 +10,11 @@ use crate::options::TextOptions;
 use crate::similarity::share;
 use crate::text_changes::{ChangedText, TextChanges, Wanted, text_changes};
 
-/// Steps between two calls of `check`.
+/// Number of elements that [`merge`] passes on between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Merges two ascending lists without repetitions. Passes elements of both lists as a pair.
+/// Merges two ascending lists without repetitions. Calls `each` in ascending order, with an element
+/// of `a`, with an element of `b`, or with both if `order` finds them equal.
 fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],
@@ -40,39 +41,42 @@ fn merge<'a, T>(
     }
 }
 
-/// Number of features, and the heaviest of them.
+/// Features of one group (shared, or of one text only): their number, and the heaviest of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopFeatures<T> {
-    /// Number of all features.
+    /// Number of all features of the group.
     pub features: usize,
-    /// The heaviest features in text order. Of equal features, the first ones are kept.
+    /// The heaviest features of the group, in text order. Of features with equal weights, those
+    /// that occur first are kept.
     pub heaviest: Vec<T>,
 }
 
-/// Feature with the position of its first occurrence.
+/// Feature with the position of its first occurrence in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocatedFeature {
-    /// The feature.
+    /// Feature, with its number of occurrences and its weight in this text.
     pub feature: Feature,
-    /// Position in the text, if known.
+    /// Position of the first occurrence in this text, or `None` if it was not found.
     pub span: Option<CharSpan>,
 }
 
-/// Features of two texts, identified by their text.
+/// Features of two texts, divided into those of both and those of one. Two features are equal if
+/// their texts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureDiff {
-    /// Features of both texts, with the weight and position in each. The heaviest have the largest
-    /// sum of both weights, and are in the order of the first text.
+    /// Features that both texts have, each as found in the first and in the second text. The
+    /// heaviest features are those with the largest sum of both weights, in the order of the first
+    /// text.
     pub shared: TopFeatures<(LocatedFeature, LocatedFeature)>,
-    /// Features of the first text only.
+    /// Features that only the first text has.
     pub only_a: TopFeatures<LocatedFeature>,
-    /// Features of the second text only.
+    /// Features that only the second text has.
     pub only_b: TopFeatures<LocatedFeature>,
-    /// Passages made of the features that only one text has.
+    /// Changes between the texts: passages made of the features that only one text has.
     pub changes: TextChanges,
 }
 
-/// One of the two texts with its features.
+/// One of the two compared texts, with its features.
 struct Side<'a> {
     text: &'a str,
     options: &'a TextOptions,
@@ -80,7 +84,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns features of this text with their positions.
+    /// Returns features of this text with the positions of their first occurrences.
     fn located(&self, entries: &[&FeatureEntry], check: &mut dyn FnMut()) -> Vec<LocatedFeature> {
         let spans = feature_spans(&self.list, self.text, self.options, entries, check);
         let located = entries
@@ -95,7 +99,8 @@ impl Side<'_> {
         all
     }
 
-    /// Returns the heaviest of the features that only this text has.
+    /// Returns the number of features in `all`, which only this text has, and the `top` heaviest of
+    /// them.
     fn top(
         &self,
         mut all: Vec<&FeatureEntry>,
@@ -114,7 +119,7 @@ impl Side<'_> {
     }
 }
 
-/// Keeps the first `top` elements in an order.
+/// Keeps the first `top` elements by `order`, not sorted.
 fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
     if top < all.len() {
         all.select_nth_unstable_by(top, order);
@@ -123,11 +128,12 @@ fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
 }
 
 impl FeatureDiff {
-    /// Compares two texts. Keeps up to `top` of the heaviest features of each kind, and up to
-    /// `top` changes. With a function, counts the bits of the distance that each change costs.
+    /// Compares two texts. Keeps up to `top` features of each group (shared, only in `a`, only in
+    /// `b`), the heaviest, and up to `top` changes. If `bits_of` names a fingerprint function,
+    /// counts the bits of the distance that each change causes.
     ///
-    /// Memory: two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with a function),
-    /// and the normal form of a text once more, with about 24 bytes for each change of script.
+    /// Memory: two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with `bits_of`),
+    /// and the normal form of one of the texts once more, with some positions in it.
     pub fn new(
         a: &str,
         b: &str,
@@ -168,9 +174,12 @@ impl FeatureDiff {
     }
 }
 
+/// Feature that both texts have: its entry in the list of the first text, and in that of the
+/// second.
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
-/// Returns the changes between two texts. `own` holds the features that only one text has.
+/// Returns the changes between two texts. `own` holds the features that only the first text has,
+/// and those that only the second text has.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],
@@ -191,7 +200,8 @@ fn changes<'a>(
     text_changes([&a, &b], [&in_a, &in_b], sides[0].options, wanted, check)
 }
 
-/// Returns the heaviest of the features that both texts have.
+/// Returns the number of shared features, and the `top` heaviest of them in the order of the first
+/// text.
 fn top_shared<'a>(
     a: &Side,
     b: &Side,
@@ -277,7 +287,7 @@ mod tests {
         assert_eq!(shared.collect::<Vec<_>>(), ["x", "w"]);
     }
 
-    /// The top features are a prefix of all features.
+    /// The features kept with a small `top` are a prefix of those kept with a large `top`.
     #[test]
     fn top_features_are_a_prefix() {
         let words = |from: usize, to: usize| -> String {

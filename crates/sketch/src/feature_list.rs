@@ -1,7 +1,7 @@
 //! List of the features of a text, for display.
 //!
-//! The tokens are stored once, in text order, and a feature is a range of them. So a distinct
-//! feature of any length takes 24 bytes. Its text is copied when it is read.
+//! The tokens of the text are stored once, in text order, and a feature is a range of them. So a
+//! distinct feature of any length takes 24 bytes. The text of a feature is copied when it is read.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,51 +16,52 @@ use crate::tokens::{FeatureExtractor, jieba};
 /// Feature of a text with its number of occurrences and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Text that is hashed.
+    /// Text of the feature: its tokens with separators between them, which are hashed.
     pub text: String,
-    /// Number of occurrences.
+    /// Number of occurrences in the text.
     pub count: u64,
     /// Weight, in units of 2^-[`crate::weight::FRACTION_BITS`].
     pub weight: u64,
-    /// 64-bit hash.
+    /// 64-bit hash of the feature ([`crate::hash::feature_hash`]).
     pub hash: u64,
 }
 
-/// Distinct feature: a range of the tokens.
+/// Distinct feature of a [`FeatureList`]: a byte range of the list's tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct FeatureEntry {
     hash: u64,
-    /// Start of the first occurrence in the tokens.
+    /// Byte offset of the first occurrence in the list's tokens.
     pub start: u64,
     len: u32,
     count: u32,
 }
 
 impl FeatureEntry {
-    /// Returns the 64-bit hash.
+    /// Returns the 64-bit hash of the feature.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns the range in the tokens.
+    /// Returns the byte range of the first occurrence in the list's tokens.
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
 }
 
-/// Distinct features of a text.
+/// Distinct features of a text, in a sorted list.
 pub struct FeatureList {
-    /// Tokens with separators between them.
+    /// Tokens of the text in text order, with separators between them.
     tokens: Vec<u8>,
     entries: Vec<FeatureEntry>,
     weight: fn(u64) -> u64,
-    /// True if weights are multiplied by the inverse document frequency.
+    /// True if the features are keywords, whose weights are multiplied by their inverse document
+    /// frequency.
     keywords: bool,
 }
 
 impl FeatureList {
-    /// Lists the distinct features of a text by weight, the heaviest first, then by their bytes.
-    /// Calls `check` every few 100 kB.
+    /// Lists the distinct features of a text. The order is by weight, the heaviest first, then by
+    /// the bytes of the features. Calls `check` every few 100 kB.
     ///
     /// Memory: the text in its normal form, 24 bytes for each distinct feature, and up to twice as
     /// much again while features are collected.
@@ -72,7 +73,7 @@ impl FeatureList {
         list
     }
 
-    /// Like [`FeatureList::new`], in the order of hashes.
+    /// Lists the distinct features of a text in the order of their hashes, then of their bytes.
     pub(crate) fn by_hash(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
         let check = SharedCheck::new(check);
         let mut gatherer = FeatureGatherer {
@@ -95,25 +96,25 @@ impl FeatureList {
         }
     }
 
-    /// Number of distinct features.
+    /// Returns the number of distinct features.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if the list is empty.
+    /// Returns true if the text has no features.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the feature at a position, with its text, or `None` after the last one.
+    /// Returns the feature at position `at` of the list, or `None` after the last one.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<Feature> {
         self.entries.get(at).map(|entry| self.feature(entry))
     }
 
-    /// Returns the tokens in text order, with separators between them.
+    /// Returns the tokens of the text in text order, with separators between them.
     pub(crate) fn tokens(&self) -> &[u8] {
         &self.tokens
     }
@@ -145,12 +146,12 @@ impl FeatureList {
         }
     }
 
-    /// Compares by weight, the heaviest first, then by bytes.
+    /// Compares two features by weight, the heaviest first, then by their bytes.
     fn by_weight(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         (self.weights(a, b)).then_with(|| self.bytes(a).cmp(self.bytes(b)))
     }
 
-    /// Compares by weight, the heaviest first, then by first occurrence.
+    /// Compares two features by weight, the heaviest first, then by their first occurrences.
     pub(crate) fn by_weight_and_position(&self, a: &FeatureEntry, b: &FeatureEntry) -> Ordering {
         self.weights(a, b).then(a.start.cmp(&b.start))
     }
@@ -164,13 +165,14 @@ impl FeatureList {
         }
     }
 
-    /// Compares features of two lists in the order of [`FeatureList::by_hash`].
+    /// Compares feature `a` of this list with feature `b` of the list `other`, by hash, then by
+    /// bytes.
     pub(crate) fn order(&self, a: &FeatureEntry, other: &Self, b: &FeatureEntry) -> Ordering {
         (a.hash.cmp(&b.hash)).then_with(|| self.bytes(a).cmp(other.bytes(b)))
     }
 }
 
-/// Returns the distinct features of a text with their texts, in the order of [`FeatureList::new`].
+/// Returns the distinct features of a text with their texts, the heaviest first.
 ///
 /// ```
 /// use neardup_sketch::{TextOptions, features};
@@ -192,7 +194,7 @@ fn bytes<'a>(tokens: &'a [u8], entry: &FeatureEntry) -> &'a [u8] {
 /// Number of comparisons between two calls of `check`.
 const COMPARISONS: usize = 1 << 16;
 
-/// Sorts, and calls `check` regularly. Not stable.
+/// Sorts the elements by `order`, and calls `check` regularly. The sort is not stable.
 pub(crate) fn sort<T>(
     elements: &mut [T],
     mut order: impl FnMut(&T, &T) -> Ordering,
@@ -209,29 +211,30 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Number of occurrences at which repetitions are first merged.
+/// Number of collected occurrences at which the occurrences of equal features are first merged.
 const MERGE_AT: usize = 1 << 16;
 
-/// Collects the features of a text.
+/// Sink that collects the distinct features of a text and counts their occurrences.
 struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Position in `tokens` of the current bytes of the sink. Features are ranges of these bytes.
+    /// Position in `tokens` of the bytes that the sink receives now. The ranges of features are
+    /// relative to it.
     base: usize,
-    /// Sorted and distinct up to the last merge.
+    /// Features. Those collected up to the last merge are sorted and distinct.
     entries: Vec<FeatureEntry>,
-    /// Number of entries at which repetitions are merged.
+    /// Number of entries at which the occurrences of equal features are merged.
     merge_at: usize,
     check: &'a SharedCheck<'a>,
 }
 
 impl FeatureGatherer<'_> {
-    /// Merges the occurrences of each feature.
+    /// Merges the entries of equal features into one entry, which has their total count.
     fn merge(&mut self) {
         let tokens = &self.tokens;
         let text = |entry: &FeatureEntry| bytes(tokens, entry);
         let order = |a: &FeatureEntry, b: &FeatureEntry| {
             let order = (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
-            // The first occurrence is kept.
+            // The first occurrence comes first, so the merged entry has its position.
             order.then(a.start.cmp(&b.start))
         };
         sort(&mut self.entries, order, &mut || self.check.call());
@@ -272,7 +275,7 @@ impl FeatureSink for FeatureGatherer<'_> {
 
     fn bytes_dropped(&mut self, len: usize) {
         self.base += len;
-        // Adds the separator after the last feature.
+        // The last byte is the separator after the last feature, which no feature contains.
         if self.tokens.len() < self.base {
             self.tokens.grow_to(self.base, b' ');
         }
@@ -287,7 +290,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Counts every occurrence by its text.
+    /// Sink that counts the occurrences of each feature by its text.
     struct Texts(BTreeMap<Vec<u8>, u64>);
 
     impl FeatureSink for Texts {

@@ -1,10 +1,10 @@
-//! Receivers of features.
+//! Interface between the code that finds the features of a text and the code that uses them.
 
 use std::ops::Range;
 
-/// Start of a token in a buffer.
+/// Type of the byte offset at which a token starts in a buffer: `u32` or `usize`.
 pub(crate) trait Position: Copy {
-    /// Returns the position as an index.
+    /// Returns the offset as an index into the buffer.
     fn index(self) -> usize;
 }
 
@@ -22,34 +22,36 @@ impl Position for usize {
     }
 }
 
-/// Features of `width` consecutive tokens. Each feature extends from the start of a token to the
-/// start of the token `width` later, minus the `gap` between tokens.
+/// Batch of features that consist of `width` consecutive tokens each. A feature extends from the
+/// start of its first token to the start of the token `width` later, without the `gap` bytes of
+/// separator before that token.
 #[derive(Clone, Copy)]
 pub(crate) struct Windows<'a, P> {
-    /// The tokens, and [`crate::hash::windows::PAD`] more bytes.
+    /// Tokens with separators, and [`crate::hash::windows::PAD`] more bytes.
     pub bytes: &'a [u8],
-    /// Starts of the tokens, and the start of the next token.
+    /// Byte offset of the start of each token, and the offset after the last token and its
+    /// separator.
     pub starts: &'a [P],
-    /// Number of tokens in a feature.
+    /// Number of tokens in each feature.
     pub width: usize,
-    /// Number of bytes of the separator between tokens.
+    /// Number of bytes of the separator after each token.
     pub gap: usize,
 }
 
 impl<P: Position> Windows<'_, P> {
-    /// Number of features.
+    /// Returns the number of features in the batch.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.starts.len() - self.width
     }
 
-    /// Returns the byte range of a feature.
+    /// Returns the range of feature `at` in `bytes`.
     #[inline(always)]
     pub fn range(&self, at: usize) -> Range<usize> {
         self.starts[at].index()..self.starts[at + self.width].index() - self.gap
     }
 
-    /// Returns the same features in order, at most `most` at once.
+    /// Divides the batch into batches of at most `most` features, in the same order.
     pub fn pieces(self, most: usize) -> impl Iterator<Item = Self> {
         let count = self.len();
         (0..count).step_by(most).map(move |first| Self {
@@ -59,16 +61,16 @@ impl<P: Position> Windows<'_, P> {
     }
 }
 
-/// Receiver of features, one call for each occurrence.
+/// Receiver of the features of a text. It receives every occurrence of each feature.
 pub(crate) trait FeatureSink {
-    /// True if features must be passed in text order. Otherwise they are passed in the order in
-    /// which hashing is fastest.
+    /// True if features must be passed to the sink in text order. If false, they are passed in the
+    /// order in which hashing is fastest.
     const IN_ORDER: bool = false;
 
-    /// Adds features, which are ranges of `bytes`.
+    /// Receives features. Each is a range of `bytes`.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
-    /// Adds features of consecutive tokens. There must be at least one.
+    /// Receives a batch of features of consecutive tokens. It has at least one feature.
     fn add_windows(&mut self, windows: Windows<impl Position>) {
         if Self::IN_ORDER {
             self.add_all(
@@ -92,18 +94,21 @@ pub(crate) trait FeatureSink {
         }
     }
 
-    /// Called when the caller removes the first `len` bytes of the buffer. The ranges of later
-    /// features are relative to the new start.
+    /// Reports that the caller has removed the first `len` bytes of its buffer. The ranges of later
+    /// features are relative to the new start of the buffer.
     fn bytes_dropped(&mut self, len: usize) {
         let _ = len;
     }
 }
 
+/// Number of features that are sorted by length class at once.
 const BY_LENGTH: usize = 1 << 8;
 
+/// Number of length classes of features; see [`class`].
 const CLASSES: usize = 4;
 
-/// Returns the length class of a feature. XXH3 has separate code for up to 8, 16 and 32 bytes.
+/// Returns the length class of a feature of `len` bytes, 0 to 3. XXH3 has separate code for up to
+/// 8, 16 and 32 bytes, so features of a class take the same branches.
 #[inline(always)]
 const fn class(len: usize) -> usize {
     (len > 8) as usize + (len > 16) as usize + (len > 32) as usize
@@ -114,7 +119,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The ranges of features, one vector for each call.
+    /// Sink that records the ranges of features, one vector for each call.
     #[derive(Default)]
     struct Calls(Vec<Vec<Range<usize>>>);
 

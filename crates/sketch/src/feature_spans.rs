@@ -1,4 +1,4 @@
-//! Positions of features in their text.
+//! Positions of features in the text from which they were made.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,27 +12,29 @@ use crate::shingle::SEPARATOR;
 use crate::tokens::is_space;
 use crate::tokens::kinds::Placement;
 
-/// Tokens between two calls of `check`.
+/// Number of tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
 
-/// First occurrence of a feature, in the text or in the visible text of an HTML page.
+/// Position of a feature or a passage, in the text or in the visible text of an HTML page.
+/// Characters are code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CharSpan {
-    /// Number of characters before the feature.
+    /// Number of characters before the first token.
     pub start: usize,
-    /// Number of characters from the start of its first token to the end of its last token.
+    /// Number of characters from the start of the first token to the end of the last token.
     pub length: usize,
 }
 
 impl CharSpan {
-    /// Returns the range of code points.
+    /// Returns the span as a range of code points of the text.
     #[must_use]
     pub fn code_points(self) -> Range<usize> {
         self.start..self.start + self.length
     }
 }
 
-/// Finds the spans of features in a list, which was made from `text` with `options`.
+/// Returns the span of the first occurrence of each of `entries`, or `None` where it was not found.
+/// `entries` are features of `list`, which was made from `text` with `options`.
 pub(crate) fn feature_spans(
     list: &FeatureList,
     text: &str,
@@ -48,8 +50,8 @@ pub(crate) fn feature_spans(
     find_spans(text, options, list.tokens(), &ranges, check)
 }
 
-/// Finds the spans of features. `tokens` holds the tokens of the text in order, with separators.
-/// `features` are ranges of `tokens`.
+/// Returns the span of each of `features`, or `None` where it was not found. `tokens` holds the
+/// tokens of the text in order, with separators, and `features` are byte ranges of `tokens`.
 pub(crate) fn find_spans(
     text: &str,
     options: &TextOptions,
@@ -85,7 +87,8 @@ pub(crate) fn find_spans(
         let [Some(first), Some(last)] = tokens else {
             return None;
         };
-        // A shorter word may precede the longer word that contains it.
+        // With `jieba_search`, a shorter word may precede the longer word that contains it, so the
+        // first token of a feature may start after its last token.
         let part = first.start.min(last.start)..first.end.max(last.end);
         let original = traced.original(part);
         Some(CharSpan {
@@ -96,15 +99,19 @@ pub(crate) fn find_spans(
     spans
 }
 
-/// Start and end of each feature in the tokens, and in the normal form as far as found.
+/// Positions of features in the tokens, and positions in the normal form that were found so far.
 struct Parts {
-    /// Offset in the tokens where each feature starts, and the feature's index. Ascending.
+    /// Byte offset in the tokens where each feature starts, and the feature's index, in ascending
+    /// order.
     starts: Vec<(usize, usize)>,
-    /// Offset where each feature ends, likewise.
+    /// Byte offset in the tokens where each feature ends, and the feature's index, in ascending
+    /// order.
     ends: Vec<(usize, usize)>,
-    /// First and last token of each feature, as ranges of the normal form.
+    /// For each feature, its first and its last token, as byte ranges of the normal form.
     found: Vec<[Option<Range<usize>>; 2]>,
+    /// Index of the first element of `starts` that was not reached yet.
     next_start: usize,
+    /// Index of the first element of `ends` that was not reached yet.
     next_end: usize,
 }
 
@@ -132,7 +139,8 @@ impl Parts {
         }
     }
 
-    /// Records the range of a token in the normal form. Tokens must be passed in text order.
+    /// Records that the token at the byte range `token` of the tokens is at the byte range `normal`
+    /// of the normal form. Tokens must be passed in text order.
     fn note(&mut self, token: Range<usize>, normal: Range<usize>) {
         while let Some(&(at, feature)) = self.starts.get(self.next_start)
             && at <= token.start
@@ -152,14 +160,15 @@ impl Parts {
         }
     }
 
+    /// Returns true if no later token can complete a feature.
     fn is_complete(&self) -> bool {
         self.next_end == self.ends.len()
     }
 
-    /// Finds each word of the tokens after the previous word.
+    /// Finds the words of the tokens in the normal form, each after the previous word.
     ///
-    /// A text without a boundary in a megabyte was tokenized in pieces, so a word may not be
-    /// found. Then the spans of all later features are unknown.
+    /// A text without a boundary in a megabyte was tokenized in parts, so a word may not be found.
+    /// Then the spans of all later features are unknown.
     fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let mut from = 0;
         for (n, (token, word)) in words(tokens).enumerate() {
@@ -178,8 +187,8 @@ impl Parts {
         }
     }
 
-    /// Finds words that each follow the shorter words they contain. `longer` has only the longer
-    /// words.
+    /// Finds the words of `jieba_search` in the normal form. Its tokens have each longer word after
+    /// the shorter words that it contains. `longer` has only the longer words, as tokens.
     fn follow_shorter_words(
         &mut self,
         tokens: &[u8],
@@ -223,7 +232,8 @@ impl Parts {
         }
     }
 
-    /// Follows tokens that keep all characters. Each run of white space is one separator.
+    /// Finds the characters of tokens that keep all characters of the text. A run of white space in
+    /// the normal form is one separator in the tokens.
     fn follow_chars(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let tokens = str::from_utf8(tokens).expect("tokens are cut between characters");
         let mut chars = normal.char_indices().peekable();
@@ -251,7 +261,7 @@ impl Parts {
         }
     }
 
-    /// Searches each feature separately for its first occurrence.
+    /// Finds the first place in the normal form where the text of each feature occurs.
     fn search(
         &mut self,
         tokens: &[u8],
@@ -268,7 +278,7 @@ impl Parts {
     }
 }
 
-/// Splits tokens into words with their ranges.
+/// Splits tokens into words. Returns each word and its byte range.
 fn words(tokens: &[u8]) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut start = 0;
     let all = tokens.split(|&byte| byte == SEPARATOR).map(move |word| {
@@ -288,7 +298,7 @@ mod tests {
     use crate::test_texts::{any_text, any_tokens, set_options};
     use proptest::prelude::*;
 
-    /// Returns the features of a text with the text at their spans.
+    /// Returns each feature of a text, and the text at the feature's span.
     fn placed(text: &str, options: &TextOptions) -> Vec<(String, String)> {
         let list = FeatureList::by_hash(text, options, &mut || ());
         let entries: Vec<_> = list.entries().iter().collect();

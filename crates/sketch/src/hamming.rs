@@ -1,6 +1,7 @@
 //! Hamming distance: the number of bit positions in which two fingerprints differ.
 
-/// Hamming distance of two 64-bit fingerprints, 0 to 64.
+/// Returns the Hamming distance of two 64-bit fingerprints: the number of bits that differ, 0 to
+/// 64.
 #[must_use]
 pub const fn hamming64(a: u64, b: u64) -> u32 {
     (a ^ b).count_ones()
@@ -10,20 +11,20 @@ pub const fn hamming64(a: u64, b: u64) -> u32 {
 mod tests {
     use super::hamming64;
 
-    /// simhash-cpp, test/test-simhash.cpp.
+    /// Values from the tests of simhash-cpp (test/test-simhash.cpp).
     #[test]
     fn published_simhash_cpp() {
         assert_eq!(hamming64(0xDEAD_BEEF, 0xDEAD_BEAD), 2);
     }
 
-    /// yanyiwu/simhash, TSimhash.cpp.
+    /// Values from the tests of yanyiwu/simhash (TSimhash.cpp).
     #[test]
     fn published_yanyiwu() {
         assert_eq!(hamming64(0b1000_1011_0110, 0b1100_0111_0011), 5);
         assert_eq!(hamming64(0b1000_1011_0110, 0b1100_1011_0111), 2);
     }
 
-    /// The three pairwise distances of matpalm's example values.
+    /// The three pairwise distances of the example values that matpalm published.
     #[test]
     fn published_matpalm() {
         let [a, b, c] = [851_459_198, 847_263_864, 984_968_088];
@@ -33,7 +34,7 @@ mod tests {
         );
     }
 
-    /// ClickHouse, 01017_bithamming_distance.
+    /// Values from the ClickHouse test 01017_bithamming_distance.
     #[test]
     fn published_clickhouse() {
         assert_eq!(hamming64(1, 5), 1);

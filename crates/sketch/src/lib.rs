@@ -1,8 +1,8 @@
 //! Conversion of text into features and fingerprints, and distances between fingerprints.
 //!
-//! This crate is a part of the PostgreSQL extension neardup, and computes the same fingerprints.
-//! It does not depend on PostgreSQL. [`Sketcher`] turns texts into fingerprints in these steps,
-//! with these defaults of [`options`]:
+//! This crate does not depend on PostgreSQL. The PostgreSQL extension neardup computes its
+//! fingerprints with this crate, so both compute the same fingerprints. [`Sketcher`] turns texts
+//! into fingerprints in the following steps. The defaults are those of [`options`]:
 //!
 //! | step | module | default |
 //! |---|---|---|
@@ -14,15 +14,17 @@
 //! | fingerprint | [`simhash`] | 64- or 128-bit simhash, ties to 0 |
 //! | distance | [`hamming`] | number of differing bits |
 //!
-//! Sets of features have MinHash signatures ([`minhash`]) or fingerprints
-//! ([`minhash_fingerprint`]). Hashes find the runs of tokens that texts share ([`passages`]).
+//! A MinHash signature ([`minhash`]) or fingerprint ([`minhash_fingerprint`]) is computed from the
+//! set of the features of a text. [`passages`] finds the runs of tokens that two texts share, by
+//! hashes of runs of tokens.
 //!
 //! # Stability
 //!
 //! Fingerprints are stored, so equal input must give an equal fingerprint in every version, on
 //! every platform and with every set of CPU instructions. So a fingerprint depends only on integer
-//! arithmetic, tables of this crate, and dependencies pinned to one exact version, not on the
-//! locale or on tables of the Rust standard library. `tests/golden.rs` has the values.
+//! arithmetic, tables of this crate, and dependencies pinned to one exact version. It does not
+//! depend on the locale or on tables of the Rust standard library. `tests/golden.rs` compares
+//! fingerprints with stored values.
 //!
 //! In the repository, `docs/dev/architecture.md` describes how a text passes through these files.
 #![deny(unsafe_code)]
@@ -78,7 +80,7 @@ pub use text_changes::{Passage, TextChange, TextChanges};
 pub use text_length::text_length;
 pub use weight::WeightError;
 
-/// The examples of the README, run as tests.
+/// Runs the examples of the crate's README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

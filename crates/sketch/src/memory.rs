@@ -1,21 +1,22 @@
-//! Fallible growth of collections.
+//! Growth of collections that unwinds, instead of aborting the process, if memory runs out.
 //!
 //! The standard library aborts the process when an allocation fails. Collections that grow with a
 //! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the
 //! current text is lost. [`on_failure`] sets the function that unwinds.
 //!
 //! All other allocations have bounded size: buffers of some kilobytes, and buffers inside the
-//! crates for normalisation, HTML and Chinese words. A process that must also survive their
-//! failure has an allocator with a reserve. During a request that may fail, [`may_fail`] is true.
-//! [`report_shortage`] makes the next growth fail before the reserve is used up.
-//! [`ensure_available`] tests for the memory of large buffers inside other crates.
+//! crates for normalisation, HTML and Chinese words. A process that must also survive a failure of
+//! such an allocation needs an allocator with a reserve. [`may_fail`] tells the allocator whether
+//! the current request may fail, or must be met from the reserve. [`report_shortage`], which the
+//! allocator calls when it uses the reserve, makes the next growth fail. [`ensure_available`] tests
+//! whether there is memory for large buffers inside other crates.
 
 use std::collections::{BinaryHeap, HashMap, HashSet, TryReserveError};
 use std::hash::{BuildHasher, Hash};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Payload of the panic when an allocation fails, unless [`on_failure`] was called.
+/// Payload of the panic when an allocation fails, unless [`on_failure`] has set another function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -23,30 +24,31 @@ static RAISE: OnceLock<fn() -> !> = OnceLock::new();
 static MAY_FAIL: AtomicBool = AtomicBool::new(false);
 static SHORTAGE: AtomicBool = AtomicBool::new(false);
 
-/// Sets the function that is called when an allocation fails. It must unwind. Only the first call
-/// has an effect. By default the payload of the panic is [`OutOfMemory`].
+/// Sets the function that is called when an allocation fails. The function must unwind. Only the
+/// first call of `on_failure` has an effect. The default is to unwind with [`OutOfMemory`] as the
+/// payload.
 pub fn on_failure(raise: fn() -> !) {
     // A second library in the same process would set the same function.
     let _ = RAISE.set(raise);
 }
 
-/// Returns true during an allocation that may fail.
+/// Returns true while this module tries an allocation whose failure it handles. Allocators ask.
 #[must_use]
 pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth fail. An allocator calls it when it has used its reserve.
+/// Makes the next growth of a collection fail. An allocator calls it when it has used its reserve.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
 
-/// Returns true if a shortage was reported since the last call.
+/// Returns true if [`report_shortage`] was called since the last call of this function.
 pub fn take_shortage() -> bool {
     SHORTAGE.load(Ordering::Relaxed) && SHORTAGE.swap(false, Ordering::Relaxed)
 }
 
-/// Unwinds with the function of [`on_failure`].
+/// Unwinds because memory ran out, by the function that [`on_failure`] has set.
 #[cold]
 pub fn raise() -> ! {
     match RAISE.get() {
@@ -56,7 +58,7 @@ pub fn raise() -> ! {
     }
 }
 
-/// Tries an allocation. Unwinds if it fails.
+/// Calls `reserve`, which tries an allocation. Unwinds if it fails or a shortage was reported.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -67,15 +69,15 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Unwinds unless `bytes` can be allocated now. Called before code that allocates at most this
-/// much and aborts on failure.
+/// Unwinds unless `bytes` bytes can be allocated now. Call it before code of another crate that
+/// allocates at most this much, and aborts if that fails.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }
 
-/// Growth that unwinds in cases where the standard library aborts.
+/// Collection that can reserve memory, and unwinds if the memory cannot be allocated.
 pub trait Grow {
-    /// Reserves room for `additional` more elements.
+    /// Reserves room for `additional` more elements (bytes of a [`String`]).
     fn ensure_room(&mut self, additional: usize);
 }
 
@@ -124,23 +126,23 @@ impl<T: Eq + Hash, S: BuildHasher> Grow for HashSet<T, S> {
     }
 }
 
-/// Growth of a vector, by elements.
+/// Methods that add elements to a [`Vec`], and unwind if the memory cannot be allocated.
 pub trait GrowVec<T> {
-    /// [`Vec::push`].
+    /// [`Vec::push`] that unwinds if the allocation fails.
     fn grow_push(&mut self, element: T);
-    /// [`Vec::resize`], with no more memory than needed.
+    /// [`Vec::resize`] that unwinds if the allocation fails, and allocates no more than needed.
     fn grow_exact(&mut self, len: usize, element: T)
     where
         T: Clone;
-    /// [`Vec::resize`].
+    /// [`Vec::resize`] that unwinds if the allocation fails.
     fn grow_to(&mut self, len: usize, element: T)
     where
         T: Clone;
-    /// [`Vec::extend_from_slice`].
+    /// [`Vec::extend_from_slice`] that unwinds if the allocation fails.
     fn grow_by(&mut self, elements: &[T])
     where
         T: Clone;
-    /// [`Vec::extend`].
+    /// [`Vec::extend`] that unwinds if an allocation fails.
     fn grow_all(&mut self, elements: impl Iterator<Item = T>);
 }
 
@@ -183,7 +185,7 @@ impl<T> GrowVec<T> for Vec<T> {
     #[inline]
     fn grow_all(&mut self, mut elements: impl Iterator<Item = T>) {
         self.ensure_room(elements.size_hint().0);
-        // While there is room, elements are added without a check for each.
+        // While there is room, adds elements without a check for each.
         loop {
             let room = self.capacity() - self.len();
             self.extend(elements.by_ref().take(room));
@@ -195,13 +197,13 @@ impl<T> GrowVec<T> for Vec<T> {
     }
 }
 
-/// Growth of a string.
+/// Methods that add text to a [`String`], and unwind if the memory cannot be allocated.
 pub trait GrowString {
-    /// [`String::push_str`].
+    /// [`String::push_str`] that unwinds if the allocation fails.
     fn grow_str(&mut self, text: &str);
-    /// [`String::push`].
+    /// [`String::push`] that unwinds if the allocation fails.
     fn grow_char(&mut self, c: char);
-    /// [`String::extend`].
+    /// [`String::extend`] that unwinds if an allocation fails.
     fn grow_chars(&mut self, chars: impl Iterator<Item = char>);
 }
 
@@ -225,7 +227,7 @@ impl GrowString for String {
     }
 }
 
-/// Returns a copy of a text.
+/// Returns a copy of a text. Unwinds if the memory cannot be allocated.
 #[must_use]
 pub fn copied(text: &str) -> String {
     let mut copy = String::new();

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// Defines an option by a single list of its values and a description of each. The description is
-/// a struct with the field `name`.
+/// Defines an enum that implements [`NamedOption`] from one list of its values. `$parameter` is the
+/// name of the SQL parameter. Each value has a description, a constant of the struct
+/// `$Description`, whose field `name` is the name of the value in SQL.
 macro_rules! described_option {
     (
         $(#[$about:meta])*
@@ -37,18 +38,18 @@ macro_rules! described_option {
 }
 pub(crate) use described_option;
 
-/// Option whose values have names in SQL.
+/// Option of an SQL function whose values have names, such as `tokens => 'char'`.
 pub trait NamedOption: Copy + PartialEq + 'static {
-    /// Name of the parameter.
+    /// Name of the SQL parameter, such as `tokens`.
     const PARAMETER: &str;
-    /// Names of all values.
+    /// SQL name of each value, and the value.
     const NAMES: &[(&str, Self)];
 
-    /// Returns the value with this name.
+    /// Returns the value whose SQL name is `name`, in the same case.
     ///
     /// # Errors
     ///
-    /// If no value has this name.
+    /// If no value has this name. The error lists all names.
     fn from_name(name: &[u8]) -> Result<Self, UnknownName> {
         Self::NAMES
             .iter()
@@ -60,7 +61,7 @@ pub trait NamedOption: Copy + PartialEq + 'static {
             })
     }
 
-    /// Returns the name of this value.
+    /// Returns the SQL name of this value.
     fn name(self) -> &'static str {
         Self::NAMES
             .iter()
@@ -69,12 +70,12 @@ pub trait NamedOption: Copy + PartialEq + 'static {
     }
 }
 
-/// Error: a parameter does not have a value of this name.
+/// Error: a name is not the SQL name of any value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// Name of the parameter.
+    /// Name of the SQL parameter.
     pub parameter: &'static str,
-    /// Names of all values.
+    /// SQL names of all values of the option.
     pub known: Vec<&'static str>,
 }
 

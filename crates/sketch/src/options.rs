@@ -7,7 +7,7 @@ pub use crate::weight::Weight;
 /// Maximum number of tokens in a shingle.
 pub const MAX_SHINGLE: usize = 100;
 
-/// Options for turning a text into features.
+/// Options for turning a text into features, such as the arguments of the SQL functions.
 ///
 /// ```
 /// use neardup_sketch::options::{NamedOption, TextOptions, Tokens};
@@ -21,23 +21,24 @@ pub const MAX_SHINGLE: usize = 100;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextOptions {
-    /// Kind of tokens.
+    /// Kind of the tokens into which the text is divided.
     pub tokens: Tokens,
     /// Number of consecutive tokens in a feature, 1 to [`MAX_SHINGLE`].
     pub shingle: usize,
-    /// Weight of a feature.
+    /// Function from the number of occurrences of a feature to its weight.
     pub weight: Weight,
-    /// Spelling differences to ignore.
+    /// Spelling differences to ignore beyond case, width and composition.
     pub normalize: Normalize,
-    /// True if the text is an HTML page. Then only the visible text counts.
+    /// True if the text is an HTML page. Then only the visible text of the page is used.
     pub html: bool,
-    /// Number of keywords for [`Tokens::JiebaTfidf`], up to [`MAX_KEYWORDS`]. If 0, the number
-    /// depends on the length of the text.
+    /// Number of keywords that [`Tokens::JiebaTfidf`] takes from a text, up to [`MAX_KEYWORDS`]. If
+    /// 0, the number depends on the length of the text.
     pub keywords: usize,
 }
 
 impl TextOptions {
-    /// Defaults of a simhash: pairs of words, weighted by the square root of their count.
+    /// Defaults for a simhash: a feature is two consecutive words, weighted by the square root of
+    /// its number of occurrences.
     pub const SIMHASH: Self = Self {
         tokens: Tokens::Word,
         shingle: 2,
@@ -47,7 +48,8 @@ impl TextOptions {
         keywords: 0,
     };
 
-    /// Defaults of MinHash and the Jaccard similarity: the set of triples of words.
+    /// Defaults for MinHash and the Jaccard similarity: a feature is three consecutive words, and
+    /// all features have the same weight.
     pub const SET: Self = Self {
         tokens: Tokens::Word,
         shingle: 3,
@@ -57,14 +59,15 @@ impl TextOptions {
         keywords: 0,
     };
 
-    /// Defaults of passages: hashes of eight consecutive words.
+    /// Defaults for passages: a feature is eight consecutive words, and all features have the same
+    /// weight.
     pub const PASSAGES: Self = Self {
         shingle: 8,
         ..Self::SET
     };
 
-    /// Returns the name of the tokens, with the number of keywords if given, as in
-    /// `jieba_tfidf:50`.
+    /// Returns the SQL name of the kind of tokens. If `keywords` is not 0, the name ends with this
+    /// number, as in `jieba_tfidf:50`.
     #[must_use]
     pub fn tokens_name(&self) -> String {
         let tokens = self.tokens.name();
@@ -81,24 +84,25 @@ impl Default for TextOptions {
     }
 }
 
-/// Spelling differences to ignore beyond the normal form ([`crate::normalize`]).
+/// Spelling differences to ignore in addition to those that the normal form removes
+/// ([`crate::normalize`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Normalize {
-    /// Treatment of accents.
+    /// Whether differences in accents are ignored.
     pub accents: Accents,
-    /// Treatment of decimal digits.
+    /// Whether differences in decimal digits are ignored.
     pub digits: Digits,
 }
 
 impl Normalize {
-    /// Ignores no differences beyond the normal form.
+    /// Keeps accents and digits, so only the differences that the normal form removes are ignored.
     pub const DEFAULT: Self = Self {
         accents: Accents::Keep,
         digits: Digits::Keep,
     };
 }
 
-/// Treatment of accents.
+/// Whether accents are kept or removed before a text is divided into tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accents {
     /// Accents are kept.
@@ -108,7 +112,7 @@ pub enum Accents {
     Remove,
 }
 
-/// Treatment of decimal digits.
+/// Whether decimal digits are kept or replaced by `0` before a text is divided into tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Digits {
     /// Digits are kept.

@@ -1,7 +1,8 @@
 //! Segments of a text, with their positions and hashes: paragraphs, lines or sentences.
 //!
-//! A segment is a part of the unchanged text, without white space at its ends. A part of white
-//! space only is not a segment. So each other character is in exactly one segment.
+//! A segment is a part of the unchanged text, without white space at its ends. A part that consists
+//! of white space is not a segment. So each character other than white space is in exactly one
+//! segment.
 //!
 //! - **Lines** end at the mandatory breaks of [UAX 14]: line feed, carriage return, form feed, ...
 //! - **Paragraphs** are lines without a blank line between them. A paragraph separator (U+2029)
@@ -10,8 +11,9 @@
 //!   this module also ends a sentence after 16 characters in a row that are neither letters nor
 //!   digits. The rest of such a row is a separate sentence.
 //!
-//! Each segment has a range to cut: the bytes to remove with the segment so that all other text
-//! stays byte for byte. It has whole lines with their ends, so that no indentation is left.
+//! Each segment has a range to cut: the bytes to remove with the segment so that the rest of the
+//! text stays byte for byte. For a line or a paragraph, the range consists of whole lines with
+//! their line ends, so that no indentation is left.
 //!
 //! [UAX 14]: https://www.unicode.org/reports/tr14/
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
@@ -28,14 +30,14 @@ use crate::options::NamedOption;
 use crate::sentences::{MAX_GAP, WINDOW, is_letter_or_digit};
 use crate::tokens::{is_line_end, is_space};
 
-/// Kind of the segments that a text is cut into.
+/// Kind of the segments into which a text is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Lines between blank lines.
+    /// Consecutive lines without a blank line between them.
     Paragraph,
-    /// Lines.
+    /// Lines, which end at the mandatory breaks of UAX 14.
     Line,
-    /// Sentences.
+    /// Sentences by UAX 29.
     Sentence,
 }
 
@@ -48,20 +50,21 @@ impl NamedOption for Unit {
     ];
 }
 
-/// Position of a segment in its text.
+/// Position of a segment in its text, and the range to cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Bytes of the segment.
+    /// Byte range of the segment, without white space at its ends.
     pub bytes: Range<usize>,
-    /// Bytes to remove with the segment. These ranges ascend and do not overlap.
+    /// Byte range to remove from the text with the segment. The ranges of successive segments
+    /// ascend and do not overlap.
     ///
     /// - For a line, the whole line with its indentation and its line end.
     /// - For a paragraph, its whole lines and the blank lines after them.
-    /// - For a sentence, itself and the white space after it up to the line end.
+    /// - For a sentence, the sentence and the white space after it up to the line end.
     pub cut: Range<usize>,
 }
 
-/// Bytes of lines, or characters of sentences, between two calls of `check`.
+/// Number of bytes of lines, or of characters of sentences, between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// Returns the segments of a text in order. Calls `check` every few 10 kB.
@@ -90,16 +93,18 @@ pub fn segments(text: &str, unit: Unit, check: &mut dyn FnMut()) -> Vec<Segment>
     builder.segments
 }
 
-/// XXH3 (64 bits) of the normal form of a text, with one space for each run of white space and
-/// none at the ends. Segments that differ only in case, width, composition and white space have
-/// equal hashes. A line has the same hash as a feature (`tokens => 'line'`).
+/// Returns the XXH3 hash (64 bits) of the normal form of a segment, with one space for each run of
+/// white space and none at the ends. Segments that differ only in case, width, composition and
+/// white space have equal hashes. The hash of a line equals the hash of the line as a feature
+/// (`tokens => 'line'`).
 #[must_use]
 pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
     if segment.len() <= HASHED_AT_ONCE && segment.is_ascii() {
         return ascii_segment_hash(segment.as_bytes());
     }
     let mut normal = String::new();
-    // Hash state of a long normal form before `normal`, so that memory is bounded.
+    // Hash state of the normal form before `normal`, if the segment is long, so that memory is
+    // bounded.
     let mut before: Option<Box<Xxh3>> = None;
     let mut space = false;
     each_piece(segment, &mut String::new(), check, |piece| {
@@ -131,7 +136,7 @@ pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
     }
 }
 
-/// [`segment_hash`] of a short ASCII segment.
+/// Returns the [`segment_hash`] of a short ASCII segment.
 fn ascii_segment_hash(segment: &[u8]) -> u64 {
     let mut normal = Vec::new();
     if has_single_spaces(segment) {
@@ -151,10 +156,10 @@ fn ascii_segment_hash(segment: &[u8]) -> u64 {
     feature_hash(&normal)
 }
 
-/// Returns true if all white space consists of single spaces between words.
+/// Returns true if all white space of a segment consists of single spaces between words.
 fn has_single_spaces(segment: &[u8]) -> bool {
     let (mut is_regular, mut before) = (true, b' ');
-    // Without a branch for each byte, so that the compiler can vectorise it.
+    // The loop has no branch for each byte, so that the compiler can vectorise it.
     for &byte in segment {
         is_regular &= !matches!(byte, b'\t'..=b'\r') & !(byte == b' ' && before == b' ');
         before = byte;
@@ -162,17 +167,18 @@ fn has_single_spaces(segment: &[u8]) -> bool {
     is_regular && before != b' '
 }
 
-/// Minimum length, in bytes, of a normal form that is hashed in parts.
+/// Minimum length, in bytes, of a normal form that is hashed in parts instead of at once.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
-/// Builds the list of segments.
+/// Builds the list of the segments of a text.
 struct Builder<'a> {
     text: &'a str,
     segments: Vec<Segment>,
 }
 
 impl Builder<'_> {
-    /// Adds a part of the text without the white space at its ends. Skips blank parts.
+    /// Adds the part `part` of the text, without white space at its ends, as a segment with the
+    /// range `cut` to remove. Skips blank parts.
     fn add(&mut self, part: Range<usize>, cut: Range<usize>) {
         let bytes = self.trimmed(part);
         if bytes.is_empty() {
@@ -181,7 +187,8 @@ impl Builder<'_> {
         self.segments.grow_push(Segment { bytes, cut });
     }
 
-    /// Adds a sentence. Neither the line end after it nor the indentation before it is cut.
+    /// Adds the sentence `part`. Its range to cut contains the white space after the sentence, but
+    /// neither the line end nor the indentation before the sentence.
     fn add_sentence(&mut self, part: Range<usize>) {
         let bytes = self.trimmed(part);
         let after = &self.text[bytes.end..];
@@ -190,7 +197,7 @@ impl Builder<'_> {
         self.add(bytes.clone(), bytes.start..end);
     }
 
-    /// Returns a part of the text without the white space at its ends.
+    /// Returns the byte range of a part of the text without the white space at its ends.
     fn trimmed(&self, part: Range<usize>) -> Range<usize> {
         let whole = &self.text[part.clone()];
         let start = part.end - whole.trim_start_matches(is_space).len();
@@ -199,10 +206,10 @@ impl Builder<'_> {
     }
 }
 
-/// Line of a text.
+/// Line of a text, as byte offsets in the text.
 struct Line {
     start: usize,
-    /// End of the text of the line, before its line end.
+    /// End of the text of the line, where the line end starts.
     end: usize,
     /// Start of the next line, or the end of the text.
     next: usize,
@@ -210,6 +217,7 @@ struct Line {
     terminator: Option<char>,
 }
 
+/// Calls `each` for each line of a text, including the last one, which may be empty.
 fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
     let bytes = text.as_bytes();
     let (mut start, mut at, mut next_check) = (0, 0, 0);
@@ -249,21 +257,21 @@ fn lines(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Line)) {
     });
 }
 
-/// Returns true for each byte that starts a line end, and for the first bytes of other characters
-/// that have the same first byte.
+/// Returns true for the first byte of each line end. Some other characters have the same first
+/// byte.
 #[inline]
 fn may_end_line(byte: &u8) -> bool {
     matches!(byte, b'\n'..=b'\r' | 0xC2 | 0xE2)
 }
 
-/// Calls `each` for each paragraph with the range of its lines and the range to cut.
+/// Calls `each` for each paragraph, with the byte range of its lines and the byte range to cut.
 fn paragraphs(
     text: &str,
     check: &mut dyn FnMut(),
     mut each: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    // Range from the start of the first line to the end of the last one, and whether the next line
-    // that is not blank begins a new paragraph.
+    // Open paragraph: byte range from the start of its first line to the end of its last line, and
+    // whether the next line that is not blank begins a new paragraph.
     let mut open: Option<(Range<usize>, bool)> = None;
     lines(text, check, |line| {
         let is_blank = text[line.start..line.end].chars().all(is_space);
@@ -283,8 +291,10 @@ fn paragraphs(
     }
 }
 
+/// Calls `each` with the byte range of each sentence of a text.
 fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
-    // Start of the undivided text, and the number of characters since the last letter or digit.
+    // Start of the text that was not passed on yet, and the number of characters since the last
+    // letter or digit.
     let (mut start, mut gap) = (0, 0);
     for (n, (at, c)) in text.char_indices().enumerate() {
         if n.is_multiple_of(CHECK_EVERY) {
@@ -305,7 +315,7 @@ fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usi
             }
         }
         if gap < MAX_GAP && end - start >= WINDOW {
-            // The last sentence may continue, unless it is the only one.
+            // The last sentence may continue after the window, unless it fills the window.
             let last = text[start..end].split_sentence_bound_indices().last();
             let cut = last.map_or(0, |(last, _)| last);
             let cut = if cut == 0 { end } else { start + cut };
@@ -320,6 +330,7 @@ fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usi
     }
 }
 
+/// Calls `each` with the byte range of each sentence within a part of the text, by UAX 29.
 fn sentences_within(text: &str, part: Range<usize>, each: &mut impl FnMut(Range<usize>)) {
     for (at, sentence) in text[part.clone()].split_sentence_bound_indices() {
         let start = part.start + at;
@@ -385,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Returns the text without one segment, for each segment.
+    /// Returns, for each segment, the text after the segment was cut.
     fn without_each(text: &str, unit: Unit) -> Vec<String> {
         let found = segments(text, unit, &mut || ());
         let left = |cut: Range<usize>| [&text[..cut.start], &text[cut.end..]].concat();
@@ -429,7 +440,7 @@ mod tests {
         );
     }
 
-    /// A change of these hashes would invalidate stored keys.
+    /// If these hashes changed, stored keys would be invalid.
     #[test]
     fn hashes_never_change() {
         for (text, expected) in [

@@ -1,14 +1,14 @@
-//! The longest sentences of a text, as a key for equality.
+//! Hash of the longest sentences of a text, by which an index for equality finds copies.
 //!
 //! Copies of a text that differ only in a title, a date, links or a short paragraph share their
 //! longest sentences. A hash of these sentences therefore finds such copies with an ordinary index
 //! for equality. A change of one word in these sentences changes the hash.
 //!
 //! The text in NFKC is divided into sentences by [UAX 29], with the terminators of all scripts:
-//! `。`, `！` and `？` end a sentence as well as a full stop before a capital. In addition, a line
-//! end ends a sentence, and so do 16 characters in a row that are neither letters nor digits.
-//! Sentences are compared by their words ([`crate::tokens`]), so punctuation, spaces, case and
-//! width do not count. The length of a sentence is the number of characters in its words.
+//! `。`, `！` and `？` end a sentence, as does a full stop before a capital. In addition, a line end
+//! ends a sentence, and so do 16 characters in a row that are neither letters nor digits. Sentences
+//! are compared by their words ([`crate::tokens`]), so punctuation, spaces, case and width do not
+//! count. The length of a sentence is the number of characters in its words.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
 
@@ -23,22 +23,23 @@ use crate::memory::{Grow, GrowString};
 use crate::normalize::class::Class;
 use crate::normalize::{ensure_reordering, normalized, piece_len};
 
-/// Maximum number of sentences that are hashed.
+/// Maximum number of sentences that a hash covers.
 pub const MAX_SENTENCES: usize = 1000;
 
-/// Number of characters in a row, other than letters and digits, that end a sentence. It bounds
-/// the work per character: the search for the next letter starts at each possible sentence end.
+/// Number of consecutive characters, other than letters and digits, that end a sentence. The limit
+/// bounds the time: at each possible sentence end, UAX 29 looks for the next letter.
 pub(crate) const MAX_GAP: usize = 16;
 
-/// Bytes searched for sentence ends at once. A longer sentence is cut.
+/// Number of bytes that are searched for sentence ends at once. A longer sentence is cut.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// Number of characters and words of a sentence. Longer sentences are greater. Of equal length,
-/// the sentence with the smaller bytes is greater.
+/// Sentence: the number of characters in its words, and the words separated by spaces. A longer
+/// sentence is greater. Of two sentences of equal length, the one whose words are first in byte
+/// order is greater.
 type Sentence = (usize, Reverse<String>);
 
-/// Returns a hash of the `number` longest distinct sentences of a text in any order, or of all if
-/// there are fewer. Returns `None` if the text has no word.
+/// Returns a hash of the `number` longest distinct sentences of a text, wherever they are in the
+/// text, or of all sentences if there are fewer. Returns `None` if the text has no word.
 ///
 /// The hash is XXH3 (64 bits) of the sentences, the longest first, with their words separated by
 /// spaces and a line break after each sentence. Calls `check` every few 10 kB. Time is linear in
@@ -79,7 +80,7 @@ pub fn longest_sentences_hash(text: &str, number: usize, check: &mut dyn FnMut()
     Some(feature_hash(all.as_bytes()))
 }
 
-/// Calls `each` for each sentence, in NFKC.
+/// Calls `each` with each sentence of `text`, in NFKC.
 fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)) {
     let mut rest = text;
     let mut normal = String::new();
@@ -98,15 +99,16 @@ fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)
     buffer.end(&mut each);
 }
 
-/// Text since the last sentence end that was found.
+/// Text in NFKC after the last sentence that was passed on.
 #[derive(Default)]
 struct SentenceBuffer {
     text: String,
-    /// Characters since the last letter or digit.
+    /// Number of characters since the last letter or digit.
     gap: usize,
 }
 
 impl SentenceBuffer {
+    /// Adds a character. Passes complete sentences to `each` if a gap or the window is full.
     fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if is_letter_or_digit(c) {
             self.gap = 0;
@@ -125,14 +127,14 @@ impl SentenceBuffer {
         }
     }
 
-    /// Passes all sentences to `each`.
+    /// Passes all sentences of the buffer to `each`, and empties the buffer.
     fn end(&mut self, each: &mut impl FnMut(&str)) {
         self.text.split_sentence_bounds().for_each(&mut *each);
         self.text.clear();
     }
 
-    /// Passes all sentences but the last, which may continue, to `each`. A single sentence is
-    /// passed too.
+    /// Passes all sentences of the buffer to `each`, except the last one, which may continue. If
+    /// the buffer holds a single sentence, passes it too.
     fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
         let mut last = None;
         for sentence in self.text.split_sentence_bounds() {
@@ -149,6 +151,7 @@ impl SentenceBuffer {
     }
 }
 
+/// Returns the words of a sentence in normal form, separated by spaces.
 fn words(sentence: &str) -> String {
     let normal = normalized(sentence);
     let mut words = String::new();
@@ -165,8 +168,8 @@ fn words(sentence: &str) -> String {
     words
 }
 
-/// Returns an upper bound of the number of characters in the words of a sentence, without
-/// normalising it. One character becomes at most three.
+/// Returns an upper bound of the number of characters in the words of a sentence, without computing
+/// its normal form. In the normal form, a character becomes at most three.
 fn most_characters(sentence: &str) -> usize {
     let characters = |c| match Class::from_char(c) {
         Class::AsciiBreak | Class::Separator => 0,
@@ -176,7 +179,8 @@ fn most_characters(sentence: &str) -> usize {
     sentence.chars().map(characters).sum()
 }
 
-/// Returns true for characters that make a segment a word: Alphabetic, or of general category N.
+/// Returns true if UAX 29 counts a segment with this character as a word: if the character is
+/// Alphabetic, or of general category N (numbers).
 pub(crate) fn is_letter_or_digit(c: char) -> bool {
     match Class::from_char(c) {
         Class::AsciiWord => c.is_ascii_alphanumeric(),
@@ -257,7 +261,7 @@ mod tests {
                 "one of eight"
             ])
         );
-        // Of equal length, the first in byte order.
+        // Of sentences of equal length, the first ones in byte order count.
         assert_eq!(hash("Bb cc. Bb aa. Bb bb.", 2), of(&["bb aa", "bb bb"]));
         // A repeated sentence counts once.
         assert_eq!(hash("Bb cc. Bb CC! Aa", 2), of(&["bb cc", "aa"]));
@@ -269,7 +273,7 @@ mod tests {
         assert_ne!(hash(&copy.replace("longest", "largest"), 3), hash(text, 3));
     }
 
-    /// A change of these hashes would invalidate stored keys.
+    /// If these hashes changed, stored keys would be invalid.
     #[test]
     fn keys_never_change() {
         for (text, expected) in [

@@ -1,29 +1,31 @@
-//! Shingles: features of consecutive tokens.
+//! Shingles: features that consist of consecutive tokens.
 
 use crate::feature_sink::{FeatureSink, Windows};
 use crate::hash::windows::PAD;
 use crate::token_buffer::TokenBuffer;
 
-/// Separator between the words of a feature. No word contains it (see [`crate::tokens`]). So
-/// different shingles are different features, and users can write the features of a text
-/// themselves: the features of `the quick brown` are `the quick` and `quick brown`.
+/// Separator between the words of a feature: the features of `the quick brown` are `the quick` and
+/// `quick brown`. No word contains the separator (see [`crate::tokens`]). So different shingles are
+/// different features, and users can write the features of a text themselves.
 pub const SEPARATOR: u8 = b' ';
 
-/// Separator between the lines of a feature.
+/// Separator between the lines of a feature, if the tokens are lines.
 pub const LINE_SEPARATOR: u8 = b'\n';
 
-/// Bytes of tokens that are collected before their features are passed to the sink.
+/// Number of bytes of tokens that are collected before their shingles are passed to the sink.
 const BATCH_BYTES: usize = 1 << 15;
 
-/// Collects tokens and makes a feature of every `width` consecutive tokens.
+/// Collects the tokens of a text, and passes every `width` consecutive tokens to a sink as a
+/// feature.
 ///
-/// Tokens are packed with one separator after each, so a shingle is one range of the buffer. Work
-/// is done in batches: many tokens are collected first, then all their shingles are made.
+/// The tokens are in one buffer with one separator after each, so a shingle is a range of the
+/// buffer. The work is done in batches: many tokens are collected first, then all their shingles
+/// are passed to the sink.
 pub(crate) struct Shingles {
     width: usize,
     separator: u8,
     tokens: TokenBuffer,
-    /// True once a feature was passed to the sink.
+    /// True once a shingle of the current text was passed to the sink.
     any: bool,
 }
 
@@ -39,8 +41,8 @@ impl Default for Shingles {
 }
 
 impl Shingles {
-    /// Starts a text. Its features have `width` tokens with `separator` between them. No token may
-    /// contain `separator`.
+    /// Starts a new text. Its features have `width` tokens with `separator` between them. No token
+    /// may contain `separator`.
     pub fn reset(&mut self, width: usize, separator: u8) {
         assert!(width > 0, "a shingle has at least one token");
         (self.width, self.separator) = (width, separator);
@@ -48,40 +50,40 @@ impl Shingles {
         self.tokens.clear();
     }
 
-    /// Returns the tokens whose shingles are not made yet, for callers that add many tokens at
-    /// once. The caller must call [`Shingles::emit_full_batch`] afterwards.
+    /// Returns the buffer of the tokens collected since the last batch, to which a caller can add
+    /// many tokens at once. The caller must call [`Shingles::emit_full_batch`] afterwards.
     #[inline(always)]
     pub fn tokens(&mut self) -> &mut TokenBuffer {
         &mut self.tokens
     }
 
-    /// Adds a part of a token.
+    /// Appends bytes to the open token, or starts a token with them.
     #[inline]
     pub fn push_part(&mut self, part: &[u8]) {
         self.tokens.push_part(part);
     }
 
-    /// Ends the open token, which must have at least one byte.
+    /// Ends the open token, which must have at least one byte. Passes a full batch to the sink.
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl FeatureSink) {
         self.tokens.close(self.separator);
         self.emit_full_batch(sink);
     }
 
-    /// Adds a token, or the rest of the open token.
+    /// Adds a token, or the rest of the open token. Passes a full batch to the sink.
     #[inline]
     pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
         self.tokens.push(token, self.separator);
         self.emit_full_batch(sink);
     }
 
-    /// Adds a character as a token.
+    /// Adds a character as a token. Passes a full batch to the sink.
     #[inline(always)]
     pub fn push_char(&mut self, c: char, sink: &mut impl FeatureSink) {
         self.push(c.encode_utf8(&mut [0; 4]).as_bytes(), sink);
     }
 
-    /// Passes the complete shingles to the sink if there are many tokens.
+    /// Passes all complete shingles to the sink if at least [`BATCH_BYTES`] bytes are collected.
     #[inline]
     pub fn emit_full_batch(&mut self, sink: &mut impl FeatureSink) {
         if self.tokens.open() >= BATCH_BYTES {
@@ -107,8 +109,8 @@ impl Shingles {
         sink.bytes_dropped(dropped);
     }
 
-    /// Ends the text. A text with fewer tokens than a shingle is a single feature. Frees memory
-    /// that unusually long tokens needed.
+    /// Ends the text, and passes the remaining shingles to the sink. If the text has fewer tokens
+    /// than a shingle, they are a single feature. Frees memory that unusually long tokens needed.
     pub fn finish(&mut self, sink: &mut impl FeatureSink) {
         self.emit_batch(sink);
         let tokens = &mut self.tokens;
@@ -128,7 +130,7 @@ mod tests {
 
     fn shingled(width: usize, tokens: &[String]) -> Vec<String> {
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
-        // An earlier text, which reset() must forget.
+        // An earlier text, which must have no effect after `reset`.
         shingles.push(b"before", &mut FeatureTexts(Vec::new()));
         shingles.reset(width, SEPARATOR);
         for token in tokens {
@@ -148,7 +150,7 @@ mod tests {
             long in 0_usize..3,
         ) {
             let mut tokens = tokens;
-            // Long enough to fill a batch.
+            // These tokens are long enough to fill a batch.
             for i in 0..long.min(tokens.len()) {
                 tokens[i] = "x".repeat(BATCH_BYTES / 2 + i);
             }

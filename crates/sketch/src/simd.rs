@@ -1,8 +1,8 @@
-//! Choice of the instruction set of the processor.
+//! Choice of the vector instructions that the kernels of this crate use.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Vector instruction sets, in ascending order.
+/// Set of vector instructions. Each set contains the sets before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Simd {
@@ -16,7 +16,7 @@ pub enum Simd {
     Avx512Vbmi2,
 }
 
-/// Sets to try with [`use_at_most`].
+/// All instruction sets, for tests that call [`use_at_most`] with each.
 pub const ALL: [Simd; 4] = [
     Simd::Portable,
     Simd::Avx2OrNeon,
@@ -24,11 +24,12 @@ pub const ALL: [Simd; 4] = [
     Simd::Avx512Vbmi2,
 ];
 
-/// Set in use, as a number; 0 before the first query.
+/// Instruction set in use, as the number of a [`Simd`]; 0 before the first call of `has`.
 static USED: AtomicU8 = AtomicU8::new(0);
 
-/// Limits this process to a set of instructions, so that tests on one machine see the results of
-/// all machines. Returns the set now in use, which is smaller if the processor has fewer.
+/// Limits this process to the instruction set `most`, so that a test on one machine sees the
+/// results of all machines. Returns the set now in use, which is a smaller one if the processor
+/// does not have `most`.
 pub fn use_at_most(most: Simd) -> Simd {
     let used = processor_set().min(most);
     USED.store(used as u8, Ordering::Relaxed);
@@ -49,20 +50,21 @@ pub(crate) fn has_neon() -> bool {
     has(Simd::Avx2OrNeon)
 }
 
-/// Returns true if AVX-512 F, BW, DQ and VL, and the instructions of [`has_avx2`], may be used.
+/// Returns true if AVX-512 F, BW, DQ and VL may be used, and the instructions of [`has_avx2`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512() -> bool {
     has(Simd::Avx512)
 }
 
-/// Returns true if AVX-512 VBMI2, and the instructions of [`has_avx512`], may be used.
+/// Returns true if AVX-512 VBMI2 may be used, and the instructions of [`has_avx512`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512_vbmi2() -> bool {
     has(Simd::Avx512Vbmi2)
 }
 
+/// Returns true if the instructions of `set` may be used.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 fn has(set: Simd) -> bool {
@@ -71,6 +73,7 @@ fn has(set: Simd) -> bool {
     used >= set as u8
 }
 
+/// Chooses the largest instruction set of the processor, and returns its number.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[cold]
 fn first_question() -> u8 {

@@ -1,14 +1,15 @@
 //! Exact similarity of the feature sets of two texts: containment and Jaccard similarity.
 //!
-//! Features are identified by 128-bit hashes. Memory, in addition to that for finding features: 16
-//! bytes and the overhead of a hash set for each distinct feature of the first text.
+//! Features are identified by 128-bit hashes. A comparison takes 16 bytes and the overhead of a
+//! hash set for each distinct feature of the first text, in addition to the memory for finding
+//! features.
 
 use std::collections::HashSet;
 
 use crate::memory::Grow;
 use crate::sketcher::Sketcher;
 
-/// Numbers of distinct features of two texts.
+/// Numbers of distinct features of two texts: of the first, of the second, and of those in both.
 struct Overlap {
     a: usize,
     b: usize,
@@ -16,15 +17,17 @@ struct Overlap {
 }
 
 impl Sketcher {
-    /// Returns the share of the distinct features of `a` that `b` also has, 0 to 1 (Broder, "On
-    /// the resemblance and containment of documents", SEQUENCES 1997); `None` if `a` has none.
+    /// Returns the containment of `a` in `b`: the share of the distinct features of `a` that `b`
+    /// also has, 0 to 1 (Broder, "On the resemblance and containment of documents", SEQUENCES
+    /// 1997). Returns `None` if `a` has no features.
     pub fn containment(&mut self, a: &str, b: &str, check: &mut dyn FnMut()) -> Option<f64> {
         let overlap = self.overlap(a, b, check);
         share(overlap.shared, overlap.a)
     }
 
     /// Returns the Jaccard similarity of the feature sets of two texts, 0 to 1, or `None` if
-    /// neither text has a feature. This is the number in both, divided by the number in either.
+    /// neither text has a feature. The similarity is the number of distinct features in both texts,
+    /// divided by the number of distinct features in at least one of them.
     ///
     /// ```
     /// use neardup_sketch::{Sketcher, TextOptions};
@@ -38,6 +41,7 @@ impl Sketcher {
         share(shared, a + b - shared)
     }
 
+    /// Counts the distinct features of both texts, and those that both have.
     fn overlap(&mut self, a: &str, b: &str, check: &mut dyn FnMut()) -> Overlap {
         let (extractor, options) = (&mut self.extractor, &self.options);
         let counter = &mut self.scratch128.counter;
@@ -114,7 +118,7 @@ mod tests {
             containment(text, &format!("well, {text} over the lazy dog")),
             Some(1.0)
         );
-        // One of three shingles of three words is in the other text.
+        // Text `a` has three shingles of three words, of which text `b` has one.
         assert_eq!(containment(text, "the quick brown bear"), Some(1.0 / 3.0));
         assert_eq!(containment(text, ""), Some(0.0));
         assert_eq!(containment("", text), None);

@@ -1,9 +1,9 @@
-//! The [`Sketcher`]: options, and memory that is reused from text to text.
+//! The [`Sketcher`]: options, and working memory that is reused from text to text.
 //!
-//! Its methods are in the files of their results: `simhash64` and `simhash128` in
-//! `simhash/text.rs`, `minhash64` and `minhash128` in `minhash_fingerprint/text.rs`, `signature`
-//! in `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity`
-//! in `similarity.rs`.
+//! The methods that compute a result are in other files: `simhash64` and `simhash128` in
+//! `simhash/text.rs`, `minhash64` and `minhash128` in `minhash_fingerprint/text.rs`, `signature` in
+//! `minhash/text.rs`, `passages` in `passages/text.rs`, `containment` and `jaccard_similarity` in
+//! `similarity.rs`.
 
 use std::cell::Cell;
 
@@ -21,10 +21,11 @@ use crate::tokens::FeatureExtractor;
 /// Computes fingerprints, signatures and similarities of texts.
 ///
 /// A sketcher keeps some hundred kilobytes of working memory, so that the next text needs no
-/// allocation. Keep one for many texts. Results depend only on the text and the options. All
-/// methods take a callback `check`, which they call every few 100 kB of work. The caller can stop
-/// the computation by unwinding from it. Methods also unwind when memory cannot be allocated
-/// ([`crate::memory`]). The sketcher can be used again afterwards in both cases.
+/// allocation. Keep one for many texts. Results depend only on the text and the options.
+///
+/// All methods that read a text take a callback `check`, which they call every few 100 kB of work.
+/// The caller can cancel the computation by unwinding from `check`. The methods also unwind when
+/// memory cannot be allocated ([`crate::memory`]). In both cases the sketcher can be used again.
 ///
 /// ```
 /// use neardup_sketch::{Sketcher, TextOptions, hamming64};
@@ -45,7 +46,7 @@ pub struct Sketcher {
     pub(crate) minima: WindowMinima,
 }
 
-/// Working memory for results of `64 * W` bits.
+/// Working memory for feature hashes and fingerprints of `64 * W` bits.
 pub(crate) struct Scratch<const W: usize> {
     pub counter: FeatureCounter<W>,
     pub accumulator: GroupedAccumulator<W>,
@@ -79,9 +80,10 @@ impl Sketcher {
         }
     }
 
-    /// Runs `compute` with the sketcher of this thread, which reuses the memory of the thread's
-    /// earlier texts. If `compute` unwinds, the sketcher is dropped, and the next call creates a
-    /// new one. A call within `compute` has a separate sketcher.
+    /// Runs `compute` with the sketcher of this thread, and with `options`. The sketcher reuses the
+    /// memory of the thread's earlier texts. If `compute` unwinds, the sketcher is dropped, and the
+    /// next call creates a new one. A call of `with_thread_local` within `compute` has a separate
+    /// sketcher.
     pub fn with_thread_local<R>(options: TextOptions, compute: impl FnOnce(&mut Self) -> R) -> R {
         thread_local! {
             static SKETCHER: Cell<Option<Box<Sketcher>>> = const { Cell::new(None) };
@@ -98,7 +100,7 @@ impl Sketcher {
         result
     }
 
-    /// Returns the options.
+    /// Returns the options by which this sketcher turns texts into features.
     #[must_use]
     pub fn options(&self) -> &TextOptions {
         &self.options
@@ -110,7 +112,7 @@ impl Sketcher {
         self.feature_hashes_without(text, None, check)
     }
 
-    /// Like [`Sketcher::feature_hashes`], without the features of a set.
+    /// Like [`Sketcher::feature_hashes`], but skips the features that are in `without`.
     pub fn feature_hashes_without(
         &mut self,
         text: &str,
@@ -124,7 +126,7 @@ impl Sketcher {
         hashes
     }
 
-    /// Changes the options for later texts.
+    /// Sets the options by which later texts are turned into features.
     pub fn set_options(&mut self, options: TextOptions) {
         self.options = options;
     }

@@ -1,10 +1,10 @@
-//! Changes between two texts: neighbouring features that only one text has form a passage, paired
-//! with the passage at the same position of the other text.
+//! Changes between two texts. A run of neighbouring features that only one text has forms a
+//! passage, which is paired with the passage at the same position of the other text.
 //!
-//! Each text has its features sorted by their first occurrences. A passage starts after a feature
-//! that both texts have, and ends before the next one. If features have several tokens, a passage
-//! also contains tokens around the change. Two passages are paired if the same shared feature
-//! precedes both, or if the same shared feature follows both.
+//! The features of each text are sorted by their first occurrences. A passage starts after a
+//! feature that both texts have, and ends before the next such feature. If features have several
+//! tokens, a passage also contains tokens around the change. Two passages are paired if the same
+//! shared feature precedes both, or if the same shared feature follows both.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -17,73 +17,76 @@ use crate::html::html_text;
 use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
 
-/// Maximum number of characters shown of a passage.
+/// Maximum number of characters of a passage that are shown.
 const MOST_CHARS: usize = 500;
-/// Steps between two calls of `check`.
+/// Number of features or characters read between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Passages in which two texts differ.
+/// Changes between two texts: their number, and the largest of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextChanges {
-    /// Number of all changes.
+    /// Number of all changes, including those that are not in `largest`.
     pub count: usize,
-    /// The changes with the most features, in the order of the first text. Of equal changes, the
-    /// first are kept.
+    /// The changes with the most features, in the order of the first text. Of changes with equally
+    /// many features, the first ones in the text are kept.
     pub largest: Vec<TextChange>,
 }
 
-/// Difference at one position of two texts. Only one of the passages may be missing.
+/// Change at one position of two texts. At least one of the two passages is present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextChange {
-    /// Passage of the first text.
+    /// Passage that the first text has here, if any.
     pub a: Option<Passage>,
-    /// Passage of the second text.
+    /// Passage that the second text has here, if any.
     pub b: Option<Passage>,
-    /// Bits of the distance that the change costs, if the caller asked for them: see [`BitsOf`].
+    /// Number of differing bits of the two fingerprints that this change causes, if the caller
+    /// asked for it (see [`BitsOf`]).
     pub bits: Option<u32>,
 }
 
-/// Part of a text whose features the other text does not have.
+/// Part of a text that consists of features that the other text does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// First 500 characters at most, as they are in the text, or in the visible text of an HTML
-    /// page. If the position is not known, they are in the normal form.
+    /// The first 500 characters at most, as they are in the text, or in the visible text of an HTML
+    /// page. If the position is not known, the characters of the normal form.
     pub text: String,
-    /// Position in the text.
+    /// Position in the text or in the visible text, or `None` if it is not known.
     pub span: Option<CharSpan>,
-    /// Number of features.
+    /// Number of distinct features of the passage, which the other text does not have.
     pub features: usize,
 }
 
-/// Text with its features.
+/// One of the two compared texts, with its features.
 pub(crate) struct ChangedText<'a> {
     pub text: &'a str,
     pub list: &'a FeatureList,
-    /// The features that the other text does not have.
+    /// Features that the other text does not have.
     pub own: &'a [&'a FeatureEntry],
 }
 
-/// Options of the caller.
+/// What the caller wants to know about the changes.
 pub(crate) struct Wanted {
     /// Maximum number of changes returned.
     pub top: usize,
-    /// Function whose bits are counted, if any.
+    /// Fingerprint function whose differing bits are counted for each change, if any.
     pub bits_of: Option<BitsOf>,
 }
 
-/// Neighbouring features that only one text has.
+/// Run of neighbouring features that only one text has.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
+    /// Byte range of the run in the tokens of the text.
     tokens: Range<usize>,
+    /// Number of features of the run.
     features: usize,
-    /// Number of the last shared feature that begins before the run.
+    /// Index, among the shared features, of the last one that begins before the run.
     before: Option<u32>,
-    /// Number of the first shared feature that begins after the run.
+    /// Index, among the shared features, of the first one that begins after the run.
     after: Option<u32>,
 }
 
-/// Finds the passages in which two texts differ, and returns the `top` largest changes. A shared
-/// feature has the same index in both lists.
+/// Finds the changes between two texts, and returns the `wanted.top` largest of them. `shared_a`
+/// and `shared_b` hold the shared features as entries of both lists, in the same order.
 ///
 /// Memory: 24 bytes for each distinct feature of a text, and the text once more.
 pub(crate) fn text_changes(
@@ -93,7 +96,7 @@ pub(crate) fn text_changes(
     wanted: Wanted,
     check: &mut dyn FnMut(),
 ) -> TextChanges {
-    // Keywords are not adjacent in the text.
+    // Neighbouring keywords are not neighbours in the text, so each is a run by itself.
     let are_joined = !options.tokens.are_keywords();
     let a_runs = runs(a.own, shared_a, are_joined, check);
     let b_runs = runs(b.own, shared_b, are_joined, check);
@@ -145,16 +148,20 @@ pub(crate) fn text_changes(
     TextChanges { count, largest }
 }
 
-/// A pair of runs, or one run alone. Runs are given by their indexes.
+/// Pair of a run of the first text and a run of the second, or a single run of either.
 struct Change {
-    /// Position in the tokens of the first text.
+    /// Byte offset in the tokens of the first text, by which changes are sorted.
     at: usize,
+    /// Number of features of both runs.
     features: usize,
+    /// Index of the run of the first text, and of the run of the second text.
     sides: [Option<usize>; 2],
+    /// Number of differing bits that the change causes, if it was computed.
     bits: Option<u32>,
 }
 
-/// Counts the bits of the distance that each change costs.
+/// Sets the `bits` of each change: the number of differing bits of the two fingerprints that the
+/// change causes.
 fn count_bits(
     function: BitsOf,
     sides: [(&ChangedText, &Vec<Run>); 2],
@@ -163,7 +170,7 @@ fn count_bits(
 ) {
     let own = [0, 1].map(|n| {
         let (text, runs) = sides[n];
-        // Change that contains each run.
+        // For each run of the text, the index of the change that contains it.
         let mut changes_of = Vec::new();
         changes_of.grow_to(runs.len(), 0);
         for (number, change) in (0..).zip(changes.iter()) {
@@ -173,7 +180,8 @@ fn count_bits(
         }
         let mut owners = Vec::new();
         owners.grow_all(text.own.iter().map(|entry| {
-            // Runs are in text order, so the last run that begins no later has the feature.
+            // Runs are in text order, so the feature is in the last run that does not begin after
+            // it.
             let start = entry.range().start;
             let run = runs.partition_point(|run| run.tokens.start <= start) - 1;
             changes_of[run]
@@ -190,10 +198,11 @@ fn count_bits(
     }
 }
 
-/// Marks a feature that only one text has.
+/// Marks a feature that only one text has, in place of the index of a shared feature.
 const OWN: u32 = u32::MAX;
 
-/// Returns the runs of a text, in text order.
+/// Returns the runs of a text, in text order. `own` holds the features that only this text has, and
+/// `shared` those of both texts. If `are_joined` is false, each feature is a run by itself.
 fn runs(
     own: &[&FeatureEntry],
     shared: &[&FeatureEntry],
@@ -210,7 +219,7 @@ fn runs(
     sort(&mut marks, |x, y| x.cmp(y), check);
     let mut runs: Vec<Run> = Vec::new();
     let mut before = None;
-    // The first run after the last shared feature.
+    // Index of the first run after the last shared feature.
     let mut first = 0;
     for (step, (start, len, number)) in marks.into_iter().enumerate() {
         if step % STEPS == 0 {
@@ -225,7 +234,7 @@ fn runs(
             continue;
         }
         let open = runs[first..].last_mut().filter(|_| are_joined);
-        // One separator may be between two tokens.
+        // One separator may be between the last token of the run and the next token.
         match open.filter(|run| tokens.start <= run.tokens.end + 1) {
             Some(run) => {
                 run.tokens.end = run.tokens.end.max(tokens.end);
@@ -242,14 +251,17 @@ fn runs(
     runs
 }
 
-/// Pairs the runs of two texts. The result is in the order of the first text, then the second.
+/// Pairs runs of two texts that have the same shared feature before them, and of the remaining runs
+/// those that have the same shared feature after them. Returns indexes of runs: one element for
+/// each run of `a` in order, then the runs of `b` that have no partner.
 fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     of_a.grow_to(a.len(), None);
     of_b.grow_to(b.len(), None);
     for neighbour in [|run: &Run| run.before, |run: &Run| run.after] {
-        // Unpaired runs of the second text, sorted by neighbour. `taken` counts the runs used so
-        // far, at the first run of each neighbour.
+        // Unpaired runs of the second text, sorted by the shared feature beside them. For the first
+        // run of each shared feature, `taken` has the number of runs beside this feature that are
+        // paired.
         let mut free: Vec<(Option<u32>, usize)> = Vec::new();
         let left = (0..b.len()).filter(|&n| of_b[n].is_none());
         free.grow_all(left.map(|n| (neighbour(&b[n]), n)));
@@ -287,7 +299,7 @@ fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     pairs
 }
 
-/// Returns the passages of runs.
+/// Returns the passage of each run of a text.
 fn passages(
     text: &ChangedText,
     runs: &[&Run],
@@ -313,7 +325,7 @@ fn passages(
             .zip(shown)
             .map(|((run, span), shown)| {
                 let normal = || {
-                    // A character has at most four bytes.
+                    // A character has at most four bytes, so these bytes contain enough characters.
                     let shown = run.tokens.len().min(4 * MOST_CHARS);
                     String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
                 };
@@ -330,7 +342,8 @@ fn passages(
     passages
 }
 
-/// Returns the text at each span, up to `most` characters; empty where the span is `None`.
+/// Returns the beginning of the text at each span, up to `most` characters; empty for a span that
+/// is `None`.
 pub(crate) fn beginnings(
     text: &str,
     spans: &[Option<CharSpan>],
@@ -345,7 +358,7 @@ pub(crate) fn beginnings(
     order.sort_unstable();
     let mut found = Vec::new();
     found.grow_to(spans.len(), String::new());
-    // Character up to which the text has been read, and its byte offset.
+    // Number of characters of the text read so far, and the byte offset after them.
     let (mut chars, mut byte) = (0, 0);
     for (start, length, n) in order {
         check();
@@ -371,7 +384,7 @@ mod tests {
     use crate::test_texts::set_options;
     use proptest::prelude::*;
 
-    /// Returns the changes of two texts as `a|b`.
+    /// Returns each change between two texts as `a|b`, where `-` stands for a missing passage.
     fn changes(a: &str, b: &str, options: &TextOptions, top: usize) -> Vec<String> {
         let diff = FeatureDiff::new(a, b, options, top, None, &mut || ());
         let shown = |side: &Option<super::Passage>| match side {
@@ -398,7 +411,7 @@ mod tests {
                 "painted in spring|painted in May"
             ]
         );
-        // An insertion in one text splits a feature of the other.
+        // An insertion in one text splits a feature of the other text.
         assert_eq!(
             changes(
                 "one two three four five",
@@ -422,7 +435,7 @@ mod tests {
             changes("u v the old and x", "the new and y z", &words, 20),
             ["u v|-", "old|new", "x|y z"]
         );
-        // Only first occurrences are shown, not the text between them.
+        // A passage shows only the first occurrences of its features, not the text between them.
         assert_eq!(changes("p q p q r", "", &words, 20), ["p q|-", "r|-"]);
     }
 

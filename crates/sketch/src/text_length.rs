@@ -1,4 +1,4 @@
-//! Length of a text, in characters of its tokens.
+//! Length of a text: the number of characters of its normal form, with white space collapsed.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,9 @@ use crate::options::{Accents, Normalize};
 use crate::tokens::is_space;
 
 /// Returns the number of characters of the normal form of a text, as used by `tokens => 'char'`.
-/// Each run of white space counts as one character, and none at the ends. With `html`, uses the
-/// visible text of a page. Calls `check` every few 10 kB.
+/// Each run of white space counts as one character. White space at the ends does not count. If
+/// `html` is true, `text` is an HTML page, and only its visible text counts. Calls `check` every
+/// few 10 kB.
 ///
 /// ```
 /// use neardup_sketch::options::Accents;
@@ -24,7 +25,7 @@ pub fn text_length(text: &str, html: bool, accents: Accents, check: &mut dyn FnM
     } else {
         Cow::Borrowed(text)
     };
-    // A digit is one character, whether it becomes a zero or not.
+    // The option `digits` is not needed: a digit is one character before and after it becomes 0.
     let options = Normalize {
         accents,
         ..Normalize::DEFAULT
@@ -35,13 +36,13 @@ pub fn text_length(text: &str, html: bool, accents: Accents, check: &mut dyn FnM
         Piece::Ascii(ascii) => count.add_ascii(ascii.as_bytes()),
         Piece::Other(other) => count.add(other),
     });
-    // One space between two words.
+    // Adds one space between each two words.
     count.visible + count.words.saturating_sub(1)
 }
 
-/// Counts characters and words. White space separates words.
+/// Numbers of characters and words of the text so far. White space separates words.
 struct Count {
-    /// Characters other than white space.
+    /// Number of characters other than white space.
     visible: u64,
     words: u64,
     after_space: bool,
@@ -74,7 +75,7 @@ impl Count {
         let visible = |byte: u8| !is_space(byte.into());
         self.words += u64::from(visible(first) && self.after_space);
         self.visible += u64::from(visible(first));
-        // No byte depends on the previous ones, so that the compiler can vectorise the loop.
+        // No iteration depends on the previous ones, so that the compiler can vectorise the loop.
         for (&before, &byte) in ascii.iter().zip(&ascii[1..]) {
             self.visible += u64::from(visible(byte));
             self.words += u64::from(visible(byte) & !visible(before));

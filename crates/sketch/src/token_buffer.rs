@@ -1,22 +1,23 @@
-//! Buffer of consecutive tokens.
+//! Buffer that holds the consecutive tokens of a text, of which shingles are made.
 
 use crate::memory::GrowVec;
 
-/// Maximum bytes of the buffer kept between texts.
+/// Maximum number of bytes of tokens whose memory is kept between texts.
 const KEPT_BYTES: usize = 1 << 18;
-/// Maximum number of token starts kept between texts.
+/// Maximum number of token starts whose memory is kept between texts.
 const KEPT_STARTS: usize = 1 << 15;
 
 /// Tokens, each followed by one byte as a separator. The last token may be open: it has no
 /// separator, and more bytes may follow.
 pub(crate) struct TokenBuffer {
-    /// The tokens up to `len`. The rest is unused.
+    /// Tokens and separators in the first `len` bytes. The other bytes are unused.
     pub bytes: Vec<u8>,
-    /// Number of bytes.
+    /// Number of bytes that the tokens and their separators use.
     pub len: usize,
-    /// Start of each token and, at `count`, of the open or next token. The rest is unused.
+    /// Byte offset of the start of each token. `starts[count]` is the start of the open token, or
+    /// else of the next one. Later elements are unused.
     pub starts: Vec<usize>,
-    /// Number of tokens that are not open.
+    /// Number of complete tokens. The open token is not one of them.
     pub count: usize,
 }
 
@@ -32,13 +33,13 @@ impl Default for TokenBuffer {
 }
 
 impl TokenBuffer {
-    /// Drops all tokens.
+    /// Drops all tokens, including the open token. Keeps the memory.
     pub fn clear(&mut self) {
         (self.len, self.count) = (0, 0);
         self.starts[0] = 0;
     }
 
-    /// Frees unused memory beyond what most texts need.
+    /// Frees memory that no token uses, beyond [`KEPT_BYTES`] and [`KEPT_STARTS`].
     pub fn shrink(&mut self) {
         self.bytes.truncate(KEPT_BYTES.max(self.len));
         self.bytes.shrink_to(KEPT_BYTES);
@@ -46,7 +47,7 @@ impl TokenBuffer {
         self.starts.shrink_to(KEPT_STARTS);
     }
 
-    /// Returns the start of the open or next token.
+    /// Returns the byte offset at which the open token starts, or the next token if none is open.
     #[inline(always)]
     pub fn open(&self) -> usize {
         self.starts[self.count]
@@ -65,7 +66,7 @@ impl TokenBuffer {
         }
     }
 
-    /// Adds bytes to the open token.
+    /// Appends bytes to the open token, or starts a token with them.
     #[inline]
     pub fn push_part(&mut self, part: &[u8]) {
         self.make_room(part.len(), 0);
@@ -73,7 +74,7 @@ impl TokenBuffer {
         self.len += part.len();
     }
 
-    /// Adds a whole token.
+    /// Adds a token, or the rest of the open token, and `separator` after it.
     #[inline]
     pub fn push(&mut self, token: &[u8], separator: u8) {
         let end = self.len + token.len();
@@ -85,7 +86,7 @@ impl TokenBuffer {
         self.starts[self.count] = self.len;
     }
 
-    /// Ends the open token, which must have at least one byte.
+    /// Ends the open token, which must have at least one byte, with `separator`.
     #[inline(always)]
     pub fn close(&mut self, separator: u8) {
         debug_assert!(self.len > self.open(), "an empty token");
@@ -102,7 +103,7 @@ impl TokenBuffer {
         self.len = self.open();
     }
 
-    /// Drops the first tokens. Returns the number of bytes dropped.
+    /// Drops the first `tokens` tokens. Returns the number of bytes dropped.
     pub fn drop_first(&mut self, tokens: usize) -> usize {
         let from = self.starts[tokens];
         self.bytes.copy_within(from..self.len, 0);
@@ -115,12 +116,13 @@ impl TokenBuffer {
         from
     }
 
-    /// Drops the tokens from `first` on that consist of `_` alone, except an open token.
+    /// Drops the complete tokens from number `first` on that consist of `_` alone. Keeps the open
+    /// token.
     #[cold]
     pub fn drop_underscores(&mut self, first: usize) {
         let (mut kept, mut start) = (first, self.starts[first]);
         for token in first..self.count {
-            // Read before the entry may be overwritten.
+            // Read before the assignment to `starts[kept]` may overwrite the element.
             let next = self.starts[token + 1];
             if self.bytes[start..next - 1].iter().any(|&byte| byte != b'_') {
                 let to = self.starts[kept];
@@ -137,8 +139,8 @@ impl TokenBuffer {
     }
 }
 
-/// Copies bytes to a slice of equal length. Most tokens have a few bytes, for which a call takes
-/// longer than two overlapping copies.
+/// Copies bytes to a slice of equal length. Most tokens have a few bytes, for which calling the
+/// general copy function takes longer than two overlapping copies of fixed length.
 #[inline(always)]
 fn copy_short(from: &[u8], to: &mut [u8]) {
     match from.len() {
@@ -149,7 +151,8 @@ fn copy_short(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes, and the byte at `middle`.
+/// Copies the first and the last `N` bytes, and the byte at `middle`. The slices have at least `N`
+/// bytes.
 #[inline(always)]
 fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8], middle: usize) {
     if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
@@ -160,7 +163,7 @@ fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8], middle: usize) {
     }
 }
 
-/// Returns the new length of a buffer that needs at least `needed`.
+/// Returns the new length of a vector of length `len` that needs at least `needed` elements.
 #[cold]
 fn enlarged(len: usize, needed: usize) -> usize {
     needed.next_multiple_of(1 << 12).max(len * 3 / 2)

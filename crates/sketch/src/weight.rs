@@ -1,4 +1,4 @@
-//! Weights of features, as exact numbers.
+//! Weights of features, as exact integers and fixed-point numbers.
 //!
 //! A simhash bit is the sign of a sum, and a sum of floating-point numbers depends on the order of
 //! its terms. So all sums here are sums of integers. Weights computed from frequencies are
@@ -8,14 +8,14 @@ use std::fmt;
 
 use crate::named_option::described_option;
 
-/// Fraction bits of the fixed-point weights that are computed from frequencies.
+/// Number of fraction bits of the fixed-point weights that are computed from frequencies.
 pub const FRACTION_BITS: u32 = 16;
 
 /// Returns `floor(2^16 * sqrt(count))`, the weight of a feature that occurs `count` times.
 ///
-/// This integer *is* the definition of the weight. A text of at most 2^30 bytes has fewer than
-/// 2^30 occurrences. Because sqrt(n) <= n, its weights add up to less than 2^46, and no sum
-/// overflows 64 bits.
+/// This integer *is* the definition of the weight. A text of at most 2^30 bytes has fewer than 2^30
+/// occurrences of features. Because sqrt(n) <= n, the weights of the text add up to less than 2^46,
+/// and no sum overflows 64 bits.
 ///
 /// # Panics
 ///
@@ -27,12 +27,12 @@ pub const fn sqrt_weight(count: u64) -> u64 {
     (count << (2 * FRACTION_BITS)).isqrt()
 }
 
-/// Returns `floor(2^16 * (1 + ln(count)))`, the weight of a feature that occurs `count` times. It
-/// grows less than the square root (Manning, Raghavan, Schutze, "Introduction to Information
-/// Retrieval", section 6.4.1).
+/// Returns `floor(2^16 * (1 + ln(count)))`, the weight of a feature that occurs `count` times. This
+/// weight grows less with `count` than the square root does (Manning, Raghavan, Schutze,
+/// "Introduction to Information Retrieval", section 6.4.1).
 ///
 /// The result of the steps below *is* the definition of the weight. For counts up to at least a
-/// million, it equals that floor.
+/// million, it equals `floor(2^16 * (1 + ln(count)))`.
 ///
 /// # Panics
 ///
@@ -44,7 +44,8 @@ pub const fn log_weight(count: u64) -> u64 {
     /// Number of binary digits of the fraction of the logarithm to base 2.
     const FRACTION_DIGITS: u32 = 40;
     let whole = count.ilog2();
-    // count / 2^whole, from 1 to 2, in units of 2^-63. Its square gives the next binary digit.
+    // count / 2^whole, from 1 to 2, in units of 2^-63. The square of x gives the next binary digit
+    // of the logarithm: 1 if the square is 2 or more.
     let mut x = count << (63 - whole);
     let mut log2 = whole as u128;
     let mut digit = 0;
@@ -58,10 +59,11 @@ pub const fn log_weight(count: u64) -> u64 {
     (1 << FRACTION_BITS) + ((log2 * LN_2) >> (FRACTION_DIGITS + 64 - FRACTION_BITS)) as u64
 }
 
+/// Name and function of a [`Weight`].
 struct WeightKind {
-    /// Name in SQL.
+    /// Name of the weight in SQL.
     name: &'static str,
-    /// See [`Weight::function`].
+    /// Function from a number of occurrences to the weight; see [`Weight::function`].
     function: fn(u64) -> u64,
 }
 
@@ -107,7 +109,7 @@ impl Weight {
     }
 }
 
-/// Weights of small counts. Index 0 is not used.
+/// [`sqrt_weight`] of the counts below 256. Index 0 is not used.
 static SQRT: [u32; 256] = {
     let mut table = [0; 256];
     let mut count = 1;
@@ -117,6 +119,7 @@ static SQRT: [u32; 256] = {
     }
     table
 };
+/// [`log_weight`] of the counts below 256. Index 0 is not used.
 static LOG: [u32; 256] = {
     let mut table = [0; 256];
     let mut count = 1;
@@ -127,18 +130,18 @@ static LOG: [u32; 256] = {
     table
 };
 
-/// Error: a weight is not a finite number of zero or more. The caller's SQLSTATE is 22023
+/// Error: a weight is NaN, infinite or negative. Callers report it with SQLSTATE 22023
 /// (`invalid_parameter_value`).
 #[derive(Clone, Copy, Debug)]
 pub struct WeightError {
-    /// Position of the weight, from 0.
+    /// Position of the rejected weight in the caller's list, from 0.
     pub index: usize,
-    /// The weight.
+    /// The rejected weight.
     pub weight: f64,
 }
 
 impl PartialEq for WeightError {
-    /// NaN equals NaN.
+    /// Compares the bits of the weights, so that NaN equals NaN.
     fn eq(&self, other: &Self) -> bool {
         let key = |error: &Self| (error.index, error.weight.to_bits());
         key(self) == key(other)
@@ -146,7 +149,7 @@ impl PartialEq for WeightError {
 }
 
 impl fmt::Display for WeightError {
-    /// Writes one line without a final full stop. Positions count from 1, as in SQL arrays.
+    /// Writes one line without a final full stop. The position counts from 1, as in SQL arrays.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, weight) = (self.index + 1, self.weight);
         write!(
@@ -158,7 +161,8 @@ impl fmt::Display for WeightError {
 
 impl std::error::Error for WeightError {}
 
-/// Part of a weight, exactly `mantissa * 2^(exponent - 1074)`.
+/// Summand of a weight, exactly `mantissa * 2^(exponent - 1074)`. A weight is the sum of at most
+/// two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
     /// Mantissa, below 2^27.
@@ -167,7 +171,8 @@ pub(crate) struct ExactWeight {
     pub exponent: u16,
 }
 
-/// Fails unless the weight at position `index` is a finite number of zero or more.
+/// Fails unless a weight is a finite number of zero or more. `index` is its position, for the
+/// error.
 pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError> {
     if weight.is_finite() && weight >= 0.0 {
         Ok(())
@@ -177,10 +182,15 @@ pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError>
 }
 
 impl ExactWeight {
-    /// Splits the weight at position `index`, a double with 53 significant bits, into two parts.
-    /// Skips parts of zero: zero (of either sign) has none, and a single-precision number has one.
+    /// Splits a weight, a double with 53 significant bits, into an upper and a lower summand. Skips
+    /// summands of zero: zero (of either sign) has none, and a single-precision number has one.
+    /// `index` is the position of the weight, for the error.
+    ///
+    /// # Errors
+    ///
+    /// If the weight is NaN, infinite or negative.
     pub fn parts(index: usize, weight: f64) -> Result<impl Iterator<Item = Self>, WeightError> {
-        /// Number of binary digits of the lower part.
+        /// Number of binary digits of the lower summand.
         const LOW: u32 = 27;
         check_weight(index, weight)?;
         let bits = weight.to_bits();
@@ -236,7 +246,8 @@ mod tests {
             65_536 + (31.0 * 65_536.0 * 2f64.ln()) as u64
         );
         for count in 1..=1_000_000_u32 {
-            // About 50 binary digits are correct. No count gives a value that near to an integer.
+            // The result of `ln` has about 50 correct binary digits. No count gives a value that
+            // near to an integer.
             let exact = 65_536.0 * (1.0 + f64::from(count).ln());
             assert!((exact - exact.round()).abs() > 1e-9 || count == 1);
             assert_eq!(
@@ -263,7 +274,7 @@ mod tests {
     #[test]
     fn exact_weights_give_the_number_back() {
         let parts = |w: f64| ExactWeight::parts(0, w).unwrap();
-        // In two steps, because some powers of two are not doubles.
+        // Multiplies by the power of two in two steps, because some powers of two are not doubles.
         let value = |part: ExactWeight| {
             let scale = i32::from(part.exponent) - 1074;
             f64::from(part.mantissa) * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2)

@@ -1,8 +1,9 @@
-//! The longest common sequence of tokens of two texts, by the crate `similar`.
+//! Alignment of the tokens of two texts: a long common sequence, found by the crate `similar`, and
+//! the changes between its tokens.
 //!
-//! Its Myers search has Git's limit: beyond a cost of the square root of the number of tokens, it
-//! accepts a good split instead of the best one. This depends on the tokens alone, so a comparison
-//! always has the same result. With a deadline it would not.
+//! The Myers search of `similar` has Git's limit: beyond a cost of the square root of the number of
+//! tokens, it accepts a good split instead of the best one. The limit depends on the tokens alone,
+//! so a comparison always has the same result. With a deadline it would not.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -12,30 +13,34 @@ use similar::algorithms::{DiffHook, myers};
 
 use crate::host::{Host, push};
 
-/// Tokens read between two calls of [`Host::check`].
+/// Number of token reads between two calls of [`Host::check`].
 const CHECK_EVERY: u32 = 1 << 20;
-/// Bytes for each token of both texts in the vectors of the search.
+/// Number of bytes that the vectors of the search take for each token of the two texts.
 const SEARCH_BYTES: usize = 16;
-/// Bytes for each token of both texts in the lists of searched tokens, while the lists grow.
+/// Number of bytes that the lists of searched tokens take for each token of the two texts, while
+/// the lists grow.
 const LIST_BYTES: usize = 20;
-/// Bytes for each token of the longer text, if the shorter one has up to 64 tokens.
+/// Number of bytes that a table of the search takes for each token of the longer text, if the
+/// shorter text has up to 64 tokens.
 const TABLE_BYTES: usize = 65;
-/// Maximum bytes of that table, and of smaller allocations.
+/// Maximum number of bytes of the table of the search, and of smaller allocations.
 const MAX_TABLE_BYTES: usize = 65 << 20;
 
-/// Tokens of both texts that differ, as ranges of positions. At most one range is empty.
+/// Tokens in which two texts differ. At most one of the ranges is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
+    /// Range of tokens of the first text.
     pub a: Range<usize>,
+    /// Range of tokens of the second text.
     pub b: Range<usize>,
 }
 
-/// Token of the first text.
+/// Number of a token of the first text. Equal tokens have equal numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Old(u32);
 
-/// Token of the second text. It is a separate type because `similar` copies tokens of equal types,
-/// and reads the copies without a call of the host.
+/// Number of a token of the second text. It is a separate type because `similar` would copy tokens
+/// of equal types, and read the copies without calling the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct New(u32);
 
@@ -45,8 +50,9 @@ impl PartialEq<Old> for New {
     }
 }
 
-/// Counts the tokens that are read, and calls the host.
+/// Counts how often tokens are read, and calls [`Host::check`] regularly.
 struct Counter<'a> {
+    /// Number of token reads before the next call of [`Host::check`].
     left: Cell<u32>,
     host: RefCell<&'a mut dyn Host>,
 }
@@ -68,7 +74,7 @@ impl Counter<'_> {
     }
 }
 
-/// Tokens of a text, counted as they are read.
+/// Tokens of a text whose reads are counted.
 struct Counted<'a, T> {
     tokens: Vec<T>,
     counter: &'a Counter<'a>,
@@ -84,18 +90,22 @@ impl<T> Index<usize> for Counted<'_, T> {
     }
 }
 
-/// Collects the changes between the equal tokens.
+/// Receives runs of equal tokens from `similar`, and collects the changes between them.
 struct Changes<'a> {
     found: Vec<Change>,
+    /// Position in the first text after the last equal token.
     a: usize,
+    /// Position in the second text after the last equal token.
     b: usize,
-    /// Positions of the searched tokens of both texts.
+    /// For each text, the positions of the tokens that are searched: those that the other text has
+    /// too.
     searched: [&'a [u32]; 2],
     counter: &'a Counter<'a>,
 }
 
 impl Changes<'_> {
-    /// Adds the change before two equal tokens, or before the ends.
+    /// Adds the change between the last equal tokens and the positions `a` and `b` in the two
+    /// texts, if there are tokens between them.
     fn before(&mut self, a: usize, b: usize) {
         if self.a < a || self.b < b {
             let change = Change {
@@ -122,7 +132,8 @@ impl DiffHook for Changes<'_> {
     }
 }
 
-/// Finds the changes between the tokens of two texts, in their order.
+/// Returns the changes between the tokens of two texts, in text order. Tokens are given by their
+/// numbers.
 ///
 /// The search skips tokens that the other text does not have, so unrelated texts take little time.
 pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> {
@@ -161,7 +172,7 @@ pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> 
     changes.found
 }
 
-/// Positions of the tokens of one text that the other text has too. All tokens are less than
+/// Returns the positions of the tokens of `own` that `other` has too. All tokens are less than
 /// `distinct`.
 fn shared(own: &[u32], other: &[u32], distinct: usize) -> Vec<u32> {
     let mut has = vec![false; distinct];
@@ -196,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Tokens without any order.
+    /// Returns `n` pseudo-random tokens below `distinct`.
     fn tokens(seed: u32, n: u32, distinct: u32) -> Vec<u32> {
         let mut state = seed;
         let next = |_| {
@@ -206,7 +217,7 @@ mod tests {
         (0..n).map(next).collect()
     }
 
-    /// The number of steps for texts without order grows with the power 1.5 of their length, and
+    /// The number of steps for pseudo-random texts grows with the power 1.5 of their length, and
     /// the host is called meanwhile.
     #[test]
     fn hopeless_texts_are_bounded_and_can_be_cancelled() {
@@ -251,7 +262,7 @@ mod tests {
         assert!(host.checks <= 2, "{}", host.checks);
     }
 
-    /// Length of the longest common sequence.
+    /// Returns the length of the longest common sequence of two texts.
     fn longest_common(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {
@@ -270,7 +281,7 @@ mod tests {
     }
 
     proptest! {
-        /// Tokens between the changes are equal, and of short texts as long as possible.
+        /// Tokens between the changes are equal, and in short texts as many as possible.
         #[test]
         fn is_the_shortest_of_short_texts(
             a in prop::collection::vec(0_u32..6, 0..40),

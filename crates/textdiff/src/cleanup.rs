@@ -1,10 +1,10 @@
-//! Changes that are easy to read.
+//! Cleanup of the changes between two texts, so that they are easy to read.
 //!
 //! An insertion or a deletion often has several possible positions: in "the cat. [the dog.] the
 //! cow." the brackets could also be around "cat. the". Changes are shifted to the start of a
-//! sentence or a line. Up to four equal tokens between two longer changes become part of them, as
-//! in the semantic cleanup of Google's diff-match-patch: two different sentences may share a comma
-//! by chance.
+//! sentence or a line. Up to four equal tokens between two longer changes become part of the
+//! changes, as in the semantic cleanup of Google's diff-match-patch: two different sentences may
+//! share a comma by chance.
 
 use std::ops::Range;
 
@@ -12,19 +12,23 @@ use crate::align::Change;
 use crate::host::{Host, push};
 use crate::tokens::Tokens;
 
-/// Maximum number of equal tokens that become part of the changes around them.
+/// Maximum number of equal tokens between two changes that are joined with the changes around them.
 const MAX_JOINED_TOKENS: usize = 4;
-/// Steps between two calls of [`Host::check`].
+/// Number of changes or token positions between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 14;
 
-/// Tokens of two texts, and the numbers of the tokens.
+/// The two compared texts, as tokens.
 pub(crate) struct Sides<'a> {
+    /// Tokens of the first text.
     pub a: &'a Tokens<'a>,
+    /// Tokens of the second text.
     pub b: &'a Tokens<'a>,
+    /// For each text, the numbers of its tokens. Equal tokens have equal numbers.
     pub numbers: &'a [Vec<u32>; 2],
 }
 
-/// Shifts and joins changes.
+/// Shifts insertions and deletions to good boundaries, then joins changes that few equal tokens
+/// separate. Returns the resulting changes.
 pub(crate) fn cleaned(sides: &Sides, mut changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     for n in 0..changes.len() {
         let (mut from, mut to) = ((0, 0), (sides.a.len(), sides.b.len()));
@@ -55,7 +59,9 @@ fn move_by(change: &mut Change, by: isize) {
     change.b = moved(change.b.start)..moved(change.b.end);
 }
 
-/// Returns the number of tokens by which a change of one text moves, between `from` and `to`.
+/// Returns the number of tokens by which an insertion or deletion should move, negative for a move
+/// to the left. `own` is its range in the text that has the tokens. It stays between the tokens
+/// `from` and `to`.
 fn shift(
     tokens: &Tokens,
     numbers: &[u32],
@@ -75,7 +81,7 @@ fn shift(
     let mut best = (merit(start, end), start);
     while end < to && numbers[start] == numbers[end] {
         (start, end) = (start + 1, end + 1);
-        // The last one of equal merit.
+        // Of positions with equal merit, the last one is kept.
         best = best.max((merit(start, end), start));
         if start.is_multiple_of(CHECK_EVERY) {
             host.check();
@@ -84,7 +90,8 @@ fn shift(
     best.1 as isize - own.start as isize
 }
 
-/// Merit of a boundary before a token. It is greatest at the end of a paragraph.
+/// Returns how well a change can start or end before token `n`, 0 to 5. The end of a paragraph is
+/// best.
 fn boundary(tokens: &Tokens, n: usize) -> u32 {
     if n == 0 || n == tokens.len() {
         return 4;
@@ -103,12 +110,14 @@ fn boundary(tokens: &Tokens, n: usize) -> u32 {
     }
 }
 
-/// Change with the number of characters of its longer side.
+/// Change with the number of characters of the longer of its two sides.
 struct Sized {
     change: Change,
     chars: usize,
 }
 
+/// Joins two changes if at most [`MAX_JOINED_TOKENS`] equal tokens are between them, and these have
+/// fewer characters than either change.
 fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     let size = |change: &Change| {
         let chars = |tokens: &Tokens, range: &Range<usize>| tokens.chars(range.clone());
@@ -142,7 +151,8 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
     found.into_iter().map(trimmed).filter(is_left).collect()
 }
 
-/// Removes the common first and last tokens of a change, which a joined change may have.
+/// Returns a change without the first and last tokens that both of its sides have in common. A
+/// joined change may have such tokens.
 fn trimmed(sides: &Sides, Change { mut a, mut b }: Change) -> Change {
     let [of_a, of_b] = sides.numbers;
     while !a.is_empty() && !b.is_empty() && of_a[a.end - 1] == of_b[b.end - 1] {
@@ -161,7 +171,7 @@ mod tests {
     use crate::tokens::numbers;
     use proptest::prelude::*;
 
-    /// The changes as `deleted>inserted`, in the tokens of both texts.
+    /// Returns the cleaned changes as `deleted>inserted`, with spaces between the tokens.
     fn cleaned_changes(a: &str, b: &str) -> Vec<String> {
         let (a, b) = (
             Tokens::new(a, &mut ()).unwrap(),
@@ -215,7 +225,7 @@ mod tests {
             cleaned_changes("on Monday the 3rd", "on Friday the fourth"),
             ["Monday the 3rd>Friday the fourth"]
         );
-        // Equal tokens as long as a change stay.
+        // Equal tokens stay between the changes if they are as long as a change.
         assert_eq!(
             cleaned_changes("on Monday the 3rd", "on Friday the 4th"),
             ["Monday>Friday", "3rd>4th"]
@@ -236,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Between the changes the texts are still equal.
+        /// The tokens between the changes are equal in both texts.
         #[test]
         fn keeps_the_texts(a in "[ab.\n ]{0,40}", b in "[ab.\n ]{0,40}") {
             let tokens = |text| Tokens::new(text, &mut ()).unwrap();

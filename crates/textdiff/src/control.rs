@@ -1,4 +1,5 @@
-//! Characters that control a terminal or the direction of text, and their visible names.
+//! Characters that control a terminal or the direction of text, and their visible names, which are
+//! printed instead.
 
 use std::fmt;
 
@@ -15,7 +16,8 @@ impl Control {
     }
 }
 
-/// Writes `^[` for escape, as terminals do, and `U+009B` for a character beyond ASCII.
+/// Writes the visible name of the character: `^[` for escape, as terminals do, and `U+009B` for a
+/// character beyond ASCII.
 impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match u8::try_from(self.0) {

@@ -1,24 +1,24 @@
-//! The program around a comparison, which may cancel it or refuse memory.
+//! Interface to the program that runs a comparison, which may cancel it or refuse memory.
 
-/// Program that runs a comparison. Both methods may unwind.
+/// Program that runs a comparison. Both methods may unwind, which ends the comparison.
 pub trait Host {
-    /// Called every few milliseconds.
+    /// Called every few milliseconds, so that the program can cancel the comparison.
     fn check(&mut self) {}
 
-    /// Called before an allocation of this number of bytes. If the allocation itself fails, it
-    /// aborts the process.
+    /// Called before an allocation of `bytes` bytes, so that the program can refuse it. If the
+    /// allocation itself fails, the process aborts.
     fn reserve(&mut self, bytes: usize) {
         let _ = bytes;
     }
 }
 
-/// Never cancels.
+/// Host that neither cancels a comparison nor refuses memory.
 impl Host for () {}
 
 /// Minimum number of elements by which a vector grows.
 const MIN_GROWTH: usize = 64;
 
-/// Appends an element. Reports growth to the host.
+/// Appends an element to the vector `all`. Calls [`Host::reserve`] before the vector grows.
 pub(crate) fn push<T>(host: &mut dyn Host, all: &mut Vec<T>, element: T) {
     if all.len() == all.capacity() {
         let more = all.len().max(MIN_GROWTH);

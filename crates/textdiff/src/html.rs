@@ -1,11 +1,11 @@
-//! Printing a comparison as HTML.
+//! Notation that prints a comparison of two texts as HTML.
 //!
-//! Deleted text is in `<del>`, and inserted text in `<ins>`. Replaced text is a `<del>` followed
-//! by an `<ins>`. The only other elements are `<span>`s of two classes:
+//! Deleted text is in `<del>`, and inserted text in `<ins>`. Replaced text is a `<del>` followed by
+//! an `<ins>`. The only other elements are `<span>`s of two classes:
 //!
 //! - `neardup-folded`: the number of equal words that are folded here.
-//! - `neardup-control`: the name of a character that is invisible or changes how the rest is read
-//!   ([`is_shown_by_name`]).
+//! - `neardup-control`: the name of a character that is invisible or changes how the rest of the
+//!   text is read ([`is_shown_by_name`]).
 //!
 //! White space is written as it is in the texts, so a page should set `white-space: pre-wrap`.
 //! `&`, `<`, `>` and both quotation marks are escaped everywhere, so no part of a text becomes
@@ -46,13 +46,14 @@ impl Notation for Html {
 
 /// Returns true for characters that are written by their name in a `<span>`: control characters
 /// other than tab, line feed and carriage return, and characters that set the direction of text. A
-/// browser would replace some of them, obey others, and show none.
+/// browser would replace or obey some of these characters, and show none.
 #[must_use]
 pub fn is_shown_by_name(c: char) -> bool {
     c != '\r' && Control::from_char(c).is_some()
 }
 
-/// Writes a text as the content of an element or of a quoted attribute.
+/// Writes a text as the content of an HTML element. Characters of [`is_shown_by_name`] become
+/// `<span>`s, so a text with such characters cannot be in an attribute.
 ///
 /// # Errors
 /// If `out` fails.

@@ -1,8 +1,8 @@
 //! Differences of two texts, by words.
 //!
-//! [`Diff::new`] divides two texts into [`Span`]s that are equal, deleted, inserted or replaced,
-//! in the order of the texts. The spans add up to both texts. [`Diff::pieces`] folds long equal
-//! spans, and [`Diff::print`] writes the pieces in a notation: [`html::Html`] or
+//! [`Diff::new`] divides two texts into [`Span`]s that are equal, deleted, inserted or replaced, in
+//! text order. Together the spans contain all of both texts. [`Diff::pieces`] folds long equal
+//! spans, and [`Diff::print`] writes the result in a notation: [`html::Html`] or
 //! [`terminal::Terminal`].
 //!
 //! ```
@@ -26,8 +26,8 @@
 //!
 //! # Determinism, time and memory
 //!
-//! The result depends on the two texts alone. The search is Myers' algorithm with Git's cost
-//! limit: it accepts a longer list of changes where the shortest one would take long. So it takes
+//! The result depends on the two texts alone. The search is Myers' algorithm with Git's cost limit:
+//! if the shortest list of changes would take long to find, it accepts a longer list. So it takes
 //! about N · √N steps for N tokens, however different the texts are, and reads no clock. Memory is
 //! linear in the number of tokens. Texts longer than [`MAX_BYTES`] or [`MAX_TOKENS`] are refused.
 #![forbid(unsafe_code)]
@@ -51,21 +51,21 @@ pub use pieces::{Context, Piece, Pieces, View};
 pub use print::Notation;
 pub use tokens::{MAX_BYTES, MAX_TOKENS};
 
-/// Kind of a span.
+/// Kind of a span: which of the two texts has its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Both texts have it.
+    /// Both texts have the same text here.
     Equal,
-    /// Only the first text has it.
+    /// Only the first text has text here.
     Deleted,
-    /// Only the second text has it.
+    /// Only the second text has text here.
     Inserted,
-    /// The second text has other text instead.
+    /// The two texts have different text here.
     Replaced,
 }
 
 impl Kind {
-    /// Name in lower case.
+    /// Returns the name of the kind in lower case, such as `deleted`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,19 +77,20 @@ impl Kind {
     }
 }
 
-/// Part of a text.
+/// Part of one text, in bytes and in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Range of bytes, from a character boundary to another one.
+    /// Byte range of the part. It starts and ends at character boundaries.
     pub bytes: Range<usize>,
-    /// The same range in characters (code points).
+    /// Range of the part in characters (code points).
     pub chars: Range<usize>,
 }
 
-/// Aligned parts of two texts. At most one of them is empty.
+/// Part of the first text and the part of the second text that corresponds to it. At most one of
+/// the two parts is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Kind of the span.
+    /// Whether the parts are equal, or how they differ.
     pub kind: Kind,
     /// Part of the first text; empty if the span is inserted.
     pub a: Part,
@@ -97,7 +98,7 @@ pub struct Span {
     pub b: Part,
 }
 
-/// Two texts and their differences.
+/// Comparison of two texts: the texts, divided into equal and changed spans.
 #[derive(Clone, Debug)]
 pub struct Diff<'a> {
     a: &'a str,
@@ -107,7 +108,7 @@ pub struct Diff<'a> {
 
 impl<'a> Diff<'a> {
     /// Compares two texts. Calls `host` every few milliseconds, and before it allocates memory.
-    /// Programs that need neither pass `&mut ()`.
+    /// Callers that need neither pass `&mut ()`.
     ///
     /// # Errors
     /// If a text is too long.
@@ -116,38 +117,39 @@ impl<'a> Diff<'a> {
         Ok(Self { a, b, spans })
     }
 
-    /// The spans in the order of the texts. Equal spans and changes alternate.
+    /// Returns the spans in text order. Equal spans and changes alternate.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The spans, without the texts.
+    /// Returns the spans in text order, and drops the references to the texts.
     #[must_use]
     pub fn into_spans(self) -> Vec<Span> {
         self.spans
     }
 
-    /// The parts of both texts in a span of this comparison.
+    /// Returns the text of a span of this comparison in the first text and in the second text.
     #[must_use]
     pub fn texts(&self, span: &Span) -> [&'a str; 2] {
         [&self.a[span.a.bytes.clone()], &self.b[span.b.bytes.clone()]]
     }
 
-    /// Returns true if a span is a change in white space only.
+    /// Returns true if a span of this comparison is a change that affects only white space.
     #[must_use]
     pub fn is_white_space(&self, span: &Span) -> bool {
         let blank = |text: &str| text.chars().all(char::is_whitespace);
         span.kind != Kind::Equal && self.texts(span).into_iter().all(blank)
     }
 
-    /// The two texts.
+    /// Returns the first and the second text.
     #[must_use]
     pub fn originals(&self) -> [&'a str; 2] {
         [self.a, self.b]
     }
 
-    /// The spans of a view, in which long equal text may be folded.
+    /// Returns an iterator over the parts of the comparison that `view` shows or folds, in text
+    /// order.
     #[must_use]
     pub fn pieces(&self, view: View) -> Pieces<'_> {
         Pieces::new(self, view)

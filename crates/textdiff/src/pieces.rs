@@ -1,4 +1,4 @@
-//! Pieces of a comparison that are shown, with long equal text folded.
+//! Pieces: the parts of a comparison as a reader sees them, with long equal text folded.
 
 use std::ops::Range;
 
@@ -7,24 +7,25 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::tokens::is_blank;
 use crate::{Diff, Kind, Span};
 
-/// Minimum number of words that are folded. The note about them is about as long.
+/// Minimum number of equal words that are folded. The note that replaces them is about as long.
 const MIN_FOLDED_WORDS: usize = 5;
-/// Minimum number of letters that are folded.
+/// Minimum number of equal letters that are folded, if the context is in letters.
 const MIN_FOLDED_LETTERS: usize = 60;
-/// Maximum number of letters by which a cut moves to the end of a word.
+/// Number of characters within which a cut moves to the end of a word. A longer word is cut.
 const MAX_CUT_SHIFT: usize = 40;
 
-/// Part of a comparison that is shown.
+/// What is shown of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Amount of equal text shown before and after a change. `None` shows all equal text.
+    /// Amount of equal text shown before and after each change. `None` shows all equal text.
     pub context: Option<Context>,
-    /// Shows a change in white space only as equal text.
+    /// True if a change that affects only white space is shown as equal text.
     pub ignores_white_space: bool,
 }
 
 impl View {
-    /// View of all changes, with this number of words before and after each change.
+    /// Returns a view of all changes with `context` words before and after each. `None` shows all
+    /// equal text.
     #[must_use]
     pub fn with_words(context: Option<usize>) -> Self {
         Self {
@@ -34,10 +35,10 @@ impl View {
     }
 }
 
-/// Amount of text.
+/// Amount of equal text shown beside a change, in words or in letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Number of words. Each sign and each Chinese character is one.
+    /// Number of words. Each punctuation sign and each Chinese character is one word.
     Words(usize),
     /// Number of characters other than white space. Text is cut at the end of a word if the end is
     /// near.
@@ -45,12 +46,14 @@ pub enum Context {
 }
 
 impl Context {
+    /// Returns the number of words or letters.
     fn amount(self) -> usize {
         match self {
             Self::Words(amount) | Self::Letters(amount) => amount,
         }
     }
 
+    /// Returns the minimum number of words or letters that are folded.
     fn min_folded(self) -> usize {
         match self {
             Self::Words(_) => MIN_FOLDED_WORDS,
@@ -58,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Ranges of the words or letters in a text.
+    /// Returns the byte ranges of the units of a text: its words or its letters.
     fn units<'t>(self, text: &'t str) -> Box<dyn Iterator<Item = Range<usize>> + 't> {
         match self {
             Self::Words(_) => {
@@ -73,7 +76,7 @@ impl Context {
         }
     }
 
-    /// Offset after the first `count` units.
+    /// Returns the byte offset after the first `count` units of a text.
     fn end(self, text: &str, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(last) => (self.units(text).nth(last)).map_or(text.len(), |unit| unit.end),
@@ -81,8 +84,9 @@ impl Context {
         }
     }
 
-    /// Offset of the first shown text after the first `count` units. Words begin without the white
-    /// space before them, and text cut at letters keeps its indentation.
+    /// Returns the byte offset at which the text after the first `count` units is shown. Shown
+    /// words begin without the white space before them, and text cut at letters keeps its
+    /// indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
             Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
@@ -90,7 +94,8 @@ impl Context {
         }
     }
 
-    /// Moves a cut after the first `count` units to the end of the word, if it is near.
+    /// Moves a cut from after the first `count` units to the end of a word, if the end is near.
+    /// Returns the number of units before the cut. With words, the cut does not move.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {
@@ -105,12 +110,12 @@ impl Context {
     }
 }
 
-/// Piece of a comparison.
+/// Part of a comparison, either shown or folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Text that is shown. At most one side is empty.
+    /// Text that is shown. At most one of `a` and `b` is empty.
     Text {
-        /// Kind of the piece.
+        /// Whether `a` and `b` are equal, or how they differ.
         kind: Kind,
         /// Part of the first text.
         a: &'a str,
@@ -123,19 +128,20 @@ pub enum Piece<'a> {
         a: &'a str,
         /// Part of the second text.
         b: &'a str,
-        /// Number of words or letters, as the context counts.
+        /// Number of folded words or letters, in the unit of [`View::context`].
         amount: usize,
     },
 }
 
-/// Iterator over the pieces of a comparison, in the order of the texts.
+/// Iterator over the pieces of a comparison, in text order.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     diff: &'a Diff<'a>,
     spans: std::slice::Iter<'a, Span>,
     view: View,
     is_first: bool,
-    /// Pieces after the head of the last span: folded text and tail.
+    /// Pieces that are returned next: the folded text and the tail of an equal text whose head was
+    /// returned.
     pending: [Option<Piece<'a>>; 2],
 }
 
@@ -150,12 +156,15 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// Returns true if the view shows this span as equal text.
     fn is_equal(&self, span: &Span) -> bool {
         span.kind == Kind::Equal
             || (self.view.ignores_white_space && self.diff.is_white_space(span))
     }
 
-    /// Joins a span that is shown as equal with the equal spans after it.
+    /// Consumes the spans after `span` that are shown as equal too. Returns the equal text, from
+    /// the start of `span` to the end of the last consumed span, in the first and in the second
+    /// text.
     fn equal_texts(&mut self, span: &Span) -> [&'a str; 2] {
         let mut last = span;
         while let Some(next) = self.spans.as_slice().first()
@@ -171,8 +180,9 @@ impl<'a> Pieces<'a> {
         ]
     }
 
-    /// Divides equal texts into head, folded text and tail. Returns `None` if all of the text is
-    /// shown. The first and the last equal text of a comparison have a change on one side only.
+    /// Divides equal text into a head that is shown, folded text and a tail that is shown. `texts`
+    /// is the equal text in both texts. Returns `None` if all of it is shown. The first equal text
+    /// of a comparison has no head, and the last has no tail: there is no change beside them.
     fn folded(&self, texts: [&'a str; 2], is_first: bool) -> Option<[Piece<'a>; 3]> {
         let context = self.view.context?;
         let is_last = self.spans.len() == 0;
@@ -185,7 +195,8 @@ impl<'a> Pieces<'a> {
         }
         let head = context.word_end(texts[0], before);
         let tail = context.word_end(texts[0], total - behind).max(head);
-        // White space may differ: both texts are cut at the same units, not at the same offsets.
+        // The two texts may differ in white space, so both are cut at the same units, not at the
+        // same offsets.
         let [a, b] = texts.map(|text| {
             let (head, tail) = (context.end(text, head), context.tail_start(text, tail));
             [&text[..head], &text[head..tail], &text[tail..]]
@@ -294,7 +305,7 @@ mod tests {
     }
 
     proptest! {
-        /// The pieces of any view add up to both texts.
+        /// The pieces of any view together contain all of both texts.
         #[test]
         fn is_both_texts(
             a in "([a-c]{1,20}[ ,\n]{0,2}){0,30}",

@@ -1,10 +1,10 @@
-//! Printing a comparison as one text, with its changes marked.
+//! Prints a comparison of two texts as one text, with the changes marked.
 
 use std::fmt::{Result, Write};
 
 use crate::{Diff, Kind, Piece, View};
 
-/// Notation of a printed comparison: [`Html`](crate::html::Html) or
+/// Notation in which a comparison is printed: [`Html`](crate::html::Html) or
 /// [`Terminal`](crate::terminal::Terminal).
 pub trait Notation {
     /// Writes text that is equal in both texts.
@@ -25,7 +25,7 @@ pub trait Notation {
     /// If `out` fails.
     fn inserted(&self, text: &str, out: &mut dyn Write) -> Result;
 
-    /// Writes a note that replaces this number of equal words.
+    /// Writes a note that replaces `words` equal words.
     ///
     /// # Errors
     /// If `out` fails.
@@ -33,8 +33,9 @@ pub trait Notation {
 }
 
 impl Diff<'_> {
-    /// Writes both texts as one. With a `context`, shows this number of equal words on each side
-    /// of a change and folds the rest.
+    /// Writes the comparison as one text in a notation. With a `context`, shows this number of
+    /// equal words on each side of a change, and replaces the other equal words by notes. Without
+    /// it, shows both texts completely.
     ///
     /// # Errors
     /// If `out` fails.

@@ -1,4 +1,5 @@
-//! Spans: the changes with the white space around them, and their offsets.
+//! Spans: the changes between tokens are completed by the white space around them, and get offsets
+//! in bytes and characters.
 
 use std::ops::Range;
 
@@ -8,10 +9,10 @@ use crate::host::{Host, push};
 use crate::tokens::{Tokens, numbers};
 use crate::{Kind, Part, Span, TooLong};
 
-/// Tokens between two calls of [`Host::check`].
+/// Number of tokens, changes or spans between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 14;
 
-/// Divides two texts.
+/// Divides two texts into equal and changed spans, in text order.
 pub(crate) fn spans(a: &str, b: &str, host: &mut dyn Host) -> Result<Vec<Span>, TooLong> {
     let [of_a, of_b] = [Tokens::new(a, host)?, Tokens::new(b, host)?];
     let numbers = numbers(&of_a, &of_b, host);
@@ -33,22 +34,24 @@ pub(crate) fn spans(a: &str, b: &str, host: &mut dyn Host) -> Result<Vec<Span>, 
     Ok(builder.spans())
 }
 
-/// Byte ranges of both texts that are equal, or a change.
+/// Byte range of each text. The two ranges have equal text, or are a change.
 struct Pair {
     is_equal: bool,
     bytes: [Range<usize>; 2],
 }
 
-/// Builds spans from the start of the texts to the end.
+/// Divides two texts into pairs of ranges, from the start of the texts to the end.
 struct Builder<'a> {
     texts: [&'a str; 2],
-    /// Offsets in bytes up to which both texts are divided.
+    /// For each text, the byte offset up to which it is divided.
     at: [usize; 2],
+    /// Pairs so far. Equal text and changes alternate.
     parts: Vec<Pair>,
     host: &'a mut dyn Host,
 }
 
 impl Builder<'_> {
+    /// Adds the changes, the equal tokens between them, and all white space.
     fn build(&mut self, a: &Tokens, b: &Tokens, changes: &[Change]) {
         let (mut next_a, mut next_b) = (0, 0);
         for (n, change) in changes.iter().enumerate() {
@@ -71,7 +74,7 @@ impl Builder<'_> {
         self.gap(self.texts.map(str::len));
     }
 
-    /// Equal tokens, each with the white space before it.
+    /// Adds equal tokens of both texts, each with the white space before it.
     fn equal_tokens(&mut self, [a, b]: [&Tokens; 2], [of_a, of_b]: [Range<usize>; 2]) {
         for (n, m) in of_a.zip(of_b) {
             if n.is_multiple_of(CHECK_EVERY) {
@@ -83,14 +86,18 @@ impl Builder<'_> {
         }
     }
 
-    /// White space up to these offsets: equal, or a change.
+    /// Adds the white space up to the byte offset `ends` of each text, as equal text or as a
+    /// change.
     fn gap(&mut self, ends: [usize; 2]) {
         let is_equal = self.rest(0, ends[0]) == self.rest(1, ends[1]);
         self.add(is_equal, ends);
     }
 
-    /// Adds tokens that only text `own` has. They are between two gaps, and the other text has
-    /// one.
+    /// Adds tokens that only text `own` (0 or 1) has, in its range of `ranges`. Text `own` has
+    /// white space before and after the tokens, where the other text has white space once. If this
+    /// equals the white space before the tokens, or else the white space after them, it becomes
+    /// equal text, and the change contains the other white space of text `own`. If it equals
+    /// neither, the change contains all white space.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);
@@ -118,12 +125,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Text that is not divided yet, up to an offset.
+    /// Returns the part of text number `text` (0 or 1) that is not divided yet, up to byte offset
+    /// `end`.
     fn rest(&self, text: usize, end: usize) -> &str {
         &self.texts[text][self.at[text]..end]
     }
 
-    /// Adds both texts up to these offsets. A pair of the same kind as the last one extends it.
+    /// Adds both texts up to the byte offsets `ends`, as equal text or as a change. Extends the
+    /// last pair if that has the same `is_equal`.
     fn add(&mut self, is_equal: bool, ends: [usize; 2]) {
         let starts = std::mem::replace(&mut self.at, ends);
         if starts == ends {
@@ -142,7 +151,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds kinds, and offsets in characters, to the pairs.
+    /// Returns the pairs as spans, with their kinds and with ranges in characters.
     fn spans(self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut chars = [0, 0];
@@ -175,7 +184,7 @@ mod tests {
     use crate::{Diff, Kind};
     use proptest::prelude::*;
 
-    /// The spans as `=equal`, `-deleted`, `+inserted` and `~old>new`.
+    /// Returns the spans of a comparison as `=equal`, `-deleted`, `+inserted` and `~old>new`.
     fn shown(a: &str, b: &str) -> Vec<String> {
         let diff = Diff::new(a, b, &mut ()).unwrap();
         (diff.spans().iter())

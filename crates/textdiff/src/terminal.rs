@@ -1,8 +1,8 @@
-//! Printing a comparison for a terminal.
+//! Notation that prints a comparison of two texts for a terminal.
 //!
 //! Deleted text is red in `[-` and `-]`, and inserted text is green in `{+` and `+}`, as `git diff
-//! --word-diff` writes them. So it can be read without colours too. Control characters of the texts
-//! do not reach the terminal: an escape is written as `^[`.
+//! --word-diff` writes them. So the output can be read without colours too. Control characters of
+//! the texts do not reach the terminal: an escape is written as `^[`.
 
 use std::fmt::{Result, Write};
 
@@ -14,7 +14,7 @@ const GREEN: &str = "\x1b[32m";
 const FAINT: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Notation of a comparison in ANSI colours.
+/// Notation of a comparison with ANSI colours.
 pub struct Terminal;
 
 impl Notation for Terminal {
@@ -35,8 +35,9 @@ impl Notation for Terminal {
     }
 }
 
-/// Writes a text with names instead of control characters. A carriage return before a line
-/// feed stays. In a change it is shown, because it may be the only change.
+/// Writes a text with names instead of control characters. A carriage return before a line feed is
+/// written as it is. In a change, [`coloured`] passes each line without its line feed, so a
+/// carriage return is written by name: it may be the only change.
 fn plain(text: &str, out: &mut dyn Write) -> Result {
     let mut rest = text;
     while let Some(at) = rest.find(|c| Control::from_char(c).is_some()) {
@@ -54,7 +55,8 @@ fn plain(text: &str, out: &mut dyn Write) -> Result {
     out.write_str(rest)
 }
 
-/// Writes a text in a colour, which ends with each line because a pager shows lines one by one.
+/// Writes a text in a colour, between the marks `open` and `close`. The colour is set again for
+/// each line, because a pager shows lines one by one.
 fn coloured(colour: &str, [open, close]: [&str; 2], text: &str, out: &mut dyn Write) -> Result {
     out.write_str(colour)?;
     out.write_str(open)?;
@@ -98,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// No control sequence but the four above reaches the terminal.
+        /// The output has no control sequence but the four constants of this file.
         #[test]
         fn no_text_is_obeyed(
             a in "[a\u{1b}\u{9b}\u{7}\u{202e}\r\n \\[0-9m]{0,40}",

@@ -1,7 +1,7 @@
-//! Tokens: units of comparison.
+//! Tokens: the units by which two texts are compared.
 //!
-//! Tokens are the segments of [UAX 29] other than white space: words and numbers, each sign of
-//! punctuation, each Chinese character. White space is not a token, because equal spaces would
+//! Tokens are the segments of [UAX 29] other than white space: words, numbers, single punctuation
+//! signs and single Chinese characters. White space is not a token, because equal spaces would
 //! align words that do not correspond. `spans` compares the white space between tokens.
 //!
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Word_Boundaries
@@ -14,24 +14,26 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::TooLong;
 use crate::host::{Host, push};
 
-/// Maximum bytes of a text.
+/// Maximum number of bytes of a text that is compared.
 pub const MAX_BYTES: usize = 1 << 24;
-/// Maximum number of tokens of a text: about 3 MB of English.
+/// Maximum number of tokens of a text that is compared: about 3 MB of English.
 pub const MAX_TOKENS: usize = 1 << 19;
 
-/// Segments between two calls of [`Host::check`].
+/// Number of segments or tokens between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 12;
-/// Bytes of a distinct token in the table of numbers, and in the old table while it grows.
+/// Number of bytes for each token in the hash table of [`numbers`], and in the old table while it
+/// grows.
 const TABLE_BYTES: usize = 90;
 
-/// Tokens of a text.
+/// A text and the positions of its tokens.
 pub(crate) struct Tokens<'a> {
     text: &'a str,
-    /// Bytes of each token.
+    /// Start and end of each token, as byte offsets in the text.
     ranges: Vec<(u32, u32)>,
 }
 
 impl<'a> Tokens<'a> {
+    /// Divides a text into tokens. Fails if it is longer than [`MAX_BYTES`] or [`MAX_TOKENS`].
     pub fn new(text: &'a str, host: &mut dyn Host) -> Result<Self, TooLong> {
         if text.len() > MAX_BYTES {
             return Err(TooLong::Bytes(text.len()));
@@ -55,26 +57,30 @@ impl<'a> Tokens<'a> {
         Ok(Self { text, ranges })
     }
 
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Bytes of a token.
+    /// Returns the byte range of token `n`.
     pub fn range(&self, n: usize) -> Range<usize> {
         let (start, end) = self.ranges[n];
         start as usize..end as usize
     }
 
+    /// Returns the text of token `n`.
     pub fn get(&self, n: usize) -> &'a str {
         &self.text[self.range(n)]
     }
 
-    /// Number of characters of some tokens, without the white space between them.
+    /// Returns the number of characters of the tokens in a range, without the white space between
+    /// them.
     pub fn chars(&self, tokens: Range<usize>) -> usize {
         tokens.map(|n| self.get(n).chars().count()).sum()
     }
 
-    /// White space before a token, or after the last one.
+    /// Returns the white space before token `n`, or after the last token if `n` is the number of
+    /// tokens.
     pub fn gap(&self, n: usize) -> &'a str {
         let start = n.checked_sub(1).map_or(0, |before| self.range(before).end);
         let end = match n == self.len() {
@@ -85,12 +91,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Returns true if a text is white space.
+/// Returns true if a text consists of white space or is empty.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
 
-/// Numbers the tokens of two texts. Equal tokens have equal numbers.
+/// Returns a number for each token of two texts. Equal tokens have equal numbers.
 pub(crate) fn numbers(a: &Tokens, b: &Tokens, host: &mut dyn Host) -> [Vec<u32>; 2] {
     host.reserve((a.len() + b.len()) * TABLE_BYTES);
     let mut table: HashMap<&str, u32> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Conditions and order of an index path, as far as the planner can know them.
+//! Conditions and order of an index scan that the planner considers, as far as they are known then.
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
@@ -7,64 +7,70 @@ use neardup_pg::catalog;
 use neardup_pg::expr::{Expr, Form};
 use neardup_pg::scan_path::{ScanPath, ScanQual};
 
-/// Radius of a search, as far as the planner can know it.
+/// Radius of the searches of an index scan, as far as the planner knows it.
 #[derive(Clone, Copy)]
 pub enum Radius {
-    /// No condition.
+    /// The scan has no condition with a radius.
     None,
-    /// Rows without a fingerprint.
+    /// The scan searches for rows whose value is NULL.
     Null,
-    /// Known only when the query runs.
+    /// The radius is known only when the query runs.
     Unknown,
-    /// Radius of `~=`.
+    /// Conventional radius of near-duplicates (`~=`).
     Default,
+    /// Radius in bits or, for signatures, in mismatches.
     Known(u32),
-    /// Radius of a ball of signatures; the index knows their length.
+    /// Radius of a ball of signatures, as a similarity or a number of mismatches. The index knows
+    /// the signatures' length, which a conversion needs.
     Signatures(SignatureRadius),
 }
 
-/// Requested order of the rows.
+/// Order in which an index scan must return rows.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Order {
-    /// None.
+    /// Any order.
     None,
-    /// Distance from the centre of the condition, if there is one; searched in rings.
+    /// By distance from the centre of the condition's ball, or from any value without such a
+    /// condition. The search reads rings of increasing radius.
     ByCenter,
-    /// Distance from another value than the condition's centre.
+    /// By distance from another value than the centre of the condition's ball.
     ByAnother,
 }
 
-/// Scope of a search.
+/// Scopes that an index scan searches.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scope {
     /// The index has no scope columns.
     Without,
-    /// Some scope columns are not given.
+    /// All scopes, because the conditions do not give a value for each scope column.
     All,
-    /// One scope, which has this share of the rows.
+    /// One scope. The number is its share of the table's rows.
     One(f64),
 }
 
-/// Conditions and order of an index path, as the planner knows them.
+/// Conditions and order of an index scan, as far as the planner knows them.
 pub struct PathQuals<'a> {
-    /// The smallest radius, which a scan searches with.
+    /// Smallest radius of all conditions, with which the scan searches.
     pub radius: Radius,
-    /// Centre of that radius; `None` if it is not known or there is no radius.
+    /// Centre of the ball with that radius; `None` if it is not known or there is no ball.
     center: Option<Expr<'a>>,
+    /// Order in which the scan must return rows.
     pub order: Order,
+    /// Scopes that the scan searches.
     pub scope: Scope,
-    /// Number of searches: one for each element of an array.
+    /// Number of searches. It is 1, but for `= ANY (array)` it is the number of elements of the
+    /// array.
     pub times: f64,
-    /// True if bands may miss rows.
+    /// True if the search may use bands that can miss rows.
     pub approximate: bool,
-    /// Elements of the query array of `&&`, or of the shortest one; `None` without `&&`.
+    /// Number of elements of the shortest query array of a condition `&&`; `None` without `&&`.
     pub elements: Option<f64>,
-    /// Elements of the shortest query array of `@>`; `None` without `@>`.
+    /// Number of elements of the shortest query array of a condition `@>`; `None` without `@>`.
     pub contained: Option<f64>,
 }
 
 impl<'a> PathQuals<'a> {
-    /// Reads the conditions and the order of a path over an index of this access method.
+    /// Reads the conditions and the order of a scan of a neardup index.
     pub fn from_path(path: &ScanPath<'a>) -> Self {
         let last = path.families.len() - 1;
         let mut quals = PathQuals {
@@ -82,7 +88,7 @@ impl<'a> PathQuals<'a> {
         }
         if last > 0 {
             let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
-            // IS NOT NULL and array overlap do not select one scope.
+            // IS NOT NULL and array overlap on a scope column do not select one scope.
             let selects = |qual: &ScanQual| match qual.condition.form() {
                 Form::IsNotNull => false,
                 Form::Operator(operator, _) => {
@@ -111,7 +117,7 @@ impl<'a> PathQuals<'a> {
         quals
     }
 
-    /// Adds a condition on the fingerprint.
+    /// Takes a condition on the index's last column into account.
     fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
         match condition.form() {
             Form::Any(_, operands) => {
@@ -128,7 +134,7 @@ impl<'a> PathQuals<'a> {
         }
     }
 
-    /// Adds `column operator operand`.
+    /// Takes a condition `column operator operand` on the index's last column into account.
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
         let family = path.families[path.families.len() - 1];
         let strategy = catalog::strategy_in_family(operator, family) as u16;
@@ -146,7 +152,7 @@ impl<'a> PathQuals<'a> {
         self.approximate |= ball.as_ref().is_some_and(|ball| ball.approximate);
         let radius = match (strategy, ball.as_ref().and_then(|ball| ball.radius)) {
             (strategies::EQUAL, _) => Radius::Known(0),
-            // A ball with a negative radius is empty; the cost of radius 0 serves.
+            // A ball with a negative radius is empty. Its cost is estimated as for radius 0.
             (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
             (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
             (strategies::NEAR, None) => Radius::Default,
@@ -167,7 +173,7 @@ impl<'a> PathQuals<'a> {
     }
 }
 
-/// Right operand of an operator.
+/// Right operand of an operator expression; `None` for another expression.
 fn right_operand(expression: Expr) -> Option<Expr> {
     match expression.form() {
         Form::Operator(_, operands) => operands.elements().map(|[_, right]| right),

@@ -1,4 +1,4 @@
-//! Indexes on MinHash signatures: each row has one entry for each band of its signature.
+//! Indexes on MinHash signatures. Each row has one index entry for each band of its signature.
 pub mod options;
 pub mod search;
 
@@ -10,13 +10,13 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::Value;
 
-/// Hash of a signature's scheme and seed, for [`Bands::hash`]. Comparable signatures have the same
-/// hash.
+/// Returns a hash of a signature's scheme and seed, which [`Bands::hash`] adds to the hash of a
+/// band. Signatures that can be compared have the same scheme hash.
 pub fn scheme_hash(signature: &Signature) -> u64 {
     (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Raises an error unless a signature has the length that an index expects.
+/// Raises an error unless a signature has as many hashes as an index expects.
 pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
     let hashes = signature.values.len();
     if hashes != bands.hashes() {
@@ -37,14 +37,14 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
     }
 }
 
-/// Calls a function with a signature. A signature that must be read from TOAST is copied, and
-/// freed after the call, as the caller may do so for millions of rows. Raises an internal error
-/// for values of fixed length.
+/// Calls a function with the signature in an SQL value. If the value must be read from TOAST, it is
+/// copied, and the copy is freed after the call, because a caller may do so for millions of rows.
+/// Raises an internal error for a value of another form.
 pub fn with_signature<T>(value: Value, each: impl FnOnce(&Signature) -> T) -> T {
     value.with_body(|body| each(&Signature::from_body(body)))
 }
 
-/// Calls a function with a ball of signatures, like [`with_signature`].
+/// Calls a function with the ball of signatures in an SQL value, like [`with_signature`].
 pub fn with_ball<T>(value: Value, each: impl FnOnce(&SignatureBall) -> T) -> T {
     value.with_body(|body| each(&SignatureBall::from_body(body)))
 }

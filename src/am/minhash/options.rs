@@ -1,4 +1,4 @@
-//! Options of an index on signatures, and the bands that follow from them.
+//! Options of an index on MinHash signatures, and the bands that follow from them.
 use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_ROWS, MAX_BANDS};
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::PgSqlErrorCode;
@@ -6,27 +6,28 @@ use pgrx::PgSqlErrorCode;
 use crate::types::signature::{Bound, HASHES};
 use neardup_pg::errors::UserError;
 
-/// Maximum number of values in a band.
+/// Maximum number of hashes in a band.
 pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
 
-/// Default length of signatures, the same as for `minhash()`.
+/// Number of hashes in a signature if the option is not given, the same as for `minhash()`.
 pub const DEFAULT_HASHES: usize = 128;
 
-/// Options as the user wrote them; 0 means not given.
+/// Options of an index on signatures as the user gave them.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct BandOptions {
-    /// Estimated similarity of most searches.
+    /// Least estimated similarity of most searches, from 0 to 1; 0 if not given.
     pub similarity: f64,
-    /// Number of values in a signature.
+    /// Number of hashes in a signature; 0 if not given.
     pub hashes: usize,
-    /// Number of bands.
+    /// Number of bands; 0 if not given.
     pub bands: usize,
-    /// Number of values in a band.
+    /// Number of hashes in a band; 0 if not given.
     pub rows: usize,
 }
 
 impl BandOptions {
-    /// Returns the bands. Raises an error if the options are impossible.
+    /// Returns the bands that follow from the options. Raises an error if the options are
+    /// impossible.
     pub fn bands(&self) -> Bands {
         let or = |given: usize, default| if given == 0 { default } else { given };
         let hashes = or(self.hashes, DEFAULT_HASHES);

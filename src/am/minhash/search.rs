@@ -1,9 +1,9 @@
-//! Search of an index on signatures.
+//! Search of an index on MinHash signatures.
 //!
-//! Bands find all rows within the radius that they guarantee. Beyond it, the search reads the
-//! sketches of all rows, which is exact as well, or uses the bands nevertheless, which may miss
-//! rows, if both the query and the session allow it. The index does not store signatures, so the
-//! server rechecks each row.
+//! Bands find all rows up to a guaranteed number of mismatches. For a larger radius, the search
+//! reads the sketches of all rows, which is exact as well. If both the query and the session allow
+//! it, the search uses the bands nevertheless, and may miss rows. The index does not store
+//! signatures, so the server rechecks each row.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
@@ -22,32 +22,37 @@ use crate::types::signature::Signature;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Condition of a scan key: the signature has at most this many mismatches with a centre.
+/// Condition of a scan on the signature: it has at most `mismatches` mismatches with a centre.
 struct SignatureQual<const N: usize> {
+    /// Bands and sketch of the centre.
     query: BandQuery<N>,
+    /// Maximum number of mismatches.
     mismatches: usize,
+    /// True if both the query and the session allow the search to miss rows.
     approximate: bool,
 }
 
-/// Source of rows.
+/// Search of the tree that finds the rows.
 enum Source<const N: usize> {
-    /// No rows.
+    /// Finds no rows.
     Nothing,
-    /// Rows whose sketches are near.
+    /// Reads all rows and finds those whose sketches are near the sketch of the query.
     Sketches(FullScan<N>, BandQuery<N>),
-    /// Rows found by bands.
+    /// Finds the rows that have a band in common with the query.
     Bands(BandScan<N>),
 }
 
-/// Search of an index on signatures.
+/// Search of an index on signatures, for one scan. It can be restarted with other conditions.
 pub struct BandSearch<const N: usize> {
     bands: Rc<Bands>,
+    /// Current search of the tree.
     source: Source<N>,
+    /// Buffer for the rows of one step.
     tids: Vec<Tid>,
 }
 
 impl<const N: usize> BandSearch<N> {
-    /// Makes a search by these bands.
+    /// Makes a search of an index with these bands. It finds nothing until it begins.
     pub fn new(bands: Rc<Bands>) -> Self {
         BandSearch {
             bands,
@@ -56,10 +61,12 @@ impl<const N: usize> BandSearch<N> {
         }
     }
 
-    /// Makes the condition of a scan key; `None` if nothing fulfils it.
+    /// Reads the condition of a scan key; `None` if no signature can fulfil it. `scope` is the hash
+    /// of the searched scope.
     fn qual(&self, key: ScanKey, scope: Option<u64>) -> Option<SignatureQual<N>> {
         let qual = |center: &Signature, mismatches: usize, approximate| {
-            // Signatures of other lengths cannot be compared, and are not in the index.
+            // Signatures of other lengths cannot be compared with the centre. The index contains
+            // signatures of one length only.
             (center.values.len() == self.bands.hashes()).then(|| {
                 let (values, kind) = (center.values, scheme_hash(center));
                 SignatureQual {

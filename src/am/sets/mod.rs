@@ -1,5 +1,5 @@
-//! Indexes on sets of numbers, such as the hashes of a text's passages. A row has an entry for
-//! each element of its array, and one for their sum.
+//! Indexes on arrays of numbers, such as the hashes of a text's passages. A row has an index entry
+//! for each distinct element of its array, and one for the sum of the elements.
 pub mod search;
 
 use neardup_sketch::memory::GrowVec;
@@ -7,15 +7,15 @@ use neardup_sketch::memory::GrowVec;
 use neardup_pg::arrays;
 use neardup_pg::value::Value;
 
-/// Returns the elements that a row must have to contain an array, like [`elements`]. `None` if the
-/// array has a NULL, because no array contains it.
+/// Returns the elements that a row's array must have to contain the query array of `@>`, in the
+/// form of [`elements`]. `None` if the query array has a NULL, because no array contains that.
 pub fn required_elements(array: Value) -> Option<Vec<u64>> {
     let has_null =
         array.with_body(|body| arrays::bigints(body).count() < arrays::element_count(body));
     (!has_null).then(|| elements(array))
 }
 
-/// Returns the distinct elements of an array in ascending order, without NULLs.
+/// Returns the distinct elements of an array (`bigint[]`) in ascending order, without NULLs.
 pub fn elements(array: Value) -> Vec<u64> {
     let mut elements: Vec<u64> = Vec::new();
     array.with_body(|body| elements.grow_all(arrays::bigints(body).map(|it| it as u64)));

@@ -1,4 +1,4 @@
-//! Search of an index on sets: `array && query`, `array @> query` and `array = query`.
+//! Search of an index on arrays: `array && query`, `array @> query` and `array = query`.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::level_cursor::Row;
 use neardup_blocktree::sets::{SetQuery, SetScan, rarest, sum};
@@ -12,25 +12,28 @@ use crate::am::strategies;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Search of an index on sets.
+/// Search of an index on arrays, for one scan. It can be restarted with other conditions.
 pub struct SetSearch<const N: usize> {
+    /// Search of the tree; `None` before the search begins.
     scan: Option<SetScan<N>>,
+    /// True if the index cannot decide which rows fulfil the conditions.
     rechecks: bool,
+    /// Buffer for the rows of one step.
     tids: Vec<Tid>,
 }
 
-/// Condition of a scan key on the array.
+/// Condition of a scan on the array.
 enum SetQual {
-    /// The array has one of these elements.
+    /// `&&`: the array has one of these elements.
     Overlaps(Vec<u64>),
-    /// The array has all of these elements, at least one.
+    /// `@>`: the array has all of these elements. There is at least one.
     Contains(Vec<u64>),
-    /// The array equals one whose elements have this sum.
+    /// `=`: the distinct elements of the array have this sum.
     Equals(u64),
 }
 
 impl SetQual {
-    /// Makes the condition of a scan key; `None` if nothing fulfils it.
+    /// Reads the condition of a scan key; `None` if no array can fulfil it.
     fn from_key(key: ScanKey) -> Option<Self> {
         if key.strategy() == strategies::CONTAINS {
             return required_elements(key.value()).map(SetQual::Contains);
@@ -43,7 +46,7 @@ impl SetQual {
         }
     }
 
-    /// Lookups in the index, for choosing the cheapest condition.
+    /// Number that is smaller for a condition that costs less to search by.
     fn cost(&self) -> usize {
         match self {
             SetQual::Overlaps(elements) => elements.len(),
@@ -54,7 +57,7 @@ impl SetQual {
 }
 
 impl<const N: usize> SetSearch<N> {
-    /// Makes a search that finds nothing until it starts.
+    /// Makes a search that finds nothing until it begins.
     pub fn new() -> Self {
         SetSearch {
             scan: None,
@@ -65,8 +68,8 @@ impl<const N: usize> SetSearch<N> {
 }
 
 impl<const N: usize> NearSearch<N> for SetSearch<N> {
-    /// The index finds rows by one element. It knows neither their other elements nor the order of
-    /// the elements, so further conditions need a recheck.
+    /// The index finds rows by one element. It knows neither the other elements of an array nor
+    /// their order, so other conditions need a recheck.
     fn rechecks(&self) -> bool {
         self.rechecks
     }
@@ -92,7 +95,7 @@ impl<const N: usize> NearSearch<N> for SetSearch<N> {
             Some(SetQual::Contains(elements)) => {
                 let element = match elements[..] {
                     [element] => element,
-                    // The whole index is read, whichever element is chosen.
+                    // A search in all scopes reads the whole index, whichever element is chosen.
                     [element, ..] if has_scopes && quals.scope.is_none() => element,
                     _ => index.or_corrupt(rarest(&index.tree(), &elements, quals.scope)),
                 };

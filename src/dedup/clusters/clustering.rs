@@ -1,4 +1,5 @@
-//! Clustering, for any metric: finds nodes, ranks rows, groups nodes and lists clusters.
+//! Clustering of rows by fingerprints, signatures or texts: finds nodes (distinct values that have
+//! near-duplicates), ranks rows, groups nodes and lists clusters.
 //!
 //! Each list and array uses at most its share of `maintenance_work_mem` ([`share`]) and spills to
 //! temporary files.
@@ -18,14 +19,16 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::order_by::OrderBy;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Metric of a clustering job. `N` is the number of words that identify a node, `M` is one more,
-/// and `D` is the number of words of an entry of a crowded node.
+/// Metric by which rows are clustered: fingerprints, signatures or texts. `N` is the number of
+/// words that identify a node, and `M` is `N + 1`. `D` is the number of words of an entry in
+/// [`Graph::crowded`].
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
-    /// Finds the nodes and the pairs that `method` needs.
+    /// Searches the index for nodes, their rows, and the pairs of near nodes that `method` needs.
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
 
-    /// Replaces the rank of each node by the rank of its representative, for the method `star`.
-    /// Only crowded nodes that `accept` confirms are near each other.
+    /// Replaces the rank of each node in `ranks` by the rank of its representative, for the method
+    /// `star`. Pairs of crowded nodes that are missing in `links` are found here. Such a pair
+    /// counts only if `accept` confirms it.
     fn star(
         &mut self,
         files: &mut TempSpace,
@@ -34,18 +37,22 @@ pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
         accept: Accept,
     );
 
-    /// Replaces the rank of each node by the lowest rank in its component.
+    /// Replaces the rank of each node in `ranks` by the lowest rank in its connected component, for
+    /// the method `connected`.
     fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
 
-    /// Compares a member with its representative.
+    /// Compares a member of a cluster with its representative, each given by the words that
+    /// identify its node.
     fn compare(&mut self, member: &Key<N>, representative: &Key<N>) -> Compared;
 }
 
-/// Callback that confirms that two nodes, near each other by the index, are near-duplicates.
+/// Callback that takes the numbers of two nodes that are near each other by the index. Returns
+/// whether they are near-duplicates.
 pub type Accept<'a> = &'a mut dyn FnMut(u32, u32) -> bool;
 
-/// Passes the clusters to the caller in the order of their representatives, and the rows of each
-/// cluster in rank order. Skips clusters of one row unless the caller asks for them.
+/// Finds the clusters and passes their rows to `give`: clusters in the rank order of their
+/// representatives, and the rows of a cluster in rank order. Skips clusters of one row unless the
+/// caller asks for them.
 pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     metric: &mut impl ClusterMetric<N, M, D>,
     relations: &LockedIndex,
@@ -62,8 +69,8 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     } = metric.graph(files, arguments.method);
     let mut ranked = rank(&mut members, relations, arguments.keep.as_ref(), files);
     drop(members);
-    // A node has the rank of its best row. Sorting the rows by node makes the access to the pages
-    // of `ranks` sequential. Any other order would load a page for each row.
+    // The rank of a node is the lowest rank of its rows. Sorting the rows by node makes the access
+    // to the pages of `ranks` sequential. Any other order would load a page for each row.
     let mut rows = ExternalSort::<TempSpace, M>::new(share());
     let mut ranks = Paged::new(files, nodes as usize, share(), |_| UNRANKED);
     let mut last = None;
@@ -86,7 +93,8 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
         Method::Connected => metric.connected(files, links, &mut ranks),
     }
 
-    // Sorted by cluster, then by rank.
+    // All rows, to be sorted by cluster (the rank of the representative), then by the row's own
+    // rank.
     let mut listed = ExternalSort::<TempSpace, M>::new(share());
     rows.as_added(files, |files, row| {
         let (node, rank) = split(row.key[0]);
@@ -100,8 +108,9 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     list(&mut listed, min_size, files, compare, give);
 }
 
-/// Ranks all rows, the row to keep first. Returns the node, the rank, the words of the member's
-/// key, and the address of each row.
+/// Numbers all rows in the order of `keep`, or of their addresses without it, so that the row to
+/// keep has the lowest rank of its cluster. Returns an entry for each row: the key is the node and
+/// the rank in one word, then the words that identify the node. The value is the row's address.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
@@ -162,7 +171,8 @@ fn not_one_for_each() -> ! {
         .raise()
 }
 
-/// Passes the rows of clusters with at least `min_size` rows to the caller.
+/// Passes the rows of clusters with at least `min_size` rows to `give`. `listed` has all rows by
+/// cluster, then by rank.
 fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,
@@ -172,7 +182,8 @@ fn list<const N: usize, const M: usize>(
 ) {
     let mut sizes = cluster_sizes(listed, min_size, files).sorted(files, None);
     let mut size = sizes.next(files);
-    // First row of the current cluster: cluster, address and key.
+    // Representative of the current cluster, which is its first row: the cluster's number, the
+    // row's address, and the words that identify its node.
     let mut representative: Option<(u32, Tid, Key<N>)> = None;
     let mut rows = listed.sorted(files, None);
     while let Some(row) = rows.next(files) {
@@ -195,7 +206,8 @@ fn list<const N: usize, const M: usize>(
     }
 }
 
-/// Returns each cluster with at least `min_size` rows, and its number of rows.
+/// Returns an entry for each cluster with at least `min_size` rows: the key is the cluster, and the
+/// value is its number of rows.
 fn cluster_sizes<const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,

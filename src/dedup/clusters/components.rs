@@ -1,7 +1,7 @@
-//! `neardup_components`: clusters of the keys that a caller's query pairs.
+//! `neardup_components`: clusters of keys, from the pairs of keys that a caller's query returns.
 //!
-//! The server sorts the ends of the pairs by key and numbers the keys in that order. The number of
-//! a key is therefore its rank, and pairs and clusters are stored as numbers.
+//! The server sorts the keys of all pairs, and the keys are numbered in that order. The number of a
+//! key is therefore its rank, and pairs and clusters are stored as numbers.
 use neardup_blocktree::clusters::{Centers, join};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
@@ -24,10 +24,10 @@ export! {
     guarded "neardup_components_of" => of_type;
 }
 
-/// Callback that adds a row to the result.
+/// Callback that adds a row to the result of `neardup_components`.
 type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 
-/// `neardup_components(query)`.
+/// `neardup_components(query)`, for keys of type `bigint` and the method `connected`.
 fn of_bigint(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let key_type = KeyType::new(pg_sys::INT8OID);
@@ -54,13 +54,13 @@ fn of_type(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// A text that must not be NULL.
+/// Returns the text argument `name` at position `n`. Raises an error if it is NULL.
 fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
     call.text(n)
         .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
 }
 
-/// Computes the clusters of the pairs that a query returns.
+/// Clusters the keys that a caller's query pairs, and passes the rows of the result to `give`.
 fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
     let query = Query::parse("query", query);
     // Raises an error with the type's name if the type has no order.
@@ -84,7 +84,8 @@ fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
     });
 }
 
-/// Members in the order of their representatives, then in key order. A representative precedes the
+/// Query for the result: each key, the key of its representative, and the size of the cluster. Keys
+/// are in the order of their representatives, then in key order. A representative precedes the
 /// other members of its cluster.
 const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
     pg_catalog.count(*) OVER w FROM \"neardup clusters\" AS g
@@ -92,7 +93,7 @@ const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
     ORDER BY g.representative, g.node";
 
-/// Raises an error unless a query has two columns of a type.
+/// Raises an error unless the caller's query returns two columns of the key type.
 fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     let statement = [b"SELECT * FROM ", query.sql().as_slice(), b" AS q"].concat();
     let columns = connection.open(&statement, &[], &[]).columns();
@@ -106,7 +107,8 @@ fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     key_type.require("the second column of query", b);
 }
 
-/// Reads the pairs, and stores and numbers the keys in key order.
+/// Reads the pairs that the caller's query returns. Stores each distinct key once in `keys`, in key
+/// order, and returns the pairs as numbers of keys.
 fn read_pairs(
     connection: &Connection,
     query: &Query,
@@ -126,7 +128,7 @@ fn read_pairs(
     ]
     .concat();
     let (mut files, mut ends) = (TempSpace, ExternalSort::<TempSpace, 2>::new(share()));
-    // Key with the highest number so far.
+    // Number and value of the last key read.
     let mut last: Option<(u32, OwnedValue)> = None;
     connection.open(&statement, &[], &[]).for_each(|row| {
         let [Some(key), Some(pair), Some(rank)] = row else {
@@ -138,7 +140,8 @@ fn read_pairs(
         ends.push(&mut files, [pair as u64, join(0, node)], Tid::MIN);
         let key = (*key).to_owned();
         match &mut last {
-            // Equal keys may look different. The choice must not depend on the input order.
+            // Equal keys may have different bytes, such as 1.0 and 1.00. Stores the key with the
+            // lowest bytes, so that the result does not depend on the order of the pairs.
             Some((number, known)) if *number == node => {
                 if key.image_cmp(known).is_lt() {
                     *known = key;
@@ -163,7 +166,8 @@ fn read_pairs(
     }
 }
 
-/// Stores each key with the numbers of its representative and itself.
+/// Clusters the numbered keys by their pairs. Stores each key in `clusters`, with the number of its
+/// representative and its own number.
 fn cluster(
     connection: &Connection,
     links: Links<1>,
@@ -177,7 +181,8 @@ fn cluster(
         Method::Star => links.star(files, &mut ranks, &mut NoCenters),
         Method::Connected => links.connected(files, &mut ranks, |_, _, _, _| ()),
     }
-    // The rows are read in the order of their numbers, in which they were stored.
+    // The query returns the keys in the order in which they were stored, which is the order of
+    // their numbers.
     let mut node = 0;
     let query = b"SELECT key FROM \"neardup keys\"";
     connection.open(query, &[], &[keys]).for_each(|row| {
@@ -189,7 +194,7 @@ fn cluster(
     });
 }
 
-/// Representatives of a graph without crowded nodes.
+/// Representatives among crowded nodes, for graphs without crowded nodes.
 struct NoCenters;
 
 impl Centers<TempSpace, 1> for NoCenters {

@@ -1,8 +1,9 @@
-//! Clusters whose texts are compared.
+//! Clusters of rows whose texts are compared, for the argument `confirm` of `neardup_clusters`.
 //!
-//! The nodes of another metric, and the pairs among them, are candidates. Here a node is the rows
-//! of such a node whose texts have the same features, so that equal texts are compared once. Pairs
-//! of nodes remain if the similarity of their texts reaches the bound.
+//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures, and pairs
+//! of these nodes. Each candidate node is divided into new nodes of rows whose texts have the same
+//! features, so that equal texts are compared once. A pair of new nodes remains if the similarity
+//! of their texts reaches the bound.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
@@ -19,7 +20,8 @@ use crate::dedup::progress::Progress;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Clusters of candidates `I` whose texts are compared. `N` and `M` are those of the candidates.
+/// Metric that compares the texts of the candidates that the metric `I` finds. `N` and `M` are the
+/// numbers of words of `I` as a [`ClusterMetric`].
 pub struct ConfirmedClusters<'a, I, const N: usize, const M: usize> {
     candidates: I,
     relations: &'a LockedIndex,
@@ -38,7 +40,8 @@ impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
     }
 }
 
-/// The last word of a node's identity is its number, by which its features are found.
+/// A new node is identified by the words of its candidate node, then by its own number. The number
+/// gives access to the features of its text.
 impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
     ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
 where
@@ -53,7 +56,7 @@ where
         graph.nodes = starts.count;
         let mut numbers = rows.sorted(files, None);
         found.members.in_order(files, None, |files, member| {
-            // Each row has one number, in the same order.
+            // `numbers` has one entry for each member, in the same order.
             let text = numbers.next(files).map_or(0, |row| row.tid);
             let mut key = [0; Q];
             key[..M].copy_from_slice(&member.key);
@@ -106,26 +109,28 @@ where
     }
 }
 
-/// Rows with the hash of their features: the address, two words of the hash and the offset of the
-/// features.
+/// List of rows with their features. The key is the row's address, two words with the hash of the
+/// features, and the offset of the features in [`FeatureSets`].
 type Texts = ExternalSort<TempSpace, 4>;
 
-/// First new node of each candidate node.
+/// Number of the first new node of each candidate node. The new nodes of a candidate node have
+/// consecutive numbers.
 struct Starts {
     first: Paged<TempSpace>,
-    /// Number of new nodes.
+    /// Number of new nodes of all candidate nodes.
     count: u32,
 }
 
 impl Starts {
-    /// Returns the new nodes of a candidate node.
+    /// Returns the numbers of the new nodes of a candidate node.
     fn of(&mut self, files: &mut TempSpace, node: u32) -> core::ops::Range<u32> {
         self.first.get(files, node)..self.first.get(files, node + 1)
     }
 }
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
-    /// Reads the texts of all rows and stores their features.
+    /// Reads the text of each row of the candidate nodes, and stores the features of the text in
+    /// `self.sets`.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
@@ -148,7 +153,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
                 .for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
             let hash = feature_hash128(&bytes);
             let (high, low) = match features {
-                // Texts without features are not near-duplicates.
+                // A text without features is not a near-duplicate of any other, so its row gets a
+                // hash of its own.
                 [] => (row.packed(), u64::MAX),
                 _ => ((hash >> 64) as u64, hash as u64),
             };
@@ -158,8 +164,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         texts
     }
 
-    /// Divides the candidate nodes by the features of their rows. Returns the number of the new
-    /// node of each row, and the new nodes of each of the `nodes` candidate nodes.
+    /// Divides each candidate node into new nodes by the features of its rows. Returns an entry for
+    /// each row (its address, with the number of its new node as the value), and the numbers of the
+    /// new nodes of each of the `nodes` candidate nodes.
     fn split_nodes(
         &mut self,
         files: &mut TempSpace,
@@ -167,7 +174,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         mut texts: Texts,
         nodes: u32,
     ) -> (ExternalSort<TempSpace, 1>, Starts) {
-        // Candidate node, hash and address, with the offset of the features.
+        // Entry for each row. The key is the candidate node, two words with the hash of the
+        // features, and the row's address. The value is the offset of the features.
         let mut by_node = ExternalSort::<TempSpace, 4>::new(share() / 2);
         let mut found = texts.sorted(files, None);
         let mut text = found.next(files);
@@ -214,7 +222,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, starts)
     }
 
-    /// Adds the pairs whose texts are similar, and the crowded nodes, to a graph.
+    /// Adds the pairs of new nodes whose texts are similar to `graph`, and marks the new nodes of
+    /// crowded candidate nodes as crowded. `found` is the graph of the candidates.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,
@@ -233,7 +242,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             }
         });
         let mut pairs = ExternalSort::<TempSpace, 1>::new(share() / 2);
-        // Rows of one candidate node with different texts.
+        // The new nodes of one candidate node are near each other by the index. The method `star`
+        // compares the new nodes of crowded candidate nodes later.
         for node in 0..found.nodes {
             let new = starts.of(files, node);
             if new.len() > 1 && is_crowded.get(files, node) == 0 {
@@ -267,7 +277,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 }
 
-/// Adds a pair of new nodes for every two new nodes of a pair of candidate nodes.
+/// Adds pairs of new nodes to `pairs`: for each pair of candidate nodes in `found.ends`, every new
+/// node of one with every new node of the other.
 fn pairs_of_ends<const M: usize, const D: usize>(
     files: &mut TempSpace,
     found: &mut Graph<M, D>,

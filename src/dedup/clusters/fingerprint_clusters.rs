@@ -1,7 +1,7 @@
-//! Clusters of fingerprints by Hamming distance.
+//! Clusters of rows by the Hamming distance of their fingerprints.
 //!
 //! The search for pairs of distinct fingerprints runs first. [`NodeBuilder`] then merges the pairs
-//! with the entries of the index, and each fingerprint of a pair becomes a node.
+//! with the entries of the index. Each fingerprint of a pair becomes a node.
 use neardup_blocktree::clusters::{Centers, Nearness, split};
 use neardup_blocktree::crowded_centers::CrowdedCenters;
 use neardup_blocktree::key::{Key, Tid, distance};
@@ -28,13 +28,15 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs beyond which a fingerprint is crowded. The graph lacks some pairs of crowded
-/// fingerprints. The method `star` compares those fingerprints when necessary.
+/// Maximum number of pairs of a fingerprint that is not crowded. The graph lacks some pairs of two
+/// crowded fingerprints. The method `star` compares these fingerprints itself when necessary.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest. If all of them fail, one search finds all pairs.
+/// Maximum number of searches for a forest: few pairs that connect whatever all pairs connect. If
+/// all of these searches fail, one search finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
-/// Finds all clusters of fingerprints.
+/// Finds the clusters of the rows of a fingerprint index and passes them to `give`. `radius` is in
+/// bits.
 pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, give: Give) {
     with_words!(words_of(relations.index()), N => {
         let index = Index::<N>::open(relations.index());
@@ -65,22 +67,22 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, 
     })
 }
 
-/// Search for the nodes of an index.
+/// Search of a fingerprint index for nodes and pairs of nodes.
 struct NodeSearch<'a, const N: usize> {
     index: &'a Index<'a, N>,
     relations: &'a LockedIndex,
     plan: PairPlan<N>,
-    /// Entries whose rows take part.
+    /// Index entries whose rows take part.
     wanted: Wanted,
-    /// Entries of the current search.
+    /// Index entries that the current search reads: all, or those of one scope of each hash.
     part: Part,
-    /// Entries without a visible row: deleted rows that VACUUM has not removed yet, and rows of
-    /// other transactions. Such an entry stays invisible as long as the snapshot exists, even if
+    /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
+    /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if
     /// another row takes its address.
     invisible: TidList,
-    /// Rows without a pair are nodes as well.
+    /// True if fingerprints without a pair become nodes as well.
     singletons: bool,
-    /// The texts of all pairs are compared, so a forest is not enough.
+    /// True if the texts of all pairs are compared, so that a forest of pairs is not enough.
     is_confirmed: bool,
 }
 
@@ -93,7 +95,8 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
             return self.find(Thinning::Degree(u32::MAX), files);
         }
         let found = self.forest(files).or_else(|gap| match gap {
-            // Pairs that connect two fingerprints of one scope may be missing.
+            // Scopes share a hash, so pairs that connect two fingerprints of one scope may be
+            // missing.
             Gap::Scopes => self.forest_by_scopes(files).ok_or(gap),
             _ => Err(gap),
         });
@@ -117,7 +120,7 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
     }
 
     fn connected(&mut self, files: &mut TempSpace, links: Links<M>, ranks: &mut Paged<TempSpace>) {
-        // A forest has all the pairs that it needs.
+        // The graph for this method has no crowded nodes, so its pairs connect everything.
         links.connected(files, ranks, |_, _, _, _| ());
     }
 
@@ -127,7 +130,8 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
     }
 }
 
-/// Representatives among crowded fingerprints. Those near a node count only if they are accepted.
+/// Representatives among crowded fingerprints. A representative near a node counts only if `accept`
+/// confirms that the two are near-duplicates.
 struct AcceptedCenters<'a, const M: usize> {
     centers: CrowdedCenters<TempSpace, M>,
     accept: Accept<'a>,
@@ -146,10 +150,11 @@ impl<const M: usize> Centers<TempSpace, M> for AcceptedCenters<'_, M> {
 }
 
 impl<const N: usize> NodeSearch<'_, N> {
-    /// Finds pairs that connect all fingerprints that the full set of pairs connects.
+    /// Finds a forest: few pairs that connect all fingerprints that the full set of pairs connects,
+    /// directly or in several steps.
     ///
     /// # Errors
-    /// The reason why the pairs may not connect everything.
+    /// The reason why the pairs that were found may not connect all of these fingerprints.
     fn forest<const M: usize>(&mut self, files: &mut TempSpace) -> Result<Graph<M, M>, Gap> {
         // Each search skips the entries that earlier searches found to be invisible, because a
         // fingerprint without a visible row connects nothing. Other sessions may insert more
@@ -165,8 +170,8 @@ impl<const N: usize> NodeSearch<'_, N> {
         Err(Gap::Invisible)
     }
 
-    /// Finds a forest when several scopes share a hash. Searches one scope of each hash at a time.
-    /// Returns `None` if the pairs may not connect everything.
+    /// Finds a forest when several scopes share a hash. Searches one scope of each hash at a time
+    /// and joins the graphs. Returns `None` if the pairs may not connect everything.
     fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
         let wanted = &mut self.wanted;
         let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);
@@ -180,7 +185,8 @@ impl<const N: usize> NodeSearch<'_, N> {
         Some(all)
     }
 
-    /// Finds all nodes. Skips entries known to be invisible, and records newly found ones.
+    /// Runs one search for pairs, thinned by `thinning`, and returns the graph of their nodes.
+    /// Skips the entries in `self.invisible`, and adds other entries without a visible row to it.
     fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
         let index = self.index;
         let mut invisible = self.invisible.set(files);
@@ -220,7 +226,9 @@ impl<const N: usize> NodeSearch<'_, N> {
     }
 }
 
-/// Finds the ends of pairs of fingerprints, in the key order of the first permutation.
+/// Searches for pairs of fingerprints. Returns two entries for each pair, one for each fingerprint,
+/// in the key order of the first permutation. The key of an entry is the fingerprint's key in the
+/// first permutation, and the value is the number of the pair.
 fn find_ends<const N: usize>(
     index: &Index<N>,
     plan: &PairPlan<N>,

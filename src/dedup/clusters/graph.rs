@@ -1,4 +1,4 @@
-//! Graph of the fingerprints or signatures that have near-duplicates, and their rows.
+//! Graph of near fingerprints or signatures and their rows, from which clusters are made.
 //!
 //! Each list uses its share of memory and spills to temporary files.
 use neardup_blocktree::clusters::{join, split};
@@ -14,28 +14,29 @@ use neardup_pg::storage::temp::TempSpace;
 pub struct Graph<const M: usize, const D: usize> {
     /// Number of nodes.
     pub nodes: u32,
-    /// Rows of nodes. The key is the address at which the snapshot sees the row, followed by the
-    /// words that identify the node. The value is the number of the node.
+    /// Rows of the nodes. The key is the address at which the snapshot sees the row, then the words
+    /// that identify the node. The value is the number of the node.
     pub members: ExternalSort<TempSpace, M>,
-    /// Two entries for each pair: the number of the pair, then the scope's number and the node. A
-    /// pair in several scopes has two entries for each scope.
+    /// Two entries for each pair of near nodes, one for each node. The key is the number of the
+    /// pair, then the scope's number and the node in one word. A pair of fingerprints that is in
+    /// several scopes has two entries for each scope.
     pub ends: ExternalSort<TempSpace, 2>,
-    /// Entries of crowded nodes. Their pairs are not all in `ends`, because there are too many. A
-    /// crowded fingerprint has one entry: the node and the fingerprint, with the scope's number as
-    /// the value. A signature has one entry for each crowded bucket: the node, the bucket and the
+    /// Entries of crowded nodes, which have so many pairs that `ends` lacks some of them. A crowded
+    /// fingerprint has one entry: the node and the fingerprint, with the scope's number as the
+    /// value. A signature has one entry for each crowded bucket: the node, the bucket and the
     /// sketch, with the index entry as the value.
     pub crowded: ExternalSort<TempSpace, D>,
-    /// Number of pairs of the graphs that were appended to this one.
+    /// Number of pairs in the graphs that were appended to this one.
     pairs: u64,
-    /// Reason why the pairs may not connect everything.
+    /// Reason why the pairs of a forest may not connect everything. Ignored for other graphs.
     pub gap: Gap,
 }
 
 /// Reason why pairs of [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not
-/// connect everything that is connected.
+/// connect all nodes that the full set of pairs connects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// No reason: the pairs connect everything.
+    /// No reason: the pairs connect all of these nodes.
     None,
     /// A fingerprint in a pair has no visible row, so it is not a node.
     Invisible,
@@ -66,8 +67,8 @@ impl<const M: usize, const D: usize> Graph<M, D> {
         self.nodes - 1
     }
 
-    /// Adds another graph. Neither graph may have crowded nodes, and no node of one graph may be
-    /// near a node of the other.
+    /// Adds the nodes, rows and pairs of another graph under new numbers. Neither graph may have
+    /// crowded nodes, and no node of one graph may be near a node of the other.
     pub fn append(&mut self, files: &mut TempSpace, mut other: Self) {
         let (nodes, mut pairs) = (self.nodes, 0);
         if u64::from(nodes) + u64::from(other.nodes) >= u64::from(u32::MAX) {
@@ -89,7 +90,8 @@ impl<const M: usize, const D: usize> Graph<M, D> {
         self.pairs += pairs;
     }
 
-    /// Adds a row of a node.
+    /// Adds a row to a node. `row` is the address at which the snapshot sees the row, `identity`
+    /// has the words that identify the node, and `node` is the node's number.
     pub fn add_member<const N: usize>(
         &mut self,
         files: &mut TempSpace,
@@ -111,7 +113,7 @@ pub fn in_front<const N: usize, const M: usize>(word: u64, key: &Key<N>) -> Key<
     joined
 }
 
-/// Encodes a number as an address, for lists that store an address with each key.
+/// Encodes a number as a row address, for sorted lists that store a row address with each key.
 pub fn number(number: u32) -> Tid {
     Tid::from_packed(u64::from(number))
 }

@@ -1,4 +1,6 @@
-//! Methods of clustering nodes that are near each other.
+//! Methods of clustering, `star` and `connected`: assign a representative to each node of a graph.
+/// Each member is near its representative.
+/// Members are connected by chains of near rows.
 use neardup_blocktree::clusters::{Centers, Connected, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -9,7 +11,7 @@ use crate::dedup::progress::Progress;
 use neardup_pg::errors::UserError;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Method of clustering rows that are near each other.
+/// Argument `method` of `neardup_clusters` and `neardup_components`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Star,
@@ -17,6 +19,7 @@ pub enum Method {
 }
 
 impl Method {
+    /// Reads the argument `method`. Raises an error for an unknown name.
     pub fn parse(name: &[u8]) -> Self {
         match name {
             b"star" => Method::Star,
@@ -31,13 +34,13 @@ impl Method {
     }
 }
 
-/// Callback for each entry that a method has handled.
+/// Callback that is called after each entry of a crowded node, to report progress.
 type Done<'a> = &'a mut dyn FnMut();
 
-/// Entries of crowded nodes.
+/// Entries of crowded nodes, in the form of [`Graph::crowded`](super::graph::Graph::crowded).
 pub type Crowded<const D: usize> = ExternalSort<TempSpace, D>;
 
-/// Parts of a [`Graph`](super::graph::Graph) that clustering needs.
+/// Nodes and pairs of a [`Graph`](super::graph::Graph), without its rows.
 pub struct Links<const D: usize> {
     pub nodes: u32,
     pub ends: ExternalSort<TempSpace, 2>,
@@ -45,13 +48,15 @@ pub struct Links<const D: usize> {
 }
 
 impl<const D: usize> Links<D> {
-    /// Starts a phase that handles each end of a pair and each entry of a crowded node once.
+    /// Starts the progress report of a phase that handles each end of a pair and each entry of a
+    /// crowded node once.
     fn progress(&self, phase: &'static str) -> Progress {
         let total = self.ends.len() + self.crowded.len();
         Progress::new(phase, "entries", total as f64)
     }
 
-    /// Replaces the rank of each node by the rank of its representative.
+    /// Replaces the rank of each node in `ranks` by the rank of its representative, by the method
+    /// `star`. `centers` finds representatives among crowded nodes.
     pub fn star(
         mut self,
         files: &mut TempSpace,
@@ -87,8 +92,8 @@ impl<const D: usize> Links<D> {
         progress.finish();
     }
 
-    /// Replaces the rank of each node by the lowest rank in its component. `connect` joins crowded
-    /// nodes that are near each other.
+    /// Replaces the rank of each node in `ranks` by the lowest rank in its connected component, by
+    /// the method `connected`. `connect` joins crowded nodes that are near each other.
     pub fn connected(
         mut self,
         files: &mut TempSpace,
@@ -111,17 +116,19 @@ impl<const D: usize> Links<D> {
     }
 }
 
-/// Node, and its rank if the method needs it.
+/// End of a pair: the number of the node and, for the method `star`, the rank of the node.
 type End = (u32, u32);
 
-/// Joins the ends of pairs of nodes.
+/// Joins the two ends of each pair of nodes. Ends must be added in the order of their pairs.
 #[derive(Default)]
 struct PairJoin {
-    /// End whose other end has not been read yet, with its pair and scope.
+    /// Last end added, if its other end is still missing: the number of the pair, the scope, and
+    /// the end.
     open: Option<([u64; 2], End)>,
 }
 
 impl PairJoin {
+    /// Adds an end. Calls `near` with both ends of the pair if the other end was added before.
     fn add(&mut self, end: Entry<2>, near: impl FnOnce(End, End)) {
         let [pair, rest] = end.key;
         let (scope, node) = split(rest);

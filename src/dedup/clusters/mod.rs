@@ -55,7 +55,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             exhaustive: flag(8),
             confirmation,
         };
-        // Reports errors in the caller's expressions before the search.
+        // Raises errors in the caller's expressions now, before the search, which may take long.
         if let Some(keep) = &arguments.keep {
             keep.check(relations.table());
         }
@@ -85,20 +85,22 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// Arguments of the caller, without the index and the bound.
+/// Arguments of `neardup_clusters` without the index and the bound.
 struct ClusterArguments {
     method: Method,
+    /// Order whose first row in a cluster is kept. `None` keeps the row with the lowest address.
     keep: Option<OrderBy>,
-    /// Condition of the rows that take part. `None` takes all rows.
+    /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
-    /// Also return rows that are near no other row, each as a cluster of its own.
+    /// True if rows that are near no other row are returned as well, each as a cluster of its own.
     singletons: bool,
-    /// Do not limit the work of the search.
+    /// True if the work of the search is not limited.
     exhaustive: bool,
-    /// Compare the texts of the rows that the index finds.
+    /// Condition on the texts of rows that are near each other by the index. `None` if the index
+    /// decides.
     confirmation: Option<Confirmation>,
 }
 
-/// Callback that takes a member and its representative, the size of their cluster, and the
-/// comparison of the two.
+/// Callback that adds a row to the result: the addresses of a member and of its representative, the
+/// number of rows of their cluster, and the comparison of the two rows.
 type Give<'a> = &'a mut dyn FnMut([Tid; 2], u64, Compared);

@@ -1,4 +1,5 @@
-//! Nodes of fingerprints: a merge of the index entries, in key order, with the pairs found.
+//! Nodes of the graph of fingerprints, made by merging the index entries, in key order, with the
+//! pairs that the search has found.
 //!
 //! Key order is random in the table, so fetching each row at once would read another page each
 //! time. Entries wait in memory until many rows can be fetched in address order.
@@ -20,14 +21,16 @@ use neardup_pg::storage::temp::TempSpace;
 /// Ends of pairs of fingerprints, in the key order of the first permutation.
 pub struct PairEnds<const N: usize> {
     sorted: Sorted<TempSpace, N>,
-    /// The next end: its key in the first permutation, and the pair.
+    /// Next end: the key of its fingerprint in the first permutation, and the number of the pair.
+    /// `None` after the last end.
     next: Option<(Key<N>, u64)>,
-    /// True if the index had no entry for an end, because VACUUM has removed it.
+    /// True if the index had no entry for an end that was skipped, because VACUUM has removed the
+    /// entry since the search.
     has_skipped: bool,
 }
 
 impl<const N: usize> PairEnds<N> {
-    /// Reads ends that are sorted in the key order of the first permutation.
+    /// Creates a reader of ends that are sorted in the key order of the first permutation.
     pub fn new(sorted: Sorted<TempSpace, N>, files: &mut TempSpace) -> Self {
         let mut ends = PairEnds {
             sorted,
@@ -42,7 +45,8 @@ impl<const N: usize> PairEnds<N> {
         self.next = self.sorted.next(files).map(|end| (end.key, end.tid));
     }
 
-    /// Skips ends below a key. Returns whether the key is in a pair.
+    /// Skips ends with lower keys than `key`. Returns whether a pair contains the fingerprint with
+    /// this key.
     fn seek(&mut self, files: &mut TempSpace, key: &Key<N>) -> bool {
         while self.next.is_some_and(|(next, _)| next < *key) {
             self.has_skipped = true;
@@ -51,7 +55,8 @@ impl<const N: usize> PairEnds<N> {
         self.next.is_some_and(|(next, _)| next == *key)
     }
 
-    /// Returns the next pair of a key.
+    /// Returns the number of the next pair that contains the fingerprint with this key. `None`
+    /// after the last such pair.
     fn next_pair(&mut self, files: &mut TempSpace, key: &Key<N>) -> Option<u64> {
         let (_, pair) = self.next.filter(|(next, _)| next == key)?;
         self.advance(files);
@@ -75,7 +80,8 @@ enum MergeEvent<const N: usize> {
     Visible(Tid, u32),
     /// Entry without a visible row.
     Invisible(Tid),
-    /// Pair that contains the current fingerprint. Pairs follow all its entries.
+    /// Number of a pair that contains the current fingerprint. Pairs follow all entries of the
+    /// fingerprint.
     Pair(u64),
 }
 
@@ -96,6 +102,7 @@ pub struct NodeBuilder<'a, const N: usize, const M: usize> {
     rows: RowLookup<'a>,
     nodes: GraphWriter<'a, N, M>,
     /// Every fingerprint becomes a node, even without a pair.
+    /// True if every fingerprint becomes a node, even without a pair.
     singletons: bool,
     /// Fingerprint of the last entry.
     current: Option<Key<N>>,
@@ -117,7 +124,8 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
         nodes: GraphWriter<'a, N, M>,
         singletons: bool,
     ) -> Self {
-        // Two shares, because half of the lists do not exist yet.
+        // Uses the memory of two lists, because half of the lists of a clustering job do not exist
+        // yet.
         let event_bytes = size_of::<MergeEvent<N>>() + size_of::<PendingFetch>();
         NodeBuilder {
             layout,
@@ -134,7 +142,8 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
         }
     }
 
-    /// Adds the next entry in key order.
+    /// Adds the next index entry, in the key order of the first permutation, and merges it with the
+    /// pairs of its fingerprint.
     pub fn add_entry(&mut self, files: &mut TempSpace, fingerprint: Key<N>, entry: Tid) {
         if self.current != Some(fingerprint) {
             self.add_pairs(files);
@@ -170,7 +179,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
         self.events.push(event);
     }
 
-    /// Fetches the rows of all events and writes the events to the graph.
+    /// Fetches the rows of all entries among the events, and writes the events to the graph.
     fn flush(&mut self, files: &mut TempSpace) {
         // The first events may continue the fingerprint of the last flush.
         let mut key = self.nodes.fingerprint;
@@ -200,7 +209,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
         }
     }
 
-    /// Returns the graph after the last entry.
+    /// Writes the remaining events and returns the graph. Must be called after the last entry.
     pub fn finish(mut self, files: &mut TempSpace) -> Graph<M, M> {
         self.add_pairs(files);
         self.flush(files);
@@ -216,11 +225,11 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
 pub struct GraphWriter<'a, const N: usize, const M: usize> {
     graph: Graph<M, M>,
     thinning: Thinning,
-    /// Entries without a visible row.
+    /// List to which entries without a visible row are added.
     invisible: &'a mut TidList,
-    /// The current fingerprint.
+    /// Fingerprint whose events are being written.
     fingerprint: Key<N>,
-    /// Scopes of the current fingerprint, and its node in each.
+    /// Numbers of the scopes of the current fingerprint, and the number of its node in each scope.
     scope_nodes: Vec<(u32, u32)>,
     /// Number of pairs of the current fingerprint.
     degree: u32,
@@ -294,7 +303,8 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
     }
 }
 
-/// Fetches rows and scopes. With scopes, calls must be in key order of the first permutation.
+/// Fetches the rows of index entries and numbers their scopes. For an index with scopes, calls must
+/// be in the key order of the first permutation.
 pub struct RowLookup<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,
@@ -310,8 +320,9 @@ impl<'a> RowLookup<'a> {
         }
     }
 
-    /// Returns the row of an entry, and the number of its scope among the scopes with the same
-    /// hash. Returns `None` for an invisible row or a row in no scope.
+    /// Returns the address at which the snapshot sees the row of an entry, and the number of the
+    /// row's scope among the scopes with the same hash. Returns `None` for an invisible row or a
+    /// row in no scope.
     fn find(&mut self, hash: u64, entry: Tid) -> Option<(Tid, u32)> {
         pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;

@@ -1,8 +1,9 @@
-//! Separates the index entries by scope when several scopes have the same hash. Each part has the
-//! rows of one scope of each hash.
+//! Divides the entries of an index into parts when several scopes have the same hash. Each part has
+//! the entries of one scope of each hash.
 //!
-//! A chain of pairs within a part stays in one scope. In a search of all rows it might cross
-//! scopes, and the index cannot detect this, because it stores only the hash of a scope.
+//! A search of one part finds only pairs within a scope. A search of all entries might connect two
+//! rows of a scope by a chain of pairs through another scope with the same hash. The index cannot
+//! detect this, because it stores only the hash of a scope.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 use neardup_blocktree::sort::{Entry, ExternalSort, Sorted};
@@ -16,10 +17,11 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of scopes of a hash to search separately. Each part reads the whole index.
+/// Maximum number of parts, which is the maximum number of scopes with one hash. The search of each
+/// part reads the whole index.
 const MOST_PARTS: u32 = 64;
 
-/// Entries that a search reads.
+/// Set of the index entries that one search reads.
 pub enum Part {
     All,
     /// All entries except these.
@@ -29,7 +31,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns whether the part has an entry.
+    /// Returns whether the part contains an index entry.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {
             Part::All => true,
@@ -39,20 +41,24 @@ impl Part {
     }
 }
 
-/// Iterator over the parts of an index.
+/// Iterator over the parts of an index's entries.
 pub struct ScopeParts {
-    /// Entries of scopes that are not the first of their hash: the scope's number, then the entry.
+    /// Index entries whose scope is not the first with its hash. The key is the scope's number,
+    /// then the entry.
     later: ExternalSort<TempSpace, 2>,
+    /// Entries of `later` that no part contains yet, by scope number. `None` before the first part.
     sorted: Option<Sorted<TempSpace, 2>>,
+    /// First entry of the next part. `None` if there are no more parts.
     next: Option<Entry<2>>,
+    /// Highest block number and highest offset of the entries in `later`.
     highest: Tid,
     /// Number of parts.
     pub count: u32,
 }
 
 impl ScopeParts {
-    /// Finds the scopes of all `wanted` entries. Returns `None` if the index has no scopes, or too
-    /// many scopes with one hash.
+    /// Reads an index and determines the scope of each wanted entry. Returns `None` if the index
+    /// has no scope columns, or if more than [`MOST_PARTS`] scopes have the same hash.
     pub fn find<const N: usize>(
         index: &Index<N>,
         relations: &LockedIndex,

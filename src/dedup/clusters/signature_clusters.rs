@@ -1,7 +1,7 @@
-//! Clusters of signatures by Jaccard similarity.
+//! Clusters of rows by the Jaccard similarity of their signatures.
 //!
-//! A node is a row, or a run of rows with equal signatures. Its key is the entry of the row that
-//! represents the run.
+//! A node is a row, or a run of rows with equal signatures. It is identified by one index entry:
+//! that of the row, or of the row that represents the run.
 use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
@@ -26,7 +26,7 @@ use crate::dedup::work_limit::{BY_PARAMETER, SignaturePlan};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Finds all clusters of signatures.
+/// Finds the clusters of the rows of a signature index and passes them to `give`.
 pub fn find(
     relations: &LockedIndex,
     arguments: &ClusterArguments,
@@ -55,23 +55,26 @@ pub fn find(
     })
 }
 
-/// Search for the nodes of an index. Compares nodes by the rows of the table.
+/// Search of a signature index for nodes and pairs of nodes. Compares nodes by the signatures of
+/// their rows in the table.
 struct SignatureNodes<'a, const N: usize> {
     index: &'a Index<'a, N>,
     relations: &'a LockedIndex,
     arguments: &'a ClusterArguments,
     bound: SignatureBound,
     rows: SignatureRows<'a>,
-    /// Number of crowded buckets.
+    /// Number of crowded buckets that the search has found.
     buckets: u32,
-    /// Representative of the last comparison, and its row.
+    /// Representative in the last comparison: its packed index entry, and its row if the snapshot
+    /// sees it.
     representative: Option<(u64, Option<SignatureRow>)>,
-    /// Nodes and result of the last comparison.
+    /// Packed index entries of the member and the representative in the last comparison, and the
+    /// number of positions in which their signatures differ.
     last: ([u64; 2], u32),
 }
 
 impl<'a, const N: usize> SignatureNodes<'a, N> {
-    /// Returns access to the rows of crowded nodes.
+    /// Creates a lookup that reads and compares the rows of crowded nodes.
     fn compared_rows(&self) -> ComparedRows<'a> {
         let rows = SignatureRows::new(self.relations, self.index);
         ComparedRows::new(rows, hashes(self.index), self.bound.mismatches)
@@ -96,7 +99,7 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             buckets: 0,
         };
         let mut pair = 0;
-        // The texts of all pairs are compared.
+        // If the texts of all pairs are compared, no row is crowded.
         let max_pairs = match self.arguments.confirmation {
             None => MAX_BUCKET_PAIRS,
             Some(_) => u32::MAX,
@@ -157,7 +160,8 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             }
         };
         let compared = known.as_ref().filter(|_| member != representative);
-        // The snapshot saw both rows earlier in this job.
+        // The snapshot saw both rows earlier in this job, so there is no result only for equal
+        // nodes.
         let compared = compared.and_then(|row| rows.compare(Tid::from_packed(member), row));
         let differing = compared.map_or(0, |(_, differing)| differing as u32);
         self.last = (nodes, differing);
@@ -165,10 +169,12 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Marks an end that has no pair: the row is crowded, or it is a node without a pair.
+/// Number that replaces the number of a pair in [`NodeEnds`] if the row is in a crowded bucket, or
+/// becomes a node without a pair.
 const NO_PAIR: u64 = u64::MAX;
 
-/// Ends of pairs: the entry and the number of the pair, with the row as the value.
+/// Ends of pairs of rows. The key is the packed index entry of the row, then the number of the
+/// pair. The value is the address at which the snapshot sees the row.
 struct NodeEnds {
     sort: ExternalSort<TempSpace, 2>,
     files: TempSpace,
@@ -179,7 +185,7 @@ impl NodeEnds {
         self.sort.push(&mut self.files, [entry.packed(), pair], row);
     }
 
-    /// Adds an end for each visible row of a crowded bucket.
+    /// Adds an end without a pair for each visible row of a crowded bucket.
     fn add_crowd(&mut self, crowd: &mut CrowdedRows, rows: &mut SignatureRows) {
         let mut last = None;
         crowd.rows.in_order(&mut crowd.files, None, |_, member| {
@@ -195,7 +201,8 @@ impl NodeEnds {
         });
     }
 
-    /// Adds an end for each row that represents itself or a run, so that each becomes a node.
+    /// Adds an end without a pair for each row that represents itself or a run, so that each of
+    /// them becomes a node.
     fn add_all<const N: usize>(
         &mut self,
         index: &Index<N>,
@@ -219,7 +226,8 @@ impl NodeEnds {
     }
 }
 
-/// Numbers the nodes in entry order. Nodes are runs of equal signatures, and rows with an end.
+/// Builds the graph. Nodes are the runs of equal signatures and the rows in `ends`. They are
+/// numbered in the order of their index entries.
 fn graph(
     mut equal_rows: EqualRows,
     mut ends: NodeEnds,

@@ -1,4 +1,5 @@
-//! Sets of features of numbered texts, within a share of `maintenance_work_mem`.
+//! Feature sets of the texts that `confirm` compares, within a share of `maintenance_work_mem` and
+//! then in a temporary file.
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::spilled_lists::SpilledLists;
 use neardup_sketch::candidates::similarity_at_least;
@@ -6,14 +7,18 @@ use neardup_sketch::candidates::similarity_at_least;
 use crate::dedup::limits::share;
 use neardup_pg::storage::temp::TempSpace;
 
-/// The sets. Each is a sorted list of hashes.
+/// Feature sets of texts. Each set is a sorted list of feature hashes. It is found by its offset,
+/// or by a number that it was given.
 pub struct FeatureSets {
     lists: SpilledLists<TempSpace>,
-    /// Low and high half of the offset of each text's list.
+    /// Offsets of the numbered sets. The first array has the low 32 bits of each offset, and the
+    /// second array the high 32 bits.
     offsets: [Paged<TempSpace>; 2],
-    /// Text that the first list of the last comparison belongs to.
+    /// Number of the set that is in `a`. `None` if the set in `a` has no known number.
     last: Option<u32>,
+    /// First set of the last comparison.
     a: Vec<u64>,
+    /// Second set of the last comparison.
     b: Vec<u64>,
 }
 
@@ -30,12 +35,12 @@ impl FeatureSets {
         }
     }
 
-    /// Stores a set and returns its offset.
+    /// Stores a set, which must be sorted, and returns its offset.
     pub fn push(&mut self, files: &mut TempSpace, set: &[u64]) -> u64 {
         self.lists.push(files, set)
     }
 
-    /// Numbers the set at an offset.
+    /// Gives a number to the set at an offset.
     pub fn set_number(&mut self, files: &mut TempSpace, number: u32, offset: u64) {
         for (half, offsets) in [offset as u32, (offset >> 32) as u32]
             .into_iter()
@@ -51,7 +56,8 @@ impl FeatureSets {
         u64::from(low.get(files, number)) | u64::from(high.get(files, number)) << 32
     }
 
-    /// Returns the Jaccard similarity of two numbered sets if it is at least `min_similarity`.
+    /// Returns the Jaccard similarity of the sets with the numbers `a` and `b`. Returns `None` if
+    /// it is less than `min_similarity`, or if both sets are empty.
     pub fn similarity(
         &mut self,
         files: &mut TempSpace,
@@ -68,8 +74,8 @@ impl FeatureSets {
         similarity_at_least(&self.a, &self.b, min_similarity)
     }
 
-    /// Returns the Jaccard similarity of the sets at two offsets if it is at least
-    /// `min_similarity`.
+    /// Returns the Jaccard similarity of the sets at the offsets `a` and `b`. Returns `None` if it
+    /// is less than `min_similarity`, or if both sets are empty.
     pub fn similarity_at(
         &mut self,
         files: &mut TempSpace,

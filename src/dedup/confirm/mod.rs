@@ -1,8 +1,9 @@
-//! Confirmation of candidates by the exact Jaccard similarity of their texts.
+//! Confirmation of candidates by the exact Jaccard similarity of their texts (the argument
+//! `confirm`).
 //!
-//! A fingerprint or signature only estimates the similarity. So the search uses a wider bound than
-//! the caller's ([`candidate_bound`](neardup_sketch::candidates)), and the features of the found
-//! texts decide. They are computed once for each text.
+//! A fingerprint or signature only estimates the similarity of texts. The search therefore uses a
+//! wider bound than the caller's ([`candidate_bound`](neardup_sketch::candidates)), and the
+//! features of the texts of the rows it finds decide. The features are computed once for each text.
 mod feature_sets;
 
 use core::ffi::CStr;
@@ -24,27 +25,31 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::value::Value;
 
-/// The caller's parameter.
+/// Name of the SQL parameter, for error messages.
 const PARAMETER: &str = "confirm";
 
-/// Condition on the texts of candidates.
+/// Condition that the texts of two candidates must meet to be near-duplicates.
 pub struct Confirmation {
-    /// Expression for the hashes of a row's features.
+    /// SQL expression for the feature hashes of a row's text, of type `bigint[]`.
     features: Vec<u8>,
-    /// Minimum Jaccard similarity.
+    /// Minimum Jaccard similarity of the two texts.
     pub similarity: f64,
 }
 
-/// Arguments of a caller, before the index is known.
+/// Argument `confirm` of a call, and the minimum similarity of texts, before the index is known.
 pub struct ConfirmArgument {
+    /// Expression for a row's text, or for an array of its feature hashes.
     text: Expression,
+    /// Minimum Jaccard similarity of two texts.
     similarity: f64,
 }
 
 impl ConfirmArgument {
-    /// Reads the argument `confirm` at position `n`, and the bounds `radius` and `similarity`. With
-    /// `confirm` the similarity is that of the texts, 0.8 by default, and the radius that of the
-    /// candidates. Returns the bound for the search, whose similarity is not widened yet.
+    /// Reads the argument `confirm` at position `n`, and the arguments `radius` and `similarity`,
+    /// whose positions are given. With `confirm`, `similarity` is the minimum similarity of the
+    /// texts (0.8 by default), and `radius` is the maximum distance of candidates. Also returns the
+    /// bound of the search. A similarity in that bound is still that of the texts and must be
+    /// widened.
     pub fn read(
         call: &Call,
         n: usize,
@@ -71,8 +76,9 @@ impl ConfirmArgument {
         (Some(argument), Some(bound))
     }
 
-    /// Raises errors in the expression, and finds the options of its features: those of the
-    /// function that made the values in the index.
+    /// Checks the caller's expression and makes the condition. The features of a text get the
+    /// options of the function that made the values in the index. `function` is the extension's
+    /// function being called.
     pub fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
         let (table, index) = (relations.table(), relations.index());
         let text_type = self.text.check(PARAMETER, table);
@@ -93,15 +99,17 @@ impl ConfirmArgument {
     }
 }
 
-/// Returns the call of the function that makes feature hashes from a text, with the options of the
-/// function that made the values of a relation, whose calls are `calls`.
+/// Returns the SQL call that makes feature hashes from the expression `text`, with the options of
+/// the function that made the fingerprints or signatures of `relation`. `calls` has the options of
+/// each call of that function. `schema` is the schema of the extension.
 pub fn feature_call(text: &[u8], schema: &CStr, calls: &[TextCall], relation: &str) -> Vec<u8> {
     let options = match calls {
         [] => &[][..],
         [options] => options,
         _ => refuse_options(relation, "Several functions of a text make its values."),
     };
-    // The weight of a feature, and the hash functions of a signature, do not change the set.
+    // Options that change the set of features. Weights of features, and the hash functions of a
+    // signature, do not change the set.
     let of_set = |name: &[u8]| {
         [
             &b"without"[..],
@@ -149,9 +157,9 @@ pub fn feature_call(text: &[u8], schema: &CStr, calls: &[TextCall], relation: &s
 }
 
 impl Confirmation {
-    /// Calls `each` with each row of a table whose address `next` returns, in no particular order,
-    /// and the sorted hashes of its features. A row without a text has no features. `count` is the
-    /// number of rows.
+    /// Reads the texts of the rows of a table whose addresses `next` returns. Calls `each` with the
+    /// address of each row and the sorted hashes of the text's features, in no particular order. A
+    /// row without a text has no features. `count` is the number of rows.
     pub fn for_each_text(
         &self,
         relations: &LockedIndex,
@@ -169,7 +177,8 @@ impl Confirmation {
     }
 }
 
-/// Returns the sorted and distinct hashes in an array of type `bigint[]`; none for NULL.
+/// Returns the sorted and distinct feature hashes in an array of type `bigint[]`. Returns no hashes
+/// for NULL.
 pub fn feature_hashes(array: Option<Value>) -> Vec<u64> {
     let mut hashes: Vec<u64> = Vec::new();
     if let Some(array) = array {

@@ -1,4 +1,4 @@
-//! Pairs of rows whose texts are compared.
+//! Pairs of rows whose texts are compared, for the argument `confirm` of `neardup_pairs`.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
@@ -9,17 +9,20 @@ use crate::dedup::limits::share;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Candidates in the order of their first text.
+/// Pairs with similar texts: compares the texts of candidates one by one, in the order of the first
+/// text.
 pub struct ConfirmedPairs {
+    /// Features of the texts of all candidates.
     sets: FeatureSets,
-    /// Offsets of the features of both rows, and the rows, with the number of differing bits or
-    /// positions.
+    /// Candidates. The key is the offsets of the features of both rows, then the addresses of both
+    /// rows. The value is the number of differing bits or positions.
     candidates: Sorted<TempSpace, 4>,
+    /// Minimum Jaccard similarity of two texts.
     similarity: f64,
 }
 
 impl ConfirmedPairs {
-    /// Runs a search to its end and reads the texts of the rows that it finds.
+    /// Runs a search for candidates to its end, and reads the texts of the rows that it finds.
     pub fn new(
         search: &mut dyn PairSearch,
         relations: &LockedIndex,
@@ -48,7 +51,8 @@ impl ConfirmedPairs {
         }
     }
 
-    /// Returns the next pair, the lower address first.
+    /// Returns the next pair with similar texts: the addresses of its rows, the lower first, and
+    /// the comparison of the rows. `None` after the last pair.
     pub fn next_pair(&mut self) -> Option<([Tid; 2], Compared)> {
         loop {
             pgrx::check_for_interrupts!();
@@ -68,10 +72,11 @@ impl ConfirmedPairs {
     }
 }
 
-/// Address of a row, with the offset of its features.
+/// List of rows with the features of their texts. The key is the row's address, and the value is
+/// the offset of the features in [`FeatureSets`].
 type Texts = ExternalSort<TempSpace, 1>;
 
-/// Reads the text of each row once and stores its features.
+/// Reads the text of each row in `rows` once, and stores its features in `sets`.
 fn read_texts(
     files: &mut TempSpace,
     mut rows: ExternalSort<TempSpace, 1>,
@@ -103,7 +108,8 @@ fn read_texts(
     texts
 }
 
-/// Joins entries, whose first word is a row, with the offsets of the features of their rows.
+/// Finds the features of a row for each entry: the first word of the entry's key is the row's
+/// address. `joined` makes the new key from the entry's key and the offset of the features.
 fn with_offsets<const N: usize, const M: usize>(
     files: &mut TempSpace,
     mut entries: ExternalSort<TempSpace, N>,
@@ -117,7 +123,8 @@ fn with_offsets<const N: usize, const M: usize>(
         while text.is_some_and(|text| text.key[0] < entry.key[0]) {
             text = texts.next(files);
         }
-        // The query for the texts sees the same rows as the search.
+        // There is a text for each entry, because the query for the texts sees the same rows as the
+        // search.
         if let Some(text) = text.filter(|text| text.key[0] == entry.key[0]) {
             let key = joined(entry.key, text.tid);
             result.push(files, key, Tid::from_packed(entry.tid));

@@ -1,4 +1,4 @@
-//! Pairs of fingerprints.
+//! Search for all pairs of fingerprints within a radius, by one process or shared by several.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
@@ -19,24 +19,29 @@ use neardup_pg::storage::temp::TempSpace;
 /// Search for all pairs within a radius in an index on fingerprints.
 pub struct FingerprintPairs {
     index: pg_sys::Oid,
-    /// File of the index when the search began.
+    /// Number of the index's file when the search began.
     file: u32,
     search: Box<dyn Search>,
-    /// True if the permutations, or the current range, may have more pairs.
+    /// True if the search may find more pairs: in the permutations, or in the current range of
+    /// them.
     goes_on: bool,
-    /// Pairs whose rows are not looked up yet. `None` if scopes require both rows at once.
+    /// Pairs whose rows have not been looked up yet. `None` for an index with scopes, where both
+    /// rows of a pair are looked up at once.
     batches: Option<Batches>,
+    /// Index entries whose rows take part.
     wanted: Wanted,
-    /// Found pairs that have not been returned, the next pair last.
+    /// Pairs that have not been returned, the next pair last. Their rows have been looked up.
     ready: Vec<FoundPair>,
     progress: Progress,
 }
 
-/// Returns the number of the next range to search. `None` if whole permutations are searched.
+/// Callback that returns the number of the next range to search. It returns `None` if no range is
+/// left, or if whole permutations are searched.
 pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
 
 impl FingerprintPairs {
-    /// Creates a search for the pairs of wanted rows within a radius in bits.
+    /// Creates a search for the pairs of wanted rows within a radius in bits. The work is not
+    /// limited.
     pub fn new(relations: &LockedIndex, radius: u32, wanted: Wanted) -> Self {
         let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
@@ -47,7 +52,8 @@ impl FingerprintPairs {
         Self::with_search(relations, search, wanted)
     }
 
-    /// Creates the search that the caller asks for. Raises an error if it takes too much work.
+    /// Creates the search for the arguments of `neardup_pairs` and a radius in bits. Raises an
+    /// error if it takes too much work.
     pub fn from_arguments(relations: &LockedIndex, radius: u32, arguments: &PairArguments) -> Self {
         let (filter, mut files) = (arguments.filter.as_ref(), TempSpace);
         let found: (Box<dyn Search>, Wanted) = with_words!(words_of(relations.index()), N => {
@@ -88,7 +94,8 @@ impl FingerprintPairs {
         relations
     }
 
-    /// Returns the next pair, the lower address first, and its distance.
+    /// Returns the addresses of the rows of the next pair, the lower first, and their distance in
+    /// bits. `None` after the last pair.
     pub fn next(&mut self) -> Option<([Tid; 2], u32)> {
         if self.ready.is_empty() {
             let relations = self.reopen();
@@ -99,7 +106,8 @@ impl FingerprintPairs {
         Some((found.rows, found.distance))
     }
 
-    /// Searches for some pairs, or looks up the rows of some pairs. Returns false at the end.
+    /// Does one step: searches for some pairs, or looks up the rows of some pairs. `next` returns
+    /// the number of the next range. Returns false at the end of the search.
     pub fn search_on(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
         let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
         if !has_batch && (self.goes_on || self.begin_range(next)) {
@@ -124,7 +132,7 @@ impl FingerprintPairs {
         true
     }
 
-    /// Removes and returns the found pairs.
+    /// Removes and returns the pairs whose rows have been looked up.
     pub fn take(&mut self) -> impl Iterator<Item = FoundPair> {
         self.ready.drain(..)
     }
@@ -132,14 +140,14 @@ impl FingerprintPairs {
 
 /// Search by ranges that several processes share.
 impl FingerprintPairs {
-    /// Returns the estimated time of reading and comparing in nanoseconds.
+    /// Returns the estimated time of the whole search in nanoseconds, without the lookup of rows.
     pub fn cost(&self) -> f64 {
         self.search.cost()
     }
 
-    /// Divides a search that has not begun among several processes. Returns words from which
-    /// [`FingerprintPairs::from_words`] creates the same search. Returns `None` if they need more
-    /// than `work_mem`, or if there is nothing to search.
+    /// Divides a search that has not begun into ranges for several processes. Returns words from
+    /// which [`FingerprintPairs::from_words`] creates the same search in another process. Returns
+    /// `None` if the words need more than `work_mem`, or if no row takes part.
     pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
         let most = work_mem() / size_of::<u64>();
         let wanted = self.wanted.pack(&mut TempSpace, most)?;
@@ -149,14 +157,14 @@ impl FingerprintPairs {
         Some([&head, &length[..], &search, &wanted].concat())
     }
 
-    /// Makes the search take ranges from a queue that other processes share.
+    /// Makes this process search only the ranges that it draws, which `processes` processes share.
     pub fn share(&mut self, processes: usize) {
         self.goes_on = false;
         let phase = format!("comparing the rows of a permutation in {processes} processes");
         self.progress = Progress::new(phase, "parts of permutations", self.search.ranges() as f64);
     }
 
-    /// Creates a search that another process has divided, and opens its index.
+    /// Creates a search from the words of [`FingerprintPairs::divide`], and opens its index.
     pub fn from_words(words: &[u64]) -> (LockedIndex, Self) {
         let [index, file, length, words @ ..] = words else {
             panic!("words of another job");
@@ -176,7 +184,8 @@ impl FingerprintPairs {
         )
     }
 
-    /// Reports that no range is left. Other processes may still be searching.
+    /// Ends the progress report, because no range is left to draw. Other processes may still be
+    /// searching.
     fn finish_ranges(&mut self) {
         if self.search.ranges() > 0 {
             self.progress.reach(self.search.ranges());
@@ -184,7 +193,7 @@ impl FingerprintPairs {
         }
     }
 
-    /// Begins the next range. Returns false if there is none.
+    /// Draws a range and begins to search it. Returns false if there is none.
     fn begin_range(&mut self, next: NextRange) -> bool {
         let Some(number) = next() else {
             self.finish_ranges();

@@ -1,9 +1,10 @@
-//! Lookup of the rows of pairs in table order.
+//! Lookup of the rows of fingerprint pairs in table order.
 //!
-//! A comparison of fingerprints reads entries in key order, which is random with respect to the
-//! table, so each lookup would read another page. Pairs are therefore sorted by one entry and
-//! looked up, then sorted by the other entry. Beyond a share of `work_mem` this needs temporary
-//! files. Batches start small, so that the first pairs arrive early.
+//! The search reads index entries in key order, which is random with respect to the table, so each
+//! lookup would read another page. Pairs are therefore sorted by their first entry to look up the
+//! first rows, and then by their second entry to look up the second rows. Beyond a share of
+//! `work_mem` this needs temporary files. Batches start small, so that the first pairs arrive
+//! early.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
@@ -11,26 +12,27 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs in the first batch. The size doubles with each batch, up to a limit.
+/// Number of pairs in the first batch. The number doubles with each batch, up to a maximum.
 const FIRST_BATCH: u64 = 1024;
-/// Rows of the table for each pair of the largest batch. At this ratio about ten rows of a typical
-/// page are looked up together.
+/// Number of rows of the index for each pair of the largest batch. At this ratio about ten rows of
+/// a typical page are looked up together.
 const ROWS_FOR_EACH: f64 = 8.0;
-/// Number of pairs whose first or second rows are looked up in one call.
+/// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;
-/// Bits below an address that contain a distance.
+/// Number of low bits of a word that contain a distance. The higher bits contain an address.
 const BELOW: u32 = 16;
 
-/// Two rows, the lower address first, and their distance.
+/// Pair of visible rows and their distance.
 #[derive(Clone, Copy)]
 pub struct FoundPair {
+    /// Addresses at which the snapshot sees the rows, the lower first.
     pub rows: [Tid; 2],
     /// Distance in bits.
     pub distance: u32,
 }
 
 impl FoundPair {
-    /// Creates a pair from two rows in any order.
+    /// Creates a pair from the addresses of two rows, in any order, and their distance in bits.
     pub fn new([a, b]: [Tid; 2], distance: u32) -> Self {
         FoundPair {
             rows: [a.min(b), a.max(b)],
@@ -41,29 +43,33 @@ impl FoundPair {
 
 /// Collects pairs of entries into batches and looks up their rows.
 pub struct Batches {
+    /// Pairs for the next batches. The key is the first entry, then the second entry and the
+    /// distance.
     collected: ExternalSort<TempSpace, 2>,
-    /// Size of the next batch, and of the largest batch.
+    /// Number of pairs of the next batch.
     size: u64,
+    /// Number of pairs of the largest batch.
     most: u64,
-    /// Batch whose rows are being looked up.
+    /// Batch whose rows are being looked up. `None` before the next batch begins.
     batch: Option<Batch>,
 }
 
-/// Batch whose rows are being looked up.
+/// State of a batch whose rows are being looked up.
 enum Batch {
-    /// Pairs by first entry, and pairs whose first row is visible, by second entry.
+    /// First rows are looked up. Has the remaining pairs, sorted by first entry, and the pairs
+    /// whose first row is visible, which will be sorted by second entry.
     First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
-    /// Pairs whose first row is visible, by second entry.
+    /// Second rows are looked up. Has the remaining pairs, sorted by second entry.
     Second(Sorted<TempSpace, 2>),
 }
 
-/// Returns the memory of one of the two sorts.
+/// Returns the memory of one sorted list of pairs in bytes.
 fn share() -> usize {
     work_mem() / 4
 }
 
 impl Batches {
-    /// Creates an empty collection for an index with some number of rows.
+    /// Creates an empty collection for pairs of an index with about `rows` rows.
     pub fn new(rows: f64) -> Self {
         let fit = share() / size_of::<[u64; 3]>();
         Batches {
@@ -74,23 +80,24 @@ impl Batches {
         }
     }
 
-    /// Adds two entries and their distance in bits.
+    /// Adds a pair: the addresses in two index entries, and their distance in bits.
     pub fn push(&mut self, [a, b]: [Tid; 2], distance: u32) {
         let key = [a.packed(), b.packed() << BELOW | u64::from(distance)];
         self.collected.push(&mut TempSpace, key, Tid::MIN);
     }
 
-    /// Returns whether there is a full batch, or the rest of one, to look up.
+    /// Returns whether rows can be looked up: a batch has begun, or there are enough pairs for one.
     pub fn has_work(&self) -> bool {
         self.batch.is_some() || self.collected.len() >= self.size
     }
 
-    /// Returns whether there are no pairs left, in a batch or collected.
+    /// Returns whether no pairs are left, neither in a batch nor for the next one.
     pub fn is_empty(&self) -> bool {
         self.batch.is_none() && self.collected.is_empty()
     }
 
-    /// Looks up some rows of the batch. Appends pairs to `found` if the snapshot sees both rows.
+    /// Looks up some rows of the current batch, or begins a batch. Appends a pair to `found` if the
+    /// snapshot sees both of its rows.
     pub fn look_up(&mut self, rows: &mut HeapFetch, found: &mut Vec<FoundPair>) {
         let mut rows = InOrder { rows, last: None };
         let batch = self.batch.take().unwrap_or_else(|| self.begin());
@@ -100,7 +107,7 @@ impl Batches {
         };
     }
 
-    /// Makes a batch of the collected pairs.
+    /// Begins a batch with the pairs collected so far, and doubles the size of the next batch.
     fn begin(&mut self) -> Batch {
         let pairs = self.collected.sorted(&mut TempSpace, None);
         self.collected = ExternalSort::new(share());
@@ -109,7 +116,7 @@ impl Batches {
     }
 }
 
-/// Looks up the first rows of some pairs. Returns the rest of the batch.
+/// Looks up the first rows of up to [`AT_A_TIME`] pairs. Returns the rest of the batch.
 fn look_up_first(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -130,7 +137,8 @@ fn look_up_first(
     Batch::First(pairs, by_second)
 }
 
-/// Looks up the second rows of some pairs. Returns the rest of the batch.
+/// Looks up the second rows of up to [`AT_A_TIME`] pairs. Returns the rest of the batch, or `None`
+/// at its end.
 fn look_up_second(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -149,10 +157,10 @@ fn look_up_second(
     Some(Batch::Second(pairs))
 }
 
-/// Lookup of rows in the order of their entries. Repeated entries are fetched once.
+/// Lookup of rows in the order of their index entries. Fetches the row of a repeated entry once.
 struct InOrder<'a, 'b> {
     rows: &'a mut HeapFetch<'b>,
-    /// Last entry and its row.
+    /// Last entry that was looked up, and the address of its row if the snapshot sees one.
     last: Option<(Tid, Option<Tid>)>,
 }
 

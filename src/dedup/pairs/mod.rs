@@ -1,8 +1,8 @@
 //! `neardup_pairs`: all pairs of a table's rows within a bound.
 //!
-//! [`neardup_blocktree::pairs`] searches the index within `work_mem`. The index has the distance
-//! of two fingerprints, so `in_table_order` only looks up their rows, in several processes if
-//! workers are available. For signatures the index has only a lower bound of the mismatches, so
+//! [`neardup_blocktree::pairs`] searches the index within `work_mem`. For fingerprints the index
+//! has the distance of each pair, so `in_table_order` only looks up the rows, in several processes
+//! if workers are available. For signatures the index has only a lower bound of the mismatches, so
 //! `signature_edges` compares the signatures in the table.
 mod confirmed_pairs;
 mod fingerprint_pairs;
@@ -46,20 +46,23 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-/// Arguments of the caller, without the index and the bound.
+/// Arguments of `neardup_pairs` without the index and the bound.
 pub struct PairArguments {
     /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
-    /// Do not limit the work of the search.
+    /// True if the work of the search is not limited.
     exhaustive: bool,
 }
 
-/// Search for pairs that holds no server resources between two calls.
+/// Search for pairs of rows that holds no server resources between two calls.
 pub trait PairSearch {
-    /// Returns the next pair, the lower address first, and its differing bits or positions.
+    /// Returns the addresses of the rows of the next pair, the lower first, and the number of bits
+    /// (fingerprints) or positions (signatures) in which the rows differ. `None` after the last
+    /// pair.
     fn next_pair(&mut self) -> Option<([Tid; 2], u32)>;
 
-    /// Passes all pairs to `give`, in the same form. Requires that no pair has been returned yet.
+    /// Passes all pairs to `give`, in the form in which [`PairSearch::next_pair`] returns them.
+    /// Must not be called after [`PairSearch::next_pair`].
     fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], u32)) {
         while let Some((rows, differing)) = self.next_pair() {
             give(rows, differing);
@@ -67,10 +70,11 @@ pub trait PairSearch {
     }
 }
 
-/// Source of the pairs of different signatures, for any number of words in a key.
+/// Search for pairs of near but different signatures, for any number of words in a key.
 trait EdgeSource {
-    /// Returns the sides of the next pair and their mismatches. `relations` opens the index, which
-    /// is closed between two calls.
+    /// Returns the next pair, or `None` after the last: two sides, each a row or a run of rows with
+    /// equal signatures, and the number of positions in which the signatures differ. `relations`
+    /// opens the index, which is closed between two calls.
     fn next_edge(
         &mut self,
         equal_rows: &mut EqualRows,
@@ -78,18 +82,18 @@ trait EdgeSource {
     ) -> Option<([Side; 2], u32)>;
 }
 
-/// Pairs as a result set of the server.
+/// Result set of `neardup_pairs`.
 struct PairSet {
     search: Box<dyn PairSearch>,
-    /// The pairs of the search whose texts are similar, if the caller wants those only.
+    /// Pairs whose texts are similar. `None` if the caller does not pass `confirm`.
     confirmed: Option<ConfirmedPairs>,
     bound: SearchBound,
-    /// Addresses in the last returned row.
+    /// Addresses in the last returned row, which refers to them.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 
 impl PairSet {
-    /// Creates the pairs that a caller asks for. Returns `None` if the relation is NULL.
+    /// Begins the search that a call asks for. Returns `None` if the relation is NULL.
     fn from_call(call: &Call) -> Option<Self> {
         if call.is_null(0) {
             return None;
@@ -101,7 +105,7 @@ impl PairSet {
         };
         let (function, column) = (call.function_oid(), call.name(3));
         let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
-        // Raises an error if the caller may not read it.
+        // Raises an error if the caller may not read the table.
         let relations = LockedIndex::open_for_reading(index);
         let confirmation = confirm.map(|confirm| confirm.confirmation(function, &relations));
         let bound = match (&confirmation, bound) {
@@ -111,7 +115,7 @@ impl PairSet {
         Some(PairSet::new(&relations, bound, &arguments, confirmation))
     }
 
-    /// Creates all pairs within a bound in an index.
+    /// Begins the search for all pairs within a bound in an index.
     fn new(
         relations: &LockedIndex,
         bound: SearchBound,
@@ -143,7 +147,7 @@ impl PairSet {
 }
 
 impl PairSet {
-    /// Returns all rows of the result.
+    /// Passes all rows of the result to `give`.
     fn give_all(mut self, give: &mut dyn FnMut(&[Option<pg_sys::Datum>])) {
         let bound = self.bound;
         let mut give = |rows: [Tid; 2], compared| {
@@ -187,7 +191,8 @@ impl SetReturning for PairSet {
     }
 }
 
-/// Raises an error if an index has been rebuilt since a search of it began.
+/// Raises an error if an index has been rebuilt since a search of it began. `file` is the number of
+/// the index's file at that time.
 fn check_file(relations: &LockedIndex, file: u32) {
     if relations.index().file_number() != file {
         UserError::new(

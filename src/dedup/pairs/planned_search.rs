@@ -1,4 +1,4 @@
-//! Search of an index for pairs of fingerprints, for any key width.
+//! Search of an index for pairs of fingerprints, for any number of words in a key.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
 
@@ -12,19 +12,23 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of pairs of an entry, in part of a permutation, before its row is fetched.
+/// Maximum number of pairs of an index entry, in each chunk of a permutation, that are reported
+/// without fetching the entry's row. Further pairs are reported only if the row is visible.
 const TRUSTED: u32 = 16;
 
-/// Search by a plan: of whole permutations, or of ranges that several processes share.
+/// Search by a plan, either of whole permutations or of ranges of them that several processes
+/// share.
 pub struct PlannedSearch<const N: usize> {
     pairs: Pairs<N>,
     /// Number of rows for which the plan was made.
     rows: f64,
+    /// Ranges of the permutations. Empty if whole permutations are searched.
     ranges: Vec<PairRange<N>>,
 }
 
 impl<const N: usize> PlannedSearch<N> {
-    /// Creates a search within a radius in bits by a plan for some number of rows.
+    /// Creates a search of whole permutations by a plan. `rows` is the number of rows for which the
+    /// plan was made.
     pub fn new(index: &Index<N>, plan: PairPlan<N>, rows: f64) -> Self {
         let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
         PlannedSearch {
@@ -35,7 +39,7 @@ impl<const N: usize> PlannedSearch<N> {
     }
 }
 
-/// Creates a search of ranges from the words of [`Search::divide`].
+/// Creates a search of ranges from the words that [`Search::divide`] returned in another process.
 pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
     let [radius, rows, ranges @ ..] = words else {
         panic!("words of another job");
@@ -51,13 +55,15 @@ pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
     })
 }
 
-/// A search for pairs.
+/// Search for pairs of fingerprints, independent of the number of words in a key.
 pub trait Search {
-    /// Returns batches for this search, unless both rows of a pair must be looked up at once.
+    /// Returns empty batches for the pairs of this search. Returns `None` for an index with scopes,
+    /// where both rows of a pair must be looked up at once.
     fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
 
-    /// Adds some pairs of wanted entries to batches. Returns false at the end. Entries in many
-    /// pairs are added only if their rows are visible.
+    /// Searches for some pairs of wanted entries and adds them to `batches`. Returns false at the
+    /// end of the search. An entry with many pairs is added only if its row is visible. For an
+    /// index without scopes.
     fn collect(
         &mut self,
         relations: &LockedIndex,
@@ -65,7 +71,8 @@ pub trait Search {
         batches: &mut Batches,
     ) -> bool;
 
-    /// Appends some pairs of wanted rows in one scope. Returns false at the end.
+    /// Searches for some pairs of wanted entries whose rows are visible and in one scope, and
+    /// appends them to `found`. Returns false at the end of the search. For an index with scopes.
     fn step(
         &mut self,
         relations: &LockedIndex,
@@ -73,20 +80,21 @@ pub trait Search {
         found: &mut Vec<FoundPair>,
     ) -> bool;
 
-    /// Returns the number of passes, and how many of them are complete.
+    /// Returns the number of passes over permutations, and the number of completed passes.
     fn passes(&self) -> (u64, u64);
 
-    /// Returns the estimated time of reading and comparing in nanoseconds.
+    /// Returns the estimated time of reading the index and comparing fingerprints, in nanoseconds.
     fn cost(&self) -> f64;
 
-    /// Divides the work into ranges for several processes. Returns words from which [`of_words`]
-    /// creates the same search with the same ranges.
+    /// Divides the permutations into ranges for several processes. Returns words from which
+    /// [`of_words`] creates the same search with the same ranges.
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64>;
 
-    /// Returns the number of ranges.
+    /// Returns the number of ranges, which is 0 if whole permutations are searched.
     fn ranges(&self) -> u64;
 
-    /// Starts a range and drops the previous one. Returns false if there is no such range.
+    /// Begins to search the range with this number, from 0, and drops the rest of the previous
+    /// range. Returns false if there is no such range.
     fn begin_range(&mut self, number: u64) -> bool;
 }
 
@@ -101,7 +109,8 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64> {
-        /// Maximum number of ranges for each process. With many ranges all processes end together.
+        /// Maximum number of ranges for each process. With many ranges all processes end at almost
+        /// the same time.
         const FOR_EACH: usize = 16;
         /// Minimum number of leaves of a range, because each range reads one extra leaf at its
         /// end.
@@ -172,7 +181,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 }
 
-/// Appends the pairs of entries whose rows are visible and in one scope.
+/// Appends the pairs to `found` whose rows are visible and in one scope.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,
@@ -183,7 +192,7 @@ fn keep_within_scope(
         let row = rows.find(entry)?;
         Some((row, scope.values(rows.slot())?))
     };
-    // Consecutive pairs often have the same first row.
+    // Consecutive pairs often have the same first entry, so its row is kept.
     let mut first = None;
     for &([a, b], distance) in pairs {
         pgrx::check_for_interrupts!();

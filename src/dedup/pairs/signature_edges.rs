@@ -1,12 +1,12 @@
-//! Pairs of different signatures that are near each other.
+//! Search for pairs of different signatures that are near each other.
 //!
-//! A search of the index collects a batch of candidates in temporary files. The size of a batch is
-//! at most a multiple of the number of rows. The rows of the batch are then looked up in the
+//! The search of the index collects a batch of candidates in temporary files. The size of a batch
+//! is at most a multiple of the number of rows. The rows of the batch are then looked up in the
 //! table. A pair that shares several bands may be in several batches. The batch with the first of
-//! these bands reports it.
+//! these bands reports the pair.
 //!
-//! Beyond the guarantee of the bands, the search compares the sketches of all rows with each
-//! other. Its batches fit in memory, regardless of the number of candidates.
+//! Beyond the guarantee of the bands, the search compares the sketches of all rows with each other.
+//! The batches of such an exhaustive search fit in memory, regardless of the number of candidates.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, Pairs};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
@@ -24,22 +24,25 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Maximum number of candidates in a batch for each row of the index, in a search by bands.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Lower limit of that maximum, for small indexes.
+/// Number of candidates that a batch of a search by bands may always have, for small indexes.
 const MIN_BATCH: f64 = 1e6;
 /// Maximum number of candidates in a batch of an exhaustive search.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
-/// Number of comparisons after which an exhaustive search looks up the candidates found so far.
+/// Number of comparisons of two sketches after which an exhaustive search looks up the candidates
+/// found so far.
 const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
 
-/// Pairs of different signatures, one batch at a time.
+/// Search for pairs of near but different signatures, one batch at a time.
 pub struct SignatureEdges<const N: usize> {
     plan: SignaturePlan,
     search: Pairs<N>,
-    /// True if the search may find more pairs.
+    /// True if the search of the index may find more candidates.
     more: bool,
+    /// Maximum number of candidates in a batch.
     max_candidates: u64,
     is_first_batch: bool,
-    /// Current batch: both entries and both packed sides, with the mismatches as the value.
+    /// Pairs of the current batch that have not been returned. The key is both index entries, then
+    /// both packed [`Side`]s. The value is the number of mismatches.
     batch: Option<Sorted<TempSpace, 4>>,
     progress: Progress,
 }
@@ -73,7 +76,8 @@ impl<const N: usize> SignatureEdges<N> {
         }
     }
 
-    /// Collects candidates and returns the pairs among them.
+    /// Searches for a batch of candidates, and returns the candidates whose signatures are near, in
+    /// the form of `self.batch`.
     fn next_batch(
         &mut self,
         equal_rows: &mut EqualRows,
@@ -103,7 +107,8 @@ impl<const N: usize> SignatureEdges<N> {
         if !self.more {
             self.progress.finish();
         }
-        // True if this is the only batch, or if the search finds each pair once.
+        // True if no other batch can contain a pair of this batch: it is the only batch, or the
+        // search finds each pair once.
         let has_all_bands = !by_bands || self.is_first_batch && !self.more;
         self.is_first_batch = false;
         let bands = index.metric.bands().filter(|_| !has_all_bands);
@@ -111,7 +116,8 @@ impl<const N: usize> SignatureEdges<N> {
             let count = candidates.len() as f64;
             Progress::new("comparing candidates", "pairs", count)
         });
-        // Sorted by the second entry, to look up the second sides. The first sides are known.
+        // Sorted by second entry, the order in which `with_second_sides` finds the sides of the
+        // second rows. The sides of the first rows are found here.
         let mut by_second = ExternalSort::<TempSpace, 4>::new(work_mem() / 2);
         let mut firsts = equal_rows.all();
         let mut rows = SignatureRows::new(relations, &index);
@@ -126,8 +132,8 @@ impl<const N: usize> SignatureEdges<N> {
     }
 }
 
-/// Replaces the second row of each pair by its side. Returns the pairs in the order of their
-/// entries.
+/// Replaces the second row of each pair by its side: the run that the row represents, or the row
+/// itself. Returns the pairs in the order of their entries.
 fn with_second_sides(
     mut by_second: ExternalSort<TempSpace, 4>,
     equal_rows: &mut EqualRows,

@@ -1,4 +1,4 @@
-//! Pairs of rows with near signatures.
+//! Search for all pairs of rows with near signatures.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -15,32 +15,37 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// All pairs of a row of one side with a row of the other, or all pairs of one side.
+/// Pairs of rows that result from two sides: each row of one side with each row of the other. If
+/// both sides are the same run, all pairs of its rows.
 struct Product {
     sides: [Side; 2],
-    /// Numbers of the rows of the next pair.
+    /// Number of the row in each side that the next pair consists of.
     next: [u32; 2],
+    /// Number of positions in which the signatures of the two sides differ.
     mismatches: u32,
 }
 
-/// Pairs of rows with near signatures. Returns the pairs of equal signatures first, run by run.
+/// Search for all pairs of rows with near signatures. Returns the pairs of equal signatures first,
+/// run by run, then the pairs of different signatures.
 pub struct SignaturePairs {
     index: pg_sys::Oid,
-    /// File of the index when the search began.
+    /// Number of the index's file when the search began.
     file: u32,
     equal_rows: EqualRows,
-    /// Runs whose own pairs have not been returned.
+    /// Runs of equal signatures whose own pairs have not been returned.
     runs: RunsInOrder,
+    /// Search for the pairs of different signatures.
     edges: Box<dyn EdgeSource>,
-    /// True if one row of each run represents all of them.
+    /// True if only one row of each run of equal signatures takes part.
     is_distinct: bool,
-    /// Product whose pairs are being returned.
+    /// Sides whose pairs of rows are being returned.
     product: Option<Product>,
 }
 
 impl SignaturePairs {
-    /// Finds all pairs of the filter's rows within a bound. With `is_distinct`, only one row of
-    /// each run takes part. Raises an error if the search takes too much work.
+    /// Begins the search for the histogram: all pairs within a bound of the rows that meet
+    /// `filter`. With `is_distinct`, only one row of each run of equal signatures takes part.
+    /// Raises an error if the search takes too much work.
     pub fn all(
         relations: &LockedIndex,
         bound: SignatureBound,
@@ -54,13 +59,15 @@ impl SignaturePairs {
         }
     }
 
-    /// Creates the search that a caller asks for. Raises an error if it takes too much work.
+    /// Begins the search for the arguments of `neardup_pairs`. Raises an error if it takes too much
+    /// work.
     pub fn new(relations: &LockedIndex, bound: SignatureBound, arguments: &PairArguments) -> Self {
         let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
         Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
     }
 
-    /// Begins a search. See [`SignaturePlan::new`] for `otherwise`.
+    /// Begins a search of the rows that meet `filter`. `otherwise` is the end of the hint in an
+    /// error about too much work. With `None`, the work is not limited ([`SignaturePlan::new`]).
     fn begin(
         relations: &LockedIndex,
         bound: SignatureBound,
@@ -89,7 +96,7 @@ impl SignaturePairs {
         }
     }
 
-    /// Returns the next sides to pair.
+    /// Returns the next two sides, whose rows form pairs. `None` after the last.
     fn next_product(&mut self) -> Option<Product> {
         if !self.is_distinct
             && let Some((_, run)) = self.runs.next()
@@ -128,7 +135,7 @@ impl PairSearch for SignaturePairs {
             match (self.equal_rows.row(left, i), self.equal_rows.row(right, j)) {
                 (Some(a), Some(b)) => {
                     product.next = match self.is_distinct {
-                        // Ends the product.
+                        // One pair is enough: no row has this number.
                         true => [u32::MAX; 2],
                         false => [i, j + 1],
                     };

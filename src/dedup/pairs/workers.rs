@@ -1,12 +1,13 @@
-//! Pairs of fingerprints for a caller that reads all of them, with worker processes.
+//! Search for pairs of fingerprints by several processes, for a caller that reads all pairs at
+//! once.
 //!
 //! The leader divides each permutation of the index into ranges. The leader and the workers take
-//! one range after the other, compare its entries, and look up the rows of the pairs in table
-//! order under the leader's snapshot. Workers send the addresses to the leader, which stores all
-//! pairs in a tuplestore of the server, in memory up to `work_mem` and in a temporary file beyond.
+//! one range after the other, compare its entries, and look up the rows of the pairs in table order
+//! under the leader's snapshot. Workers send the addresses to the leader, which stores all pairs in
+//! a tuplestore of the server, in memory up to `work_mem` and in a temporary file beyond.
 //!
-//! Nobody may write while workers run, so all workers end before the leader returns. A caller that
-//! reads pair by pair may write in between, so one process serves it.
+//! The server allows no writes while workers run, so all workers end before the leader returns. A
+//! caller that reads pair by pair may write in between, so one process does its search.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -21,16 +22,16 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 use neardup_pg::workers::{Job, Worker, Workers, export_worker};
 
-/// Name of the function that a worker starts with.
+/// Exported name of the function that runs in a worker.
 const ENTRY_POINT: &CStr = c"neardup_pairs_worker";
 export_worker! { "neardup_pairs_worker" => work }
 
 /// Nanoseconds per unit of the server's costs, as in `src/am/cost.rs`.
 const COST_UNIT: f64 = 5_000.0;
-/// Bits below an address that contain a distance.
+/// Number of low bits of a word that contain a distance. The higher bits contain an address.
 const BELOW: u32 = 16;
 
-/// Callback that takes two addresses and their distance.
+/// Callback that takes a pair: the addresses of two rows, and their distance in bits.
 pub type Give<'a> = &'a mut dyn FnMut([Tid; 2], u32);
 
 impl PairSearch for FingerprintPairs {
@@ -51,7 +52,8 @@ impl PairSearch for FingerprintPairs {
     }
 }
 
-/// Starts workers if the search is long enough. Returns `None` if one process should do it.
+/// Starts workers for a search. Returns `None` if one process should search alone: the search is
+/// short, or workers cannot run.
 fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Workers> {
     let workers = wanted_workers(relations, pairs.cost());
     if workers == 0 {
@@ -67,8 +69,8 @@ fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Worke
     })
 }
 
-/// Returns the number of workers for a search that takes one process `nanoseconds`. Follows the
-/// planner's rules for a parallel index scan.
+/// Returns the number of workers for a search that takes one process `nanoseconds`, or 0. Follows
+/// the planner's rules for a parallel index scan.
 fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     let (table, index) = (relations.table(), relations.index());
     // Workers cannot read temporary tables. In parallel mode there are workers already.
@@ -89,8 +91,9 @@ fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     }
 }
 
-/// Returns one worker for an index of `min_parallel_index_scan_size`, and one more for each
-/// tripling of the size, like the server's `compute_parallel_worker`.
+/// Returns the number of workers for an index with this number of pages: one for
+/// `min_parallel_index_scan_size`, and one more for each tripling of the size, like the server's
+/// `compute_parallel_worker`.
 fn workers_by_size(blocks: u32) -> usize {
     let least = u64::try_from(server::min_parallel_index_scan_size()).unwrap_or(0);
     if u64::from(blocks) < least {
@@ -99,7 +102,8 @@ fn workers_by_size(blocks: u32) -> usize {
     (u64::from(blocks) / least.max(1)).max(1).ilog(3) as usize + 1
 }
 
-/// Searches together with workers.
+/// Runs the leader's part of a search, and passes its own pairs and the pairs of the workers to
+/// `give`.
 fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Workers, give: Give) {
     let takes_part = server::parallel_leader_participation();
     pairs.share(workers.running() + usize::from(takes_part));
@@ -110,7 +114,7 @@ fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Work
     workers.finish(|words| give_words(words, give));
 }
 
-/// Runs a worker's part of a search.
+/// Runs a worker's part of a search, and sends the pairs to the leader.
 fn work(mut worker: Worker) {
     let (relations, mut pairs) = FingerprintPairs::from_words(worker.words());
     while pairs.search_on(&relations, &|| Some(worker.next_number())) {
@@ -127,7 +131,7 @@ fn give_found(found: FoundPair, give: Give) {
     give(found.rows, found.distance);
 }
 
-/// Passes the pairs of a worker to the caller.
+/// Passes the pairs in a worker's message to `give`.
 fn give_words(words: &[u64], give: Give) {
     for &[a, b] in words.as_chunks().0 {
         let rows = [a >> BELOW, b].map(Tid::from_packed);

@@ -1,4 +1,5 @@
-//! Widest bound whose pairs a report counts. Beyond it, the report estimates their number.
+//! Widest bound up to which a report counts all pairs. Beyond it, the report estimates their
+//! number.
 use neardup_blocktree::pairs::PairPlan;
 use neardup_report::data::Bar;
 use pgrx::pg_sys;
@@ -11,16 +12,18 @@ use crate::dedup::bound::Bound;
 use crate::types::signature::similarity;
 use neardup_pg::locked_index::LockedIndex;
 
-/// Maximum counting time in nanoseconds.
+/// Maximum estimated time for counting pairs, in nanoseconds.
 const MAX_COUNTING: f64 = 1e9;
-/// Nanoseconds to read each pair of fingerprints, and each pair of signatures.
+/// Estimated nanoseconds to read one pair of fingerprints.
 const PER_PAIR: f64 = 200.0;
+/// Estimated nanoseconds to read one pair of signatures.
 const PER_SIGNATURE_PAIR: f64 = 5000.0;
-/// Nanoseconds of each row in each band.
+/// Estimated nanoseconds to read one row of one band.
 const PER_BAND_ENTRY: f64 = 200.0;
 
-/// Returns the widest bound whose pairs are counted in about a second. Returns `None` if there is
-/// none. `bars` has estimated numbers of pairs.
+/// Returns the widest bound of the histogram up to which all pairs can be counted in about a
+/// second. Returns `None` if there is none. `bars` has the estimated number of pairs at each
+/// distance.
 pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<Bound> {
     let relations = LockedIndex::reopen(index);
     with_words!(words_of(relations.index()), N => {
@@ -35,7 +38,7 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
                 let Some(bands) = index.metric.bands() else {
                     return false;
                 };
-                // Searches without this guarantee compare every two rows.
+                // Beyond the guarantee of the bands, a search compares every two rows.
                 let guaranteed = 1.0 - similarity(bands.guaranteed(), bands.hashes());
                 let entries = index.rows() * index.block_layout.permutations().len() as f64;
                 shown_radius(bound) <= guaranteed + 1e-9
@@ -46,7 +49,7 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
     })
 }
 
-/// Returns the estimated maximum number of pairs within a bound.
+/// Returns the estimated number of pairs within a bound, with the margin of error added.
 fn pairs_within(bars: &[Bar], bound: Bound) -> f64 {
     (bars.iter())
         .filter(|bar| bar.distance <= shown_radius(bound) + 1e-9)

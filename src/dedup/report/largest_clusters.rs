@@ -1,4 +1,4 @@
-//! Clusters at each radius: totals, and the largest clusters of one radius.
+//! Totals of the clusters at one radius of a report, and the selection of the largest clusters.
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -7,27 +7,32 @@ use neardup_report::data::Limits;
 
 use neardup_pg::value::Value;
 
-/// Totals of one radius.
+/// Totals of the clusters at one radius.
 #[derive(Default)]
 pub struct Totals {
+    /// Number of clusters.
     pub clusters: u64,
-    /// Number of rows to remove.
+    /// Number of rows to remove: all rows of clusters except the representatives.
     pub copies: u64,
-    /// Bytes of the texts of these rows.
+    /// Size of the texts of the rows to remove, in bytes.
     pub bytes: u64,
 }
 
-/// Row of the result of `neardup_clusters`, with the bytes of its text.
+/// Row of the result of `neardup_clusters`: a member of a cluster, with the size of its text.
 pub struct ClusterRow {
     pub member: Tid,
     pub representative: Tid,
+    /// Number of rows of the cluster.
     pub size: u64,
+    /// Distance of the member from its representative, as the page shows it.
     pub distance: f64,
+    /// Size of the member's text in bytes. 0 if the text is NULL.
     pub bytes: u64,
 }
 
 impl ClusterRow {
-    /// Reads a row of the query. Only the bytes may be NULL.
+    /// Reads a row of the report's query for clusters. Returns `None` if a column other than the
+    /// bytes is NULL.
     pub fn read(row: &[Option<Value>]) -> Option<Self> {
         let [
             Some(member),
@@ -48,13 +53,14 @@ impl ClusterRow {
         })
     }
 
-    /// Returns whether the row would be removed.
+    /// Returns whether the row would be removed: it is not the representative.
     pub fn goes(&self) -> bool {
         self.member != self.representative
     }
 }
 
 impl Totals {
+    /// Adds a row of a cluster to the totals.
     pub fn add(&mut self, row: &ClusterRow) {
         match row.goes() {
             true => {
@@ -66,40 +72,51 @@ impl Totals {
     }
 }
 
-/// One of the largest clusters.
+/// One of the largest clusters, with the rows that the page lists.
 pub struct FoundCluster {
+    /// Number of rows of the cluster.
     pub size: u64,
-    /// Maximum distance of a row from the kept row.
+    /// Maximum distance of a row of the cluster from the kept row.
     pub widest: f64,
-    /// The kept row, then the farthest other rows, the nearest of them first.
+    /// The kept row, then the rows with the largest distances from it, in ascending order of
+    /// distance.
     pub rows: Vec<ListedRow>,
 }
 
-/// Row of such a cluster.
+/// Row of a [`FoundCluster`].
 pub struct ListedRow {
+    /// Address of the row.
     pub row: Tid,
+    /// Distance from the kept row.
     pub distance: f64,
-    /// Numbers of the radii at which the row would be removed.
+    /// Indexes of the report's radii at which the row would be removed.
     pub goes_at: Vec<usize>,
 }
 
-/// Largest clusters of a result that is sorted by cluster, the kept row first.
+/// Selects the largest clusters of a result of `neardup_clusters`. The result is sorted by cluster,
+/// with the kept row of each cluster first.
 pub struct Largest {
     limits: Limits,
-    /// Smallest cluster on top. The last one on top if several have this size.
+    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top, and the
+    /// last one among clusters of equal size.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
+    /// The largest clusters so far, by number.
     kept: HashMap<u64, FoundCluster>,
-    /// Number of the current cluster, and the cluster if it is among the largest so far.
+    /// Number of the cluster whose rows are being added, from 1.
     number: u64,
+    /// The cluster whose rows are being added. `None` if it is not among the largest so far.
     open: Option<OpenCluster>,
 }
 
+/// Cluster whose rows are being added.
 struct OpenCluster {
     size: u64,
     kept: Tid,
     widest: f64,
-    /// Farthest other rows, the nearest on top. The last one on top if several have this distance.
+    /// Rows with the largest distances from the kept row so far. The nearest of them is on top, and
+    /// the last one among rows of equal distance.
     others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
+    /// Number of rows added after the kept row.
     seen: u64,
 }
 
@@ -114,6 +131,7 @@ impl Largest {
         }
     }
 
+    /// Adds the next row of the result.
     pub fn add(&mut self, row: &ClusterRow) {
         if !row.goes() {
             self.close();
@@ -141,7 +159,8 @@ impl Largest {
         }
     }
 
-    /// Returns the clusters, the largest first. Clusters of equal size keep their order.
+    /// Returns the selected clusters, the largest first. Clusters of equal size keep their order in
+    /// the result.
     pub fn into_clusters(mut self) -> Vec<FoundCluster> {
         self.close();
         let mut clusters: Vec<(u64, FoundCluster)> = self.kept.into_iter().collect();
@@ -161,6 +180,7 @@ impl OpenCluster {
         }
     }
 
+    /// Adds a row other than the kept row. Keeps only the `most` rows with the largest distances.
     fn add(&mut self, row: &ClusterRow, most: usize) {
         self.widest = self.widest.max(row.distance);
         self.seen += 1;

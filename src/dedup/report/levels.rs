@@ -1,16 +1,17 @@
-//! Bounds that a page offers, from the narrowest to the widest.
+//! Bounds among which a reader of a report's page can choose, from the narrowest to the widest.
 use neardup_report::data::{MOST_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
-/// Maximum number of steps from radius 0 to the radius of the clusters.
+/// Maximum number of steps from radius 0 to the radius of the listed clusters.
 const MAX_RADIUS_STEPS: u32 = MOST_RADII as u32 - 1;
-/// Number of steps from similarity 1 to the similarity of the clusters.
+/// Number of steps from similarity 1 to the similarity of the listed clusters.
 const SIMILARITY_STEPS: u32 = 4;
-/// Similarities of steps are multiples of the reciprocal of this number.
+/// Similarities of steps are rounded to multiples of the reciprocal of this number.
 const SIMILARITY_SCALE: f64 = 1000.0;
 
-/// Returns the radius that a page shows for a bound. It also sorts similarities.
+/// Returns the radius that a page shows for a bound: a number of bits, or 1 minus the similarity. A
+/// wider bound has a larger radius.
 pub fn shown_radius(bound: Bound) -> f64 {
     match bound {
         Bound::Radius(radius) => f64::from(radius),
@@ -18,7 +19,9 @@ pub fn shown_radius(bound: Bound) -> f64 {
     }
 }
 
-/// Returns the bounds of a page, and the number of the bound that the clusters use.
+/// Returns the bounds of a page in ascending order of radius, and the index of `chosen`, which is
+/// the bound of the listed clusters. `others` are the caller's other bounds. Without them, the
+/// other bounds are steps up to `chosen`.
 pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
     let mut levels = others.unwrap_or_else(|| steps(chosen));
     levels.push(chosen);
@@ -28,7 +31,8 @@ pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) 
     (levels, number.unwrap_or_default())
 }
 
-/// Returns bounds below the chosen bound in equal steps, with 0. Has every radius if possible.
+/// Returns narrower bounds than `chosen` in equal steps, including radius 0 or similarity 1.
+/// Returns every narrower radius if there are few enough.
 fn steps(chosen: Bound) -> Vec<Bound> {
     match chosen {
         Bound::Radius(radius) => {
@@ -46,9 +50,9 @@ fn steps(chosen: Bound) -> Vec<Bound> {
     }
 }
 
-/// Returns the widest bound of a page's histogram.
+/// Returns the widest bound of a page's histogram, if `chosen` is the bound of the listed clusters.
 pub fn widest(chosen: Bound, measure: Measure) -> Bound {
-    /// Similarity of signatures down to which pairs are always counted.
+    /// The histogram of signatures always reaches down to this similarity, or lower.
     const LEAST_SIMILARITY: f64 = 0.5;
     match (chosen, measure) {
         (Bound::Radius(radius), Measure::Bits(bits) | Measure::Estimated(bits)) => {

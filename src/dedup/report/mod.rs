@@ -53,7 +53,7 @@ fn report(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Collects the contents of the page.
+/// Runs the queries of a report and collects the contents of its page.
 fn gather(
     function: pg_sys::Oid,
     index: pg_sys::Oid,
@@ -98,7 +98,8 @@ fn gather(
     })
 }
 
-/// Returns the totals of each bound, and the largest clusters of the chosen bound.
+/// Finds the clusters for each bound in `levels`. Returns the totals for each bound, and the
+/// largest clusters for the bound at the index `chosen`.
 fn find_clusters(
     queries: &Queries,
     levels: &[Bound],
@@ -122,7 +123,8 @@ fn find_clusters(
     (totals, found)
 }
 
-/// Adds up the clusters of another bound, and records which of the found rows it would remove.
+/// Finds the clusters for another bound, which is at the index `number` of all bounds. Adds them to
+/// `totals`, and records in `found` which of the listed rows would be removed with this bound.
 fn mark(
     queries: &Queries,
     level: Bound,
@@ -144,7 +146,7 @@ fn mark(
     });
 }
 
-/// Returns the clusters for the page, with the names and texts of their rows.
+/// Converts clusters for the page: adds the keys and texts of their rows.
 fn with_texts(queries: &Queries, found: Vec<FoundCluster>) -> Vec<Cluster> {
     let rows: Vec<_> = (found.iter())
         .flat_map(|cluster| &cluster.rows)

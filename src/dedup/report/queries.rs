@@ -18,14 +18,14 @@ use neardup_pg::spi::{self, Connection};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::Value;
 
-/// Maximum size of all texts of a page in bytes.
+/// Maximum total size of the texts on a page, in bytes.
 const MOST_TEXT: i64 = 16 << 20;
 /// Tolerance for comparisons of similarities.
 const EPSILON: f64 = 1e-9;
-/// Maximum length of a row's name in characters.
+/// Maximum length of a row's key on the page, in characters.
 const LONGEST_KEY: usize = 200;
 
-/// Queries about one table.
+/// Queries of a report about one table and index.
 pub struct Queries<'a> {
     connection: &'a Connection,
     /// Schema of the extension's functions.
@@ -52,18 +52,20 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Returns the expression with the texts, or NULL if there is none.
+    /// Returns the SQL expression for the text of a row, or for NULL if there is none.
     fn body(&self) -> &[u8] {
         let body = self.subject.body.as_ref();
         body.map_or(b"NULL::pg_catalog.text", |(sql, _)| sql)
     }
 
+    /// Returns the WHERE clause for the caller's filter. Empty without a filter.
     fn filter(&self) -> Vec<u8> {
         let filter = self.arguments.filter.as_ref().map(Condition::expression);
         filter.map_or_else(Vec::new, |filter| [b" WHERE ", filter.as_slice()].concat())
     }
 
-    /// Returns the number of rows that take part, and the size of their texts in bytes.
+    /// Returns the number of rows that take part, and the total size of their texts in bytes. The
+    /// size is `None` if there is no expression for texts.
     pub fn rows(&self) -> (u64, Option<u64>) {
         let query = [
             b"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.octet_length(",
@@ -82,8 +84,8 @@ impl<'a> Queries<'a> {
         (counted.0, has_body.then(|| counted.1.unwrap_or(0)))
     }
 
-    /// Returns the expression for the distance in a result with the columns `distance` and
-    /// `similarity`. For signatures it is the complement of the similarity.
+    /// Returns the SQL expression for the distance in a result `r` with the columns `distance` and
+    /// `similarity`. For signatures the distance is 1 minus the similarity.
     fn distance(&self) -> &'static [u8] {
         match self.subject.measure {
             Measure::Bits(_) | Measure::Estimated(_) => b"r.distance::pg_catalog.float8",
@@ -91,7 +93,8 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Visits the rows of all clusters within a bound, sorted by cluster, the kept row first.
+    /// Calls `neardup_clusters` with a bound and visits the rows of all clusters, sorted by
+    /// cluster, the kept row of each cluster first.
     pub fn clusters(&self, bound: Bound, mut each: impl FnMut(&ClusterRow)) {
         let called = [
             catalog::qualified(&self.schema, c"neardup_clusters"),
@@ -132,7 +135,8 @@ impl<'a> Queries<'a> {
         });
     }
 
-    /// Returns the parameters `relation`, `radius` and `similarity` of a function.
+    /// Returns the query parameters for the arguments `relation`, `radius` and `similarity` of a
+    /// function.
     fn index_and_bound(&self, bound: Bound) -> [Parameter<'_>; 3] {
         let (radius, similarity) = match bound {
             Bound::Radius(radius) => (Some(Value::int4(radius as i32)), None),
@@ -158,8 +162,9 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Returns the number of pairs at each distance, from 0 on. Counts the nearest pairs as far as
-    /// that takes about a second, and estimates the other numbers by a sample.
+    /// Returns the bars of the histogram: the number of pairs at each distance, from 0. Counts the
+    /// nearest pairs as far as that takes about a second, and estimates the other numbers by a
+    /// sample.
     pub fn histogram(&self) -> Vec<Bar> {
         let (subject, sample) = (self.subject, self.arguments.sample);
         let mut bars = self.bars(widest(subject.bound, subject.measure), Some(sample));
@@ -168,7 +173,7 @@ impl<'a> Queries<'a> {
         {
             let limit = shown_radius(bound) + EPSILON;
             let counted = self.bars(bound, None).into_iter();
-            // A line of similarities may extend beyond the bound.
+            // The last bar of similarities may extend beyond the bound, so it is not replaced.
             for (bar, counted) in bars
                 .iter_mut()
                 .zip(counted.filter(|bar| bar.distance <= limit))
@@ -179,7 +184,8 @@ impl<'a> Queries<'a> {
         bars
     }
 
-    /// Returns the lines of the histogram, by a sample or for all pairs.
+    /// Returns the bars of the histogram within a bound. Estimates them by a sample of
+    /// `sample_rows` rows. Counts all pairs if `sample_rows` is `None`.
     fn bars(&self, bound: Bound, sample_rows: Option<i32>) -> Vec<Bar> {
         let query = [
             b"SELECT ",
@@ -211,7 +217,7 @@ impl<'a> Queries<'a> {
         bars
     }
 
-    /// Returns the names and texts of rows, in the order of `rows`.
+    /// Returns the keys and texts of the rows with these addresses, in the order of `rows`.
     pub fn texts(&self, rows: &[Tid]) -> Vec<(Option<String>, Text)> {
         let columns = [(c"ordinal", pg_sys::INT8OID), (c"address", pg_sys::TIDOID)];
         let mut store = self.connection.store(c"neardup report rows", &columns);
@@ -250,7 +256,8 @@ impl<'a> Queries<'a> {
         found
     }
 
-    /// Returns the start time of the transaction, which is at or just before that of the snapshot.
+    /// Returns the start time of the transaction in UTC, for the page. It is at or just before the
+    /// time of the snapshot.
     pub fn time(&self) -> String {
         let time = spi::value(
             c"SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), \
@@ -260,8 +267,9 @@ impl<'a> Queries<'a> {
         time.map_or_else(String::new, |time| format!("{} UTC", time.get().utf8()))
     }
 
-    /// Returns a transaction that removes the rows. Its lock prevents other sessions from deleting
-    /// or changing a kept row.
+    /// Returns the SQL of a transaction that removes all rows of clusters within a bound except the
+    /// kept rows, for the page. The lock in it prevents other sessions from deleting or changing a
+    /// kept row.
     pub fn statement(&self, bound: Bound) -> String {
         let literal = |bytes: &[u8]| {
             let text = CString::new(bytes).unwrap_or_default();
@@ -297,8 +305,10 @@ impl<'a> Queries<'a> {
     }
 }
 
-/// Beginning of the query for texts. The query stops reading texts when the page has its maximum
-/// size. A text counts with its size in bytes, but at most four bytes for each shown character.
+/// Beginning of the query for keys and texts. `$1` is the maximum number of characters shown of a
+/// text, `$2` the maximum total size of the texts in bytes, and `$3` the maximum length of a key.
+/// The query stops reading texts when their total size reaches the maximum. A text counts with its
+/// size in bytes, but at most four bytes for each shown character.
 const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
     pg_catalog.\"left\"(w.body, $1), w.bytes, pg_catalog.encode(pg_catalog.sha256(
         pg_catalog.convert_to(w.body, pg_catalog.getdatabaseencoding())), 'hex'),
@@ -309,7 +319,8 @@ const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
         pg_catalog.sum(LEAST(pg_catalog.octet_length(r.body), 4 OPERATOR(pg_catalog.*) $1))
             OVER (ORDER BY s.ordinal) AS used";
 
-/// Reads a row of the query: start of the text, total size, digest, and whether more text follows.
+/// Reads the text in a row of the query for texts. The columns are the beginning of the text, its
+/// size in bytes, its digest, and whether the text has more characters.
 fn text_of(row: &[Option<Value>]) -> Text {
     match row {
         [Some(beginning), Some(bytes), Some(digest), Some(is_cut)] => Text::Some {
@@ -323,7 +334,7 @@ fn text_of(row: &[Option<Value>]) -> Text {
     }
 }
 
-/// Truncates a name.
+/// Truncates a row's key to [`LONGEST_KEY`] characters, followed by an ellipsis.
 fn shortened(key: String) -> String {
     match key.char_indices().nth(LONGEST_KEY) {
         Some((end, _)) => format!("{}\u{2026}", &key[..end]),

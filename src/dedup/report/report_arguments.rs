@@ -12,7 +12,7 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::rel::Rel;
 use neardup_pg::text;
 
-// Positions of the arguments.
+// Positions of the arguments of `neardup_report`.
 pub const RELATION: usize = 0;
 const RADIUS: usize = 1;
 const SIMILARITY: usize = 2;
@@ -30,45 +30,48 @@ const CHARACTERS: usize = 13;
 const SAMPLE: usize = 14;
 const EXHAUSTIVE: usize = 15;
 
-/// Maximum number of clusters, and of rows in a cluster.
+/// Maximum of the argument `clusters`, and of `members`, the number of rows listed of each cluster.
 const MAX_CLUSTERS: i32 = 1000;
-/// Maximum number of rows in all clusters.
+/// Maximum number of rows that a page lists: `clusters` times `members`.
 const MOST_ROWS: u64 = 10_000;
-/// Maximum number of characters of a text.
+/// Maximum of the argument `characters`, the number of characters shown of each text.
 const MOST_CHARACTERS: i32 = 100_000;
-/// Maximum number of rows in a sample, as for the histogram itself.
+/// Maximum of the argument `sample_rows`, as in `neardup_distance_histogram`.
 const MOST_SAMPLED: i32 = 1_000_000;
 
-/// Arguments of the caller, without the relation.
+/// Arguments of `neardup_report` without the relation.
 pub struct Arguments<'a> {
-    /// Bound of the clusters. `None` for the bound of the index.
+    /// Bound of the clusters that the page lists. `None` for the bound of the index.
     pub bound: Option<Bound>,
-    /// Expression with the texts.
+    /// Expression for the text of a row.
     pub body: Option<Expression>,
     /// Expression that identifies rows.
     pub key: Option<Expression>,
-    /// These expressions and `keep`, as the page shows them.
+    /// Texts of the arguments that the page shows.
     pub shown: Shown,
-    /// Order whose first row in a cluster is kept.
+    /// Argument `keep`: the order whose first row in a cluster is kept.
     pub keep: Parameter<'a>,
     /// Condition on the rows that take part. `None` takes all rows.
     pub filter: Option<Condition>,
-    /// The condition as passed by the caller.
+    /// Argument `filter` as the caller passed it.
     pub filter_text: Parameter<'a>,
-    /// `keep` and `filter` in the server encoding, with their names.
+    /// Texts of the arguments `keep` and `filter` in the server encoding, with the arguments'
+    /// names.
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
     /// Column of the index, if the caller names a table.
     pub column: Option<CString>,
-    /// Other bounds to choose from.
+    /// Bounds in the argument `radii` or `similarities`, among which the reader of the page can
+    /// choose.
     pub others: Option<Vec<Bound>>,
+    /// Maximum numbers of clusters, of rows of a cluster and of characters on the page.
     pub limits: Limits,
     /// Number of rows in the histogram's sample.
     pub sample: i32,
-    /// Do not limit the work of the search.
+    /// True if the work of the searches is not limited.
     pub exhaustive: bool,
 }
 
-/// Texts that the caller passes for the page.
+/// Texts of a caller's arguments, as the page shows them.
 pub struct Shown {
     pub title: Option<String>,
     pub body: Option<String>,
@@ -131,7 +134,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Reads `radii` and `similarities`.
+/// Reads the argument `radii` or `similarities`. Returns `None` if both are NULL.
 fn others(call: &Call) -> Option<Vec<Bound>> {
     let [has_radii, has_similarities] = [RADII, SIMILARITIES].map(|n| !call.is_null(n));
     if has_radii && has_similarities {
@@ -190,7 +193,7 @@ fn check_rows(limits: Limits) {
     }
 }
 
-/// Converts bytes in the server encoding for the page.
+/// Converts bytes in the server encoding to the UTF-8 of the page.
 pub fn shown(bytes: &[u8]) -> String {
     text::utf8_lossy(bytes)
 }

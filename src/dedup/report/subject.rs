@@ -13,24 +13,29 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
+/// Table of a report, with its index, the expressions for its rows, and the bounds.
 pub struct Subject {
-    /// Name of the table in SQL.
+    /// Qualified name of the table in SQL.
     pub table: Vec<u8>,
-    /// Name of the index in SQL.
+    /// Qualified name of the index in SQL.
     pub index: Vec<u8>,
-    /// Expression that identifies rows, as text in SQL and as shown on the page.
+    /// Expression that identifies rows: as SQL that returns a text, and as shown on the page.
     pub key: (Vec<u8>, String),
-    /// Expression with the texts, in the same two forms. `None` if it is neither passed nor found.
+    /// Expression for the text of a row: as SQL that returns a text, and as shown on the page.
+    /// `None` if the caller passes none and the index has no text column.
     pub body: Option<(Vec<u8>, String)>,
+    /// Kind of the distances in the index.
     pub measure: Measure,
-    /// Bound of the clusters.
+    /// Bound of the clusters that the page lists.
     pub bound: Bound,
-    /// Other bounds to choose from, if the caller passes them.
+    /// Other bounds among which the reader of the page can choose. `None` if the caller passes
+    /// none.
     pub others: Option<Vec<Bound>>,
 }
 
 impl Subject {
-    /// Takes values from the arguments, and missing values from the index.
+    /// Takes the values from the caller's arguments. Derives missing values from the index and its
+    /// table.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
         let measure = measure(function, table, index);
@@ -86,8 +91,9 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
     }
 }
 
-/// Returns the only text column of the expression that makes the indexed values, in the index or a
-/// generated column. Returns `None` if there are no or several such columns.
+/// Returns the number of the only text column that the indexed values are made from, by an
+/// expression in the index or in a generated column. Returns `None` if there are no or several such
+/// columns.
 fn text_column(table: Rel, index: Rel) -> Option<i16> {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => index.columns_of_last_expression(),

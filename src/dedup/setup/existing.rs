@@ -1,7 +1,7 @@
-//! Existing objects with the names that the statements use.
+//! Check of existing objects whose names the statements of `neardup_setup` use.
 //!
-//! Statements may be run again, so objects from earlier statements are accepted. An error prevents
-//! the statements from using, replacing or dropping any other object.
+//! Statements may be run again, so objects that the same statements created earlier are accepted.
+//! An error prevents the statements from using, replacing or dropping any other object.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -14,8 +14,8 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 
-/// Raises an error if another object has one of the names. Returns the names of indexes that an
-/// unfinished CREATE INDEX CONCURRENTLY left invalid.
+/// Raises an error if an object that the statements have not created has one of their names.
+/// Returns the names of indexes that an unfinished CREATE INDEX CONCURRENTLY left invalid.
 pub fn check(subject: &Subject) -> Vec<CString> {
     let (table, names) = (subject.table, &subject.names);
     let mut invalid = Vec::new();
@@ -57,7 +57,8 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns whether the index with this name is invalid.
+/// Returns whether the index with this name is invalid. Returns false if there is none. Raises an
+/// error if a relation of this name is not the index that `fits` describes.
 fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool {
     let Some(oid) = catalog::find(table.schema(), name, Named::Relation) else {
         return false;
@@ -76,7 +77,8 @@ fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool
     )
 }
 
-/// Returns the number of the column with this name, if there is one.
+/// Returns the number of the column with this name, or `None` if there is none. Raises an error if
+/// the column is generated, or if `fits` is false for its type.
 fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> Option<i16> {
     let column = table.column_number(name)?;
     if table.is_generated(column) || !fits(table.attribute(column).atttypid) {
@@ -93,7 +95,7 @@ fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> 
     Some(column)
 }
 
-/// Raises an error for a trigger that has one of the names but is not from these statements.
+/// Raises an error for a trigger that has one of the names but was not created by these statements.
 fn check_trigger(subject: &Subject, trigger: &Trigger) {
     let names = &subject.names;
     if trigger.name != names.trigger && trigger.name != names.marks_trigger {
@@ -124,7 +126,8 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
         Action::Mark(mark) if mark == names.mark => Goal::Mark,
         _ => Goal::Search,
     };
-    // One of these two triggers replaces the other. Marks have their own column and indexes.
+    // A trigger for skip can replace one for error, and the reverse. Marks need another column and
+    // other indexes, so a trigger for mark must be removed first.
     let is_mark = |goal: Goal| goal == Goal::Mark;
     if goal == Goal::Search || is_mark(goal) != is_mark(subject.goal) {
         UserError::new(

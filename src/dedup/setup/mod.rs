@@ -1,5 +1,5 @@
-//! `neardup_setup`: statements that add a search or a rule to a table in use, and statements that
-//! remove it. The function itself only reads catalogs.
+//! `neardup_setup`: returns statements that add a search or a rule to a table in use, and
+//! statements that remove it. The function itself only reads catalogs.
 mod existing;
 mod statements;
 mod subject;
@@ -19,16 +19,16 @@ export! {
     guarded "neardup_setup" => setup;
 }
 
-/// Effect of the statements on a table.
+/// Argument `action`: what the statements add to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// An index for searches.
+    /// An index for searches by similarity of the text.
     Search,
-    /// A trigger that skips near-duplicates.
+    /// A trigger that skips new near-duplicates.
     Skip,
-    /// A trigger that raises an error.
+    /// A trigger that raises an error for new near-duplicates.
     Error,
-    /// Triggers that mark near-duplicates.
+    /// Triggers that mark near-duplicates with the key of the row that they repeat.
     Mark,
 }
 
@@ -50,7 +50,7 @@ impl Goal {
     }
 }
 
-// Positions of the arguments.
+// Positions of the arguments of `neardup_setup`.
 const RELATION: usize = 0;
 const TEXT_COLUMN: usize = 1;
 const ACTION: usize = 2;

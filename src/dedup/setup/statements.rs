@@ -1,4 +1,4 @@
-//! Statements, filled in from templates.
+//! Statements of the result of `neardup_setup`, filled in from templates.
 use std::ffi::CString;
 
 use super::Goal;
@@ -8,19 +8,22 @@ use crate::dedup::trigger::names;
 use neardup_pg::catalog;
 use neardup_sketch::minhash_fingerprint;
 
-/// Width of the fingerprints of `minhash64`, which all statements use.
+/// Number of bits of the fingerprints of `minhash64`, which all statements use.
 const FINGERPRINT_BITS: u32 = 64;
 
-/// Row of the result.
+/// Row of the result of `neardup_setup`: a statement to run.
 pub struct Step {
-    /// Number within the part, from 1.
+    /// Number of the statement within its part, from 1.
     pub number: i32,
+    /// `add` or `remove`.
     pub part: &'static str,
     pub statement: Vec<u8>,
+    /// Note for the user who runs the statement.
     pub note: Vec<u8>,
 }
 
-/// Returns statements that drop invalid indexes and add objects, then statements that remove them.
+/// Returns the statements that drop invalid indexes and add objects, then the statements that
+/// remove these objects.
 pub fn steps(subject: &Subject, invalid_indexes: &[CString]) -> Vec<Step> {
     let (add, remove) = match subject.goal {
         Goal::Search => (templates::ADD_SEARCH, templates::REMOVE_SEARCH),
@@ -112,7 +115,7 @@ impl Values {
         catalog::qualified(&self.schema, index)
     }
 
-    /// Fills in the values. Braces within a value are kept.
+    /// Replaces the names in braces in a template by their values. Braces within a value are kept.
     fn fill(&self, template: &str) -> Vec<u8> {
         let mut parts = template.split('{');
         let mut filled = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -128,7 +131,7 @@ impl Values {
     }
 }
 
-/// Returns the arguments of the triggers as literals.
+/// Returns the arguments of the triggers in CREATE TRIGGER, as SQL literals.
 fn arguments(subject: &Subject) -> Vec<u8> {
     let names = &subject.names;
     let mut arguments = vec![

@@ -1,4 +1,4 @@
-//! Table, columns and names that the statements use.
+//! Table, columns and object names that the statements of `neardup_setup` use.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -14,16 +14,19 @@ use neardup_pg::local_rows::{self, Reader};
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
-/// Table and text column, and the objects that the statements create.
+/// Table and text column of a call of `neardup_setup`, and the objects that its statements create.
 pub struct Subject<'a> {
     pub table: Rel<'a>,
+    /// Name of the text column.
     pub text: CString,
+    /// Number of the text column.
     pub text_column: i16,
-    /// Column that identifies rows in marks, if rows are marked.
+    /// Number of the column whose values are used as marks. `None` unless rows are marked.
     pub key_column: Option<i16>,
     pub goal: Goal,
+    /// Minimum similarity of near-duplicates, from 0 to 1.
     pub similarity: f64,
-    /// Types and schema of the extension.
+    /// Types of the extension, and its schema.
     pub types: Types,
     pub names: Names,
     /// Type of the mark column in SQL. Empty unless rows are marked.
@@ -32,19 +35,25 @@ pub struct Subject<'a> {
 
 /// Names of the objects that the statements create.
 pub struct Names {
+    /// Index for searches, on an expression that makes fingerprints of the text.
     pub search_index: CString,
+    /// Column for fingerprints.
     pub fingerprint: CString,
+    /// Index on the fingerprint column.
     pub fingerprint_index: CString,
+    /// Column for marks.
     pub mark: CString,
+    /// Index on the mark column.
     pub mark_index: CString,
+    /// BEFORE trigger that handles near-duplicates.
     pub trigger: CString,
-    /// Trigger that renews marks.
+    /// AFTER trigger that renews marks.
     pub marks_trigger: CString,
 }
 
 impl Names {
-    /// Derives the names only from the names of the table and the column, so that the statements
-    /// that remove objects find the objects that were added.
+    /// Derives the names only from the names of the table and the text column, so that the
+    /// statements that remove objects find the objects that were added.
     fn new(table: &CStr, text: &CStr) -> Self {
         let in_table = |label| catalog::derived_name(text, None, label);
         let in_schema = |label| catalog::derived_name(table, Some(text), label);
@@ -61,8 +70,8 @@ impl Names {
 }
 
 impl<'a> Subject<'a> {
-    /// Raises an error if the table or the column does not allow the goal. `function` is the
-    /// extension's function being called.
+    /// Finds the columns and names for a call. Raises an error if the table or its text column does
+    /// not allow the goal. `function` is the extension's function being called.
     pub fn new(
         table: Rel<'a>,
         function: pg_sys::Oid,
@@ -128,7 +137,8 @@ pub fn check_kind(relation: pg_sys::Oid) {
     .raise()
 }
 
-/// Returns the number of the text column.
+/// Returns the number of the text column with this name. Raises an error if it is missing or not a
+/// text.
 fn text_column(table: Rel, name: &CStr) -> i16 {
     let Some(column) = table.column_number(name) else {
         UserError::new(
@@ -163,7 +173,7 @@ fn text_column(table: Rel, name: &CStr) -> i16 {
     column
 }
 
-/// Returns a hint that lists the text columns.
+/// Returns a hint that lists the text columns of a table.
 fn text_columns(table: Rel) -> String {
     const MAX_LISTED: usize = 20;
     let listed: Vec<String> = (table.attributes())
@@ -194,7 +204,8 @@ fn check_columns_may_be_added(table: Rel) {
     }
 }
 
-/// Returns the column that identifies rows in marks.
+/// Returns the number of the column whose values are used as marks: the primary key. Raises an
+/// error if the primary key is missing or has several columns.
 fn key(table: Rel) -> i16 {
     primary_key_column(table).unwrap_or_else(|| {
         UserError::new(

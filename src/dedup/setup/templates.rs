@@ -1,10 +1,11 @@
-//! Templates of the statements and their notes. Names in braces are filled in.
+//! Templates of the statements that `neardup_setup` returns, and of their notes. Names in braces
+//! are filled in.
 //!
-//! The order is for tables in use. The index is built while its column is empty, which is fast.
-//! The trigger follows, because it fails without the index. The fingerprints of existing rows are
+//! The order is for tables in use. The index is built while its column is empty, which is fast. The
+//! trigger follows, because it fails without the index. The fingerprints of existing rows are
 //! computed last, because the trigger already handles concurrent writes.
 
-/// Statement and note with names in braces.
+/// Statement and its note for the user, both with names in braces.
 pub struct Template {
     pub statement: &'static str,
     pub note: &'static str,

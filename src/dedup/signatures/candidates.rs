@@ -1,4 +1,5 @@
-//! Candidates: pairs of rows with possibly near signatures. The rows in the table decide.
+//! Candidates: pairs of rows whose signatures may be near each other by the index. The signatures
+//! in the table decide.
 use neardup_blocktree::bands::{BandPairPlan, Bands};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::Pair;
@@ -9,32 +10,38 @@ use crate::dedup::progress::Progress;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Bits below a row's address that contain a number of mismatches.
+/// Number of low bits of a word that contain a number of mismatches. The higher bits contain a
+/// row's address.
 const MISMATCH_BITS: u32 = 16;
 
-/// Two rows, with the information from the index.
+/// Two rows whose signatures may be near each other, with the results of the index search.
 struct Candidate {
+    /// Row addresses in the two index entries.
     entries: [Tid; 2],
-    /// Lower bound for the mismatches if the rows share no band.
+    /// Lower bound of the number of mismatches if the rows share no band. Each shared band lowers
+    /// it by one.
     least: usize,
-    /// First band in which the search has found the pair.
+    /// Number of the first band in which the search has found the pair.
     first_band: usize,
     /// Number of bands in which the search has found the pair.
     shared: usize,
 }
 
 impl Candidate {
-    /// Returns whether the sketches permit nearness. All bands must have been searched.
+    /// Returns whether the signatures may be near each other, by their sketches and the number of
+    /// shared bands. All bands must have been searched.
     fn may_be_near(&self, plan: &BandPairPlan) -> bool {
         let shared = if plan.is_by_bands() { self.shared } else { 0 };
         self.least <= plan.mismatches() + shared
     }
 }
 
-/// Candidates of a search. Uses temporary files beyond half of `work_mem`.
+/// Candidates that a search of the index has found. Uses temporary files beyond half of `work_mem`.
 pub struct Candidates<'a> {
     plan: &'a BandPairPlan,
-    /// The lower entry, then the higher entry and the lower bound, with the pass as the value.
+    /// Entries of candidates. The key is the lower row address, then the higher row address with
+    /// the lower bound of the mismatches in the low bits. The value is the number of the pass that
+    /// found the pair, which is the band in a search by bands.
     found: ExternalSort<TempSpace, 2>,
 }
 
@@ -46,6 +53,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
+    /// Adds a pair that the search has found. Ignores a pair of a row with itself.
     pub fn push<const N: usize>(&mut self, pair: &Pair<N>) {
         let [a, b] = pair.rows;
         if a != b {
@@ -64,9 +72,9 @@ impl<'a> Candidates<'a> {
         self.found.len()
     }
 
-    /// Passes the edges among the candidates to `give`, in the order of their entries. With
-    /// `other_batches`, other batches may have found the same pair in other bands. Only the batch
-    /// with the first of these bands reports the edge.
+    /// Compares the rows of the candidates in the table, and passes the near pairs to `give`, in
+    /// the order of their entries. With `other_batches`, other batches may have found the same pair
+    /// in other bands. Only the batch with the first of these bands reports the pair.
     pub fn verify(
         self,
         rows: &mut SignatureRows,
@@ -94,7 +102,7 @@ impl<'a> Candidates<'a> {
             let [a, b] = entry.key;
             let entries = [Tid::from_packed(a), Tid::from_packed(b >> MISMATCH_BITS)];
             match &mut last {
-                // Entries are sorted by band, so `first_band` is already set.
+                // The entries of a pair are sorted by band, so `first_band` is already set.
                 Some(known) if known.entries == entries => known.shared += 1,
                 _ => {
                     let next = Candidate {
@@ -114,20 +122,24 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Two near rows. Each may represent a run of rows with equal signatures.
+/// Two rows with near signatures. Each may represent a run of rows with equal signatures.
 pub struct Edge {
-    /// Addresses in the index entries.
+    /// Row addresses in the index entries.
     pub entries: [Tid; 2],
     /// Addresses at which the snapshot sees the rows.
     pub rows: [Tid; 2],
+    /// Number of positions in which the signatures differ.
     pub mismatches: u32,
 }
 
-/// Compares candidates by their rows in the table. Caches the first row for the next candidate.
+/// Compares candidates by the signatures in the table. Keeps the first row of a candidate for the
+/// next one.
 struct Verifier<'r, 'a> {
     rows: &'r mut SignatureRows<'a>,
+    /// Maximum number of positions in which near signatures differ.
     mismatches: usize,
-    /// Entry of the first row, and the row if the snapshot sees it.
+    /// First row of the last candidate: its index entry, and its address and values if the snapshot
+    /// sees it.
     first: Option<(Tid, Option<(Tid, SignatureRow)>)>,
 }
 
@@ -140,7 +152,8 @@ impl<'r, 'a> Verifier<'r, 'a> {
         }
     }
 
-    /// Returns the edge between two entries, if there is one and their rows meet a condition.
+    /// Returns the edge between the rows of two index entries. Returns `None` unless both rows are
+    /// visible, their signatures are near each other, and `condition` is true for them.
     fn edge_if(
         &mut self,
         [a, b]: [Tid; 2],

@@ -1,4 +1,5 @@
-//! Runs of rows with equal signatures. One row of a run represents all of them in a search.
+//! Runs of rows with equal signatures. A search compares only one row of each run, which represents
+//! all of them.
 //!
 //! Long lists use temporary files, sorted or read by page.
 use std::hash::{BuildHasher, RandomState};
@@ -16,20 +17,21 @@ use crate::dedup::row_filter::Wanted;
 use crate::dedup::tid_set::{self, TidSet};
 use neardup_pg::storage::temp::TempSpace;
 
-/// Flag of a packed [`Side`] that is a run. Row addresses have only 48 bits.
+/// Flag in a packed [`Side`] for a run. Row addresses have only 48 bits.
 const IS_RUN: u64 = 1 << 63;
 
-/// Side of a pair: a row, or the run that it represents.
+/// Side of a pair: a single row, or a run of rows with equal signatures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Address at which the snapshot sees the row.
     Row(Tid),
-    /// Position of the run in the list of rows, and the number of its rows.
+    /// Position of the run's first row in the list of all rows of runs, and the number of the run's
+    /// rows.
     Run(u32, u32),
 }
 
 impl Side {
-    /// Number of rows.
+    /// Returns the number of rows of the side.
     pub fn len(self) -> u32 {
         match self {
             Side::Row(_) => 1,
@@ -37,6 +39,7 @@ impl Side {
         }
     }
 
+    /// Encodes the side as a number.
     pub fn packed(self) -> u64 {
         match self {
             Side::Row(row) => row.packed(),
@@ -44,7 +47,7 @@ impl Side {
         }
     }
 
-    /// Reads the number that [`Side::packed`] returned.
+    /// Decodes the number that [`Side::packed`] returned.
     pub fn from_packed(packed: u64) -> Self {
         match packed & IS_RUN {
             0 => Side::Row(Tid::from_packed(packed)),
@@ -53,21 +56,24 @@ impl Side {
     }
 }
 
-/// Runs of rows with equal signatures in an index. The row with the lowest entry represents a run.
+/// Runs of rows with equal signatures in an index. The row with the lowest index entry represents a
+/// run.
 pub struct EqualRows {
     files: TempSpace,
-    /// The first entry of each run, then the packed [`Side`].
+    /// List of runs. The key is the lowest index entry of the run, then the packed [`Side`].
     runs: ExternalSort<TempSpace, 2>,
-    /// Addresses at which the snapshot sees the rows, run by run: the block, then the line.
+    /// Addresses at which the snapshot sees the rows of runs, run by run. Each address is two
+    /// numbers: the block number and the offset.
     rows: Paged<TempSpace>,
-    /// Entries that are represented by another entry, or whose row is invisible.
+    /// Index entries that a search skips: another entry of the run represents them, or their row is
+    /// invisible.
     followers: TidSet,
-    /// Entries whose rows take part.
+    /// Index entries whose rows take part.
     wanted: Wanted,
 }
 
 impl EqualRows {
-    /// Finds the runs among the wanted rows of an index.
+    /// Finds the runs of equal signatures among the wanted rows of an index.
     pub fn find<const N: usize>(
         index: &Index<N>,
         rows: &mut SignatureRows,
@@ -79,8 +85,8 @@ impl EqualRows {
         let mut maybe_equal = MaybeEqualRows::new();
         let tree = index.tree();
         let mut scan = KeyOrderScan::new(index.block_layout.clone());
-        // Equal signatures have equal keys. Current key, and its first entry while it is the only
-        // one.
+        // Only rows with equal keys can have equal signatures. Current key, and its first entry as
+        // long as no other entry has the key.
         let mut current: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();
         loop {
@@ -107,13 +113,15 @@ impl EqualRows {
         }
     }
 
-    /// Returns whether a search compares the row of an entry.
+    /// Returns whether a search compares the row of an index entry: the row takes part and is not
+    /// represented by another one.
     pub fn is_wanted(&mut self, entry: Tid) -> bool {
         self.wanted.contains(&mut self.files, entry)
             && !self.followers.contains(&mut self.files, entry)
     }
 
-    /// Returns the row of a side with this number, from 0.
+    /// Returns the address of the row with this number, from 0, in a side. `None` after the last
+    /// row.
     pub fn row(&mut self, side: Side, number: u32) -> Option<Tid> {
         match side {
             Side::Row(row) => (number == 0).then_some(row),
@@ -129,7 +137,7 @@ impl EqualRows {
         }
     }
 
-    /// Returns all runs, in the order of their first entries.
+    /// Returns all runs, in the order of their lowest index entries.
     pub fn all(&mut self) -> RunsInOrder {
         let mut sorted = self.runs.sorted(&mut self.files, None);
         RunsInOrder {
@@ -140,7 +148,7 @@ impl EqualRows {
     }
 }
 
-/// Runs in the order of their first entries.
+/// Iterator over runs of equal signatures, in the order of their lowest index entries.
 pub struct RunsInOrder {
     sorted: Sorted<TempSpace, 2>,
     next: Option<Entry<2>>,
@@ -148,19 +156,20 @@ pub struct RunsInOrder {
 }
 
 impl RunsInOrder {
-    /// Returns the first entry of the next run.
+    /// Returns the lowest index entry of the next run, packed, without moving on.
     pub fn peek(&self) -> Option<u64> {
         self.next.map(|run| run.key[0])
     }
 
-    /// Returns the next run: its first entry, and its rows.
+    /// Returns the next run and moves on: its lowest index entry, packed, and its rows.
     pub fn next(&mut self) -> Option<(u64, Side)> {
         let run = self.next?;
         self.next = self.sorted.next(&mut self.files);
         Some((run.key[0], Side::from_packed(run.key[1])))
     }
 
-    /// Returns the run that an entry represents, or its row. Calls must be in entry order.
+    /// Returns the run that an index entry represents. If it represents no run, returns the single
+    /// row at the address `row`. Calls must be in entry order.
     pub fn side_of(&mut self, entry: u64, row: Tid) -> Side {
         while self.peek().is_some_and(|first| first < entry) {
             self.next();
@@ -172,14 +181,14 @@ impl RunsInOrder {
     }
 }
 
-/// Rows whose signatures may be equal.
+/// Rows whose signatures may be equal, because their keys in the index are.
 struct MaybeEqualRows {
-    /// 128-bit hash of signature and scope, and the entry. The value is the row, or [`Tid::MIN`]
-    /// for an invisible row. The keys of the hash are secret, so users cannot construct
-    /// collisions.
+    /// Entries of rows. The key is a 128-bit hash of the signature and the scope, then the index
+    /// entry. The value is the address at which the snapshot sees the row, or [`Tid::MIN`] for an
+    /// invisible row. The hash is keyed by secrets, so users cannot construct collisions.
     found: ExternalSort<TempSpace, 3>,
     hashes: [RandomState; 2],
-    /// The highest block and line of all entries.
+    /// The highest block number and the highest offset of all index entries.
     highest: Tid,
 }
 
@@ -217,7 +226,7 @@ impl MaybeEqualRows {
                 );
             }
         };
-        // The current run: its hash, its first entry, and the position of its rows.
+        // The current run: its hash, its lowest index entry, and the position of its first row.
         let mut last: Option<([u64; 2], u64, u32)> = None;
         let mut position = 0;
         let mut sorted = self.found.sorted(&mut files, None);

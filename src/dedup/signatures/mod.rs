@@ -1,4 +1,4 @@
-//! Near-duplicates among all signatures of an index.
+//! Search for near-duplicates among all signatures of an index.
 //!
 //! The index reports rows that may be near each other, in one pass over the permutation of each
 //! band. The signatures in the table decide. Rows with equal signatures are adjacent in the index,
@@ -27,20 +27,24 @@ pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
     index.metric.bands().map_or(1, |bands| bands.hashes())
 }
 
-/// Number of pairs in one bucket beyond which a row is crowded there.
+/// Maximum number of pairs in one bucket of a row that is not crowded there. A bucket is the rows
+/// whose leading key bits (scope and band) are equal.
 pub const MAX_BUCKET_PAIRS: u32 = 8;
 
-/// Rows of crowded buckets. Any two rows of a bucket may be near each other.
+/// Rows that are crowded in a bucket, which have too many pairs there to list. Any two of them in
+/// one bucket may be near each other.
 pub struct CrowdedRows {
     pub files: TempSpace,
-    /// The entry, then the bucket and the sketch.
+    /// List of crowded rows. The key is the index entry, the number of the bucket, and two words
+    /// with the sketch.
     pub rows: ExternalSort<TempSpace, 4>,
+    /// Number of buckets with crowded rows.
     pub buckets: u32,
 }
 
-/// Passes each pair of near rows to `give` once, in the order of their entries. Adds rows with more
-/// than `max_bucket_pairs` pairs in a bucket to `crowd`, and skips pairs of such rows. A row
-/// represents all rows with an equal signature.
+/// Passes each pair of rows with near signatures to `give` once, in the order of their entries.
+/// Adds rows with more than `max_bucket_pairs` pairs in a bucket to `crowd`, and skips pairs of two
+/// such rows. Only one row of each run of equal signatures takes part.
 pub fn for_each_edge<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,
@@ -64,7 +68,8 @@ pub fn for_each_edge<const N: usize>(
     candidates.verify(rows, None, Some(progress), give);
 }
 
-/// Searches an index for candidates and crowded buckets.
+/// Searches an index for pairs, which are added to `candidates`, and for crowded rows, which are
+/// added to `crowd`.
 fn find_candidates<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,

@@ -1,4 +1,4 @@
-//! Rows with their signatures and scopes.
+//! Lookup and comparison of rows by their signatures and scopes, which are read from the table.
 use neardup_blocktree::bands::{Bands, RowSource};
 use neardup_blocktree::key::Tid;
 
@@ -12,24 +12,25 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::value::Value;
 
-/// Approximate memory of a scope with short values in bytes, including allocations.
+/// Approximate memory of the scope values of a row in bytes, if the values are short.
 const SCOPE_BYTES: usize = 128;
 
 /// Signature and scope of a row.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SignatureRow {
-    /// Hash of the scope, and its number among the scopes with this hash. Zeroes without a scope.
+    /// Hash of the scope, and the number of the scope among the scopes with this hash. Zeroes
+    /// without a scope.
     scope: (u64, u32),
-    /// Scheme and seed.
+    /// Scheme and seed with which the signature was made.
     made: (u8, u64),
-    /// Hash of scheme and seed.
+    /// Hash of scheme and seed, which is part of the hashes of bands.
     kind: u64,
     values: Vec<u32>,
 }
 
 impl SignatureRow {
-    /// Returns the number of differing positions. Returns `None` if the scopes differ, or the
-    /// signatures were made in different ways.
+    /// Returns the number of positions in which the signatures of two rows differ. Returns `None`
+    /// if the scopes differ, or if the signatures were made in different ways.
     fn mismatches(&self, other: &SignatureRow) -> Option<usize> {
         let of = |row: &SignatureRow| (row.scope, row.made, row.values.len());
         (of(self) == of(other)).then(|| {
@@ -39,13 +40,15 @@ impl SignatureRow {
 }
 
 impl SignatureRow {
-    /// Returns the first band whose hash two comparable rows share.
+    /// Returns the number of the first band whose hash two comparable rows share. `None` if they
+    /// share none.
     pub fn first_shared(&self, other: &SignatureRow, bands: &Bands) -> Option<usize> {
         bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
 
-/// Lookup of rows.
+/// Lookup of rows by the entries of a signature index. Rows are comparable only if they are found
+/// close together, see [`SignatureRows::find`].
 pub struct SignatureRows<'a> {
     rows: HeapFetch<'a>,
     columns: IndexColumns<'a>,
@@ -68,21 +71,25 @@ impl<'a> SignatureRows<'a> {
         }
     }
 
-    /// Returns the row of an entry, with its address in the snapshot. Returns `None` for an
-    /// invisible row or a row in no scope. The result is comparable with earlier rows only while
-    /// all rows found in between have the same scope hash.
+    /// Returns the address at which the snapshot sees the row of an index entry, and the row's
+    /// signature and scope. Returns `None` for an invisible row or a row in no scope. The result is
+    /// comparable with earlier rows only while all rows found in between have the same scope hash,
+    /// because scopes are numbered for one hash at a time.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, SignatureRow)> {
         self.find_within(entry, None)
     }
 
-    /// Returns the row of an entry and its mismatches with an earlier row. Returns `None` if the
-    /// row is invisible or the two are not comparable.
+    /// Compares the row of an index entry with a row that was found earlier. Returns the address at
+    /// which the snapshot sees the row of the entry, and the number of positions in which the
+    /// signatures differ. Returns `None` if the row of the entry is invisible, or the two rows are
+    /// not comparable.
     pub fn compare(&mut self, entry: Tid, other: &SignatureRow) -> Option<(Tid, usize)> {
         let (row, differing, _) = self.find_beside(entry, other)?;
         Some((row, differing))
     }
 
-    /// Like [`SignatureRows::compare`], but also returns the row.
+    /// Like [`SignatureRows::compare`], but also returns the signature and scope of the entry's
+    /// row.
     pub fn find_beside(
         &mut self,
         entry: Tid,
@@ -92,7 +99,7 @@ impl<'a> SignatureRows<'a> {
         Some((row, found.mismatches(other)?, found))
     }
 
-    /// Like [`SignatureRows::find`]. With `only`, accepts only rows whose scope has this hash.
+    /// Like [`SignatureRows::find`]. With `only`, returns only a row whose scope has this hash.
     fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, SignatureRow)> {
         let (row, mut found, values) = self.read(entry, only)?;
         if let Some((scope, values)) = self.scope.as_ref().zip(values) {
@@ -101,7 +108,9 @@ impl<'a> SignatureRows<'a> {
         Some((row, found))
     }
 
-    /// Returns the row of an entry without its scope's number, and the values of its scope.
+    /// Reads the row of an index entry. Returns its address, the row without the number of its
+    /// scope, and the values of its scope. With `only`, returns only a row whose scope has this
+    /// hash.
     fn read(
         &mut self,
         entry: Tid,
@@ -132,17 +141,19 @@ impl<'a> SignatureRows<'a> {
     }
 }
 
-/// Rows that can be compared in any order, even across scopes.
+/// Lookup of rows by the entries of a signature index. All rows can be compared with each other, in
+/// any order and even across scopes, unlike those of [`SignatureRows`].
 pub struct ComparedRows<'a> {
     rows: SignatureRows<'a>,
-    /// Number of values in a signature.
+    /// Number of positions of a signature.
     hashes: usize,
-    /// Maximum number of mismatches of near rows.
+    /// Maximum number of positions in which near signatures differ.
     mismatches: usize,
 }
 
 impl<'a> ComparedRows<'a> {
-    /// Creates a comparison in which near rows have at most `mismatches` mismatches.
+    /// Creates a lookup for signatures of `hashes` positions. Near signatures differ in at most
+    /// `mismatches` positions.
     pub fn new(rows: SignatureRows<'a>, hashes: usize, mismatches: usize) -> Self {
         ComparedRows {
             rows,
@@ -153,8 +164,8 @@ impl<'a> ComparedRows<'a> {
 }
 
 impl ComparedRows<'_> {
-    /// Returns the number of positions in which two rows differ. Returns `None` if their scopes
-    /// differ, or their signatures were made in different ways.
+    /// Returns the number of positions in which the signatures of two rows differ. Returns `None`
+    /// if their scopes differ, or if their signatures were made in different ways.
     pub fn differing(
         &self,
         (a, a_scope): &ComparedRow,
@@ -168,14 +179,15 @@ impl ComparedRows<'_> {
         is_one_scope.then_some(differing)
     }
 
-    /// Returns the row of an entry and its address in the snapshot, or `None` if it is invisible.
+    /// Returns the address at which the snapshot sees the row of an index entry, and the row.
+    /// Returns `None` if the row is invisible.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, ComparedRow)> {
         let (row, found, values) = self.rows.read(entry, None)?;
         Some((row, (found, values)))
     }
 }
 
-/// Row with the values of its scope, comparable with any other row.
+/// Row with its signature and the values of its scope, comparable with any other row.
 pub type ComparedRow = (SignatureRow, Option<Values>);
 
 impl RowSource for ComparedRows<'_> {

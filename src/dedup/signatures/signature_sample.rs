@@ -1,4 +1,4 @@
-//! Number of pairs of signatures at each similarity.
+//! Distance histogram of signatures by a sample: number of pairs at each similarity.
 use neardup_blocktree::clusters::Nearness;
 use neardup_blocktree::key::{Key, Tid};
 
@@ -12,20 +12,22 @@ use crate::dedup::row_sample::{RowComparison, count_by_sample, for_each_leaf};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of lines from similarity 1 to 0, not counting the line of similarity 1.
+/// Number of histogram lines from similarity 1 to 0, not counting the line of similarity 1.
 const STEPS: usize = 50;
 
-/// Returns the line of a number of mismatches, which has the largest multiple of 1/[`STEPS`] that
-/// is at most the similarity.
+/// Returns the number of the histogram line for signatures of `hashes` positions that differ in
+/// `mismatches` positions. It is the line of the largest multiple of 1/[`STEPS`] that is at most
+/// the similarity. Line 0 is similarity 1.
 pub fn line(mismatches: usize, hashes: usize) -> u32 {
     (mismatches * STEPS).div_ceil(hashes) as u32
 }
 
-/// Returns the lowest similarity of the pairs on a line.
+/// Returns the lowest similarity of the pairs on a histogram line.
 pub fn similarity_of_line(line: u32) -> f64 {
     (STEPS - line as usize) as f64 / STEPS as f64
 }
 
+/// Comparison of a sampled row with another row by their signatures in the table.
 struct SignatureComparison<'a> {
     rows: ComparedRows<'a>,
     hashes: usize,
@@ -45,9 +47,9 @@ impl<const N: usize> RowComparison<N> for SignatureComparison<'_> {
     }
 }
 
-/// Compares a sample of an index's wanted rows with all wanted rows, and counts the pairs with at
-/// most `mismatches` mismatches. With `is_distinct`, only one row of each run of equal signatures
-/// takes part.
+/// Compares `sample_rows` randomly chosen rows of a signature index with all rows, and adds the
+/// pairs with at most `mismatches` mismatches to `counts`. Only wanted rows take part. With
+/// `is_distinct`, only one row of each run of equal signatures takes part.
 pub fn sample<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

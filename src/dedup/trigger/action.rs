@@ -1,4 +1,4 @@
-//! Actions on a row that repeats another row.
+//! Actions of the trigger for a new row that is a near-duplicate of an existing row.
 use pgrx::PgSqlErrorCode;
 
 use super::columns::Columns;
@@ -15,6 +15,7 @@ use neardup_pg::rel::Rel;
 use neardup_pg::row_lock::{Locked, Mode};
 use neardup_pg::value::{OwnedValue, Value};
 
+/// Action of a trigger, with the statements that it runs.
 pub enum PreparedAction {
     Skip,
     Error,
@@ -37,7 +38,7 @@ impl PreparedAction {
         }
     }
 
-    /// Returns the marks of `action=mark`, and `None` for other actions.
+    /// Returns the columns and statements of `action=mark`, or `None` for another action.
     pub fn marks(&self) -> Option<&Marks> {
         match self {
             PreparedAction::Mark(marks) => Some(marks),
@@ -46,15 +47,18 @@ impl PreparedAction {
     }
 }
 
-/// Outcome for the new row.
+/// Result of an action for the new row.
 pub enum Outcome {
+    /// The new row is written.
     Write,
+    /// The new row is not written.
     Drop,
-    /// The existing row has changed, so the lookup must be repeated.
+    /// The existing row has changed, so the lookup of near rows must be repeated.
     Retry,
 }
 
-/// Runs the trigger's action.
+/// Runs the trigger's action for the new row `row`, which is a near-duplicate of the existing row
+/// `found`.
 pub fn run(
     action: &PreparedAction,
     table: Rel,
@@ -63,7 +67,8 @@ pub fn run(
     row: &mut NewRow,
 ) -> Outcome {
     match action {
-        // Like a constraint, this action ignores what the transaction can see.
+        // Like a constraint, this action also rejects a near-duplicate of a row that the
+        // transaction's snapshot does not see.
         PreparedAction::Error => refuse(table, columns, found),
         _ if found.unseen => lookup::refuse_unseen(),
         PreparedAction::Skip => Outcome::Drop,
@@ -75,8 +80,9 @@ pub fn run(
     }
 }
 
-/// Marks the row with the key of the row that it repeats. Until the transaction ends, other
-/// sessions cannot delete that row or change the columns that make the mark true.
+/// Sets the mark of the new row to the key of the original `found`, and locks the original. Until
+/// the transaction ends, other sessions cannot delete the original or change the columns that make
+/// the mark true.
 fn mark(
     marks: &Marks,
     table: Rel,
@@ -102,14 +108,15 @@ fn mark(
     Outcome::Write
 }
 
-/// Returns whether the current user may know the key of a row, given the key's column and its
-/// value.
+/// Returns whether the current user may know the key of an existing row. `key` is the key column,
+/// and `value` is the key of the row.
 pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
     may_select(table, key) && (!has_policies(table) || marks.is_visible(value))
 }
 
-/// Raises error 23P01. As in the server's own constraints, the message contains the existing row's
-/// key only if the current user may read it.
+/// Raises error 23P01: the new row is a near-duplicate of the existing row `found`. As in the
+/// server's own constraints, the message contains the existing row's key only if the current user
+/// may read it.
 fn refuse(table: Rel, columns: &Columns, found: &NearRow) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
@@ -120,7 +127,8 @@ fn refuse(table: Rel, columns: &Columns, found: &NearRow) -> ! {
     .raise()
 }
 
-/// Sends a notice that the row was skipped, or that the existing version is unchanged.
+/// Sends a notice that the new row was skipped because it is a near-duplicate of `found`. With
+/// `is_update`, the notice is that an UPDATE left the row unchanged.
 pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_update: bool) {
     let left_out = match is_update {
         false => String::new(),
@@ -145,12 +153,13 @@ pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_u
     .notify();
 }
 
-/// Returns whether the current user may know all values of a column.
+/// Returns whether the current user may read a column in all rows.
 fn may_read(table: Rel, column: i16) -> bool {
     !has_policies(table) && may_select(table, column)
 }
 
-/// Describes the existing row in a sentence, with its key if the user may read it.
+/// Returns a sentence for messages about the existing row `found`: its distance or similarity, and
+/// its key if the user may read it.
 fn in_the_way(table: Rel, columns: &Columns, found: &NearRow) -> String {
     let (unit, limit) = (columns.metric.unit(), columns.limit);
     let shown = (columns.key.zip(found.key.as_ref())).filter(|(key, _)| may_read(table, *key));

@@ -1,8 +1,10 @@
-//! Rows whose marks statements set, selected by the trigger's condition: `manual=<condition>`.
+//! Rows whose marks are set by statements instead of the trigger, selected by the trigger's option
+//! `manual=<condition>`.
 //!
 //! A row that meets the condition has the mark that statements give it. Without a mark it is an
 //! original, even if it is near another row. The row that its mark names stays an original, too.
-//! The trigger sets all other marks, as with `manual=false`. `neardup_remark` does the same.
+//! The trigger sets the marks of all other rows, as with `manual=false`. `neardup_remark` does the
+//! same.
 use std::ffi::CString;
 
 use super::columns::Columns;
@@ -15,7 +17,8 @@ use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Returns the condition in a trigger's arguments, if there is one.
+/// Returns the condition of the option `manual=<condition>`, or `None` if the option is missing,
+/// true or false.
 pub fn condition(arguments: &Arguments) -> Option<Condition> {
     match &arguments.manual {
         Manual::Where(text) => Some(Condition::parse("manual", text.to_bytes())),
@@ -23,18 +26,21 @@ pub fn condition(arguments: &Arguments) -> Option<Condition> {
     }
 }
 
-/// Condition on rows of one table.
+/// Condition of the option `manual=<condition>`, prepared for the rows of one table.
 pub struct ByHand {
     condition: Condition,
+    /// Statement that evaluates the condition for a row.
     statement: CString,
+    /// Number of the fingerprint column.
     fingerprint: i16,
-    /// Generated columns except the fingerprint, which the trigger computes anyway.
+    /// Generated columns of the table, except the fingerprint, which the trigger computes anyway.
     generated: GeneratedColumns,
     fingerprint_is_generated: bool,
 }
 
 impl ByHand {
-    /// Prepares the condition of a trigger on `table`.
+    /// Prepares the condition of a trigger on `table`. Returns `None` if the trigger has no
+    /// condition.
     pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Option<Self> {
         let condition = condition(arguments)?;
         let fingerprint = columns.fingerprint;
@@ -60,14 +66,15 @@ impl ByHand {
         self.condition.holds(&self.statement, row.as_record())
     }
 
-    /// Returns whether a row that meets the condition is marked with a key.
+    /// Returns whether a row that meets the condition is marked with this key.
     fn names(&self, table: Rel, marks: &Marks, key: Value) -> bool {
         let holds = |row: Value| self.condition.holds(&self.statement, row);
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row. `stays` is true if its fingerprint and scope are
-    /// unchanged. Returns `None` if the condition does not concern the row.
+    /// Decides about the mark of a row that a statement writes. `key` is the key column. `stays` is
+    /// true if an UPDATE keeps the row's fingerprint, scope and text. Returns `None` if the rules
+    /// of `manual=false` apply to the row.
     pub fn decide(
         &self,
         marks: &Marks,
@@ -90,7 +97,7 @@ impl ByHand {
     }
 }
 
-/// Applies the mark that the statement sets to a row that meets the condition.
+/// Applies the mark that a statement sets to a row that meets the condition.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);
@@ -98,7 +105,7 @@ fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDe
     let visible = |value: Value| action::may_know(marks, table, key, value);
     let before = incoming.old.and_then(|old| old.get(marks.mark));
     if incoming.recheck {
-        // The original of this mark was changed, marked or deleted.
+        // The original that the mark names was changed, marked or deleted.
         return match before.map(|before| marks.follow(table, before, own)) {
             Some(Ok(original)) => {
                 incoming.row.set(marks.mark, Some(original.get()));

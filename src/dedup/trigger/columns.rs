@@ -1,4 +1,4 @@
-//! Columns and index that a trigger's arguments name.
+//! Columns that a trigger's arguments name, and the index for the trigger's lookups.
 use core::cmp::Ordering;
 use core::ops::Deref;
 use std::ffi::{CStr, CString};
@@ -22,14 +22,15 @@ use neardup_pg::local_rows::{self, Reader};
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::unique_keys::primary_key_column;
 
-/// Types of the extension, found by the schema of the extension.
+/// SQL types of the extension, found by the schema of the extension.
 #[derive(Clone, Copy)]
 pub struct Types {
     schema: pg_sys::Oid,
 }
 
 impl Types {
-    /// Finds the types in the schema of one of the extension's functions.
+    /// Finds the types of the extension in the schema of `function`, one of the extension's
+    /// functions.
     pub fn beside(function: pg_sys::Oid) -> Self {
         Types {
             schema: catalog::schema_of_function(function),
@@ -40,7 +41,8 @@ impl Types {
         self.schema
     }
 
-    /// Returns the name of a type of the extension. A domain has the name of its base type.
+    /// Returns the name of a type of the extension, or `None` for another type. A domain has the
+    /// name of its base type.
     pub fn name(self, oid: pg_sys::Oid) -> Option<CString> {
         catalog::type_name_in(self.schema, catalog::base_type(oid))
     }
@@ -48,18 +50,22 @@ impl Types {
 
 /// Columns that a trigger's arguments name. Column numbers start at 1.
 pub struct NamedColumns {
+    /// Column of the fingerprint or signature.
     pub fingerprint: i16,
+    /// Column of the text that the trigger computes fingerprints from. `None` if it computes none.
     pub text: Option<i16>,
-    /// Column that identifies rows to users.
+    /// Column that identifies rows to users. `None` if it is not named and the table has no primary
+    /// key of one column.
     pub key: Option<i16>,
-    /// Column for the key of the repeated row.
+    /// Column for marks, which are keys of originals. `None` unless the action is `mark`.
     pub mark: Option<i16>,
     /// Scope columns, in the order of the arguments.
     pub scope: Vec<i16>,
 }
 
 impl NamedColumns {
-    /// Finds the columns. Raises an error if one is missing.
+    /// Finds the columns that a trigger's arguments name. Raises an error if one is missing or
+    /// unsuitable.
     pub fn find(table: Rel, arguments: &Arguments) -> Self {
         local_rows::require(table.oid(), Reader::Trigger);
         let column = |name: &CString, argument| column(table, name, argument);
@@ -110,14 +116,16 @@ impl NamedColumns {
     }
 }
 
-/// Columns of the trigger's table, and the index. Column numbers start at 1.
+/// Columns of the trigger's table, and the index in which the trigger looks up near rows. Column
+/// numbers start at 1.
 pub struct Columns {
     named: NamedColumns,
     /// Scope columns, in index order. Only rows with equal values in them are compared.
     pub scope: Vec<EqualColumn>,
+    /// The index in which the trigger looks up near rows.
     pub index: pg_sys::Oid,
     pub metric: IndexMetric,
-    /// Maximum distance of near-duplicates.
+    /// Maximum distance of near-duplicates, in bits or mismatches.
     pub limit: u32,
 }
 
@@ -130,13 +138,14 @@ impl Deref for Columns {
 }
 
 impl Columns {
-    /// Finds the columns and the index. Raises an error if one is missing.
+    /// Finds the columns and the index for a trigger on `table`. Raises an error if one is missing.
     pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
         let named = NamedColumns::find(table, arguments);
         let column_type = table.attribute(named.fingerprint).atttypid;
         require_fingerprints(table, types, named.fingerprint);
         let holds_signatures = types.name(column_type).as_deref() == Some(c"minhash_signature");
-        // Invalid arguments are reported before a missing index.
+        // Invalid arguments are reported before a missing index. Their validity does not depend on
+        // the number of bits or positions.
         let any_width = match holds_signatures {
             true => Metric::Jaccard(1),
             false => Metric::Hamming { bits: 64 },
@@ -157,14 +166,15 @@ impl Columns {
     }
 }
 
-/// Returns the number of a column that an argument of the trigger names.
+/// Returns the number of the column `name`. Raises an error if it is missing. `argument` describes
+/// the trigger's argument that names it.
 pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
     table
         .column_number(name)
         .unwrap_or_else(|| no_column(table, name, argument))
 }
 
-/// Raises error 42804 unless a column has a type of fingerprints or signatures, or `bigint`.
+/// Raises error 42804 unless a column's type is for fingerprints or signatures, or is `bigint`.
 fn require_fingerprints(table: Rel, types: Types, column: i16) {
     let column_type = table.attribute(column).atttypid;
     let name = types.name(column_type);
@@ -201,7 +211,7 @@ fn require_fingerprints(table: Rel, types: Types, column: i16) {
     .raise()
 }
 
-/// Maximum number of columns in a hint.
+/// Maximum number of columns that a hint lists.
 const MOST_LISTED: usize = 20;
 
 fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
@@ -243,7 +253,7 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     }
 }
 
-/// Index that the lookup can use: its scope columns are exactly the trigger's.
+/// Index in which a trigger can look up near rows. Its scope columns are exactly the trigger's.
 struct Suitable<'a> {
     index: Rel<'a>,
     scope: Vec<EqualColumn>,
@@ -252,7 +262,7 @@ struct Suitable<'a> {
 }
 
 impl<'a> Suitable<'a> {
-    /// Returns `None` if the lookup cannot use the index.
+    /// Returns `None` if the trigger cannot look up near rows in the index.
     fn new(
         table: Rel,
         index: Rel<'a>,
@@ -279,8 +289,9 @@ impl<'a> Suitable<'a> {
         })
     }
 
-    /// Orders indexes by suitability: partial indexes first, then by search cost, then by name.
-    /// Names are used because REINDEX CONCURRENTLY changes OIDs and keeps names.
+    /// Orders indexes by suitability for the trigger's lookups: partial indexes first, then by
+    /// search cost, then by name. Names are used because REINDEX CONCURRENTLY changes OIDs and
+    /// keeps names.
     fn compare(&self, other: &Self) -> Ordering {
         let partial_first = |it: &Self| !it.index.is_partial();
         let cost = |it: &Self| search_cost(it.index, it.limit);
@@ -291,8 +302,8 @@ impl<'a> Suitable<'a> {
     }
 }
 
-/// Finds the most suitable index for lookups whose scope columns are exactly the wanted ones. Also
-/// returns its scope columns, its metric, and the maximum distance of near-duplicates.
+/// Finds the most suitable index for a trigger's lookups. Returns its OID, its scope columns, its
+/// metric, and the maximum distance of near-duplicates.
 fn find_index(
     table: Rel,
     named: &NamedColumns,
@@ -321,8 +332,9 @@ fn find_index(
     Some((best.index.oid(), best.scope, best.metric, best.limit))
 }
 
-/// Returns the largest limit of any trigger that states no bound and compares the same rows as the
-/// trigger with these columns.
+/// Returns the largest bound, in bits or mismatches, of the table's indexes that have these
+/// fingerprint and scope columns. A trigger that states no bound may use any of these indexes.
+/// Returns `None` if there is no such index.
 pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     let scope: Vec<i16> = columns.scope.iter().map(|scope| scope.column).collect();
     let limit = |oid| {
@@ -336,7 +348,8 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     table.indexes().into_iter().filter_map(limit).max()
 }
 
-/// Finds the scope columns in an index that has exactly these columns before the fingerprint.
+/// Returns the scope columns with these names from an index that has exactly these columns before
+/// the fingerprint. Returns `None` if a column is missing or there is no such index.
 pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<Vec<EqualColumn>> {
     let wanted: Vec<i16> = (names.iter())
         .map(|name| table.column_number(name))
@@ -347,8 +360,9 @@ pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<
     })
 }
 
-/// Returns the columns before the fingerprint if the index is a usable neardup index and these are
-/// exactly the wanted columns.
+/// Returns the columns before the fingerprint in an index, in index order. Returns `None` unless
+/// the index is a usable neardup index on the fingerprint column with exactly the wanted columns
+/// before it.
 fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<EqualColumn>> {
     let form = index.index_form();
     if !index.is_neardup_index() || !form.is_valid || !form.is_ready {

@@ -4,21 +4,23 @@ use crate::am::metric::ValueMetric;
 use neardup_pg::slot::Slot;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Fingerprint or signature in its scope.
+/// Fingerprint or signature of a row, and the row's scope.
 #[derive(Clone)]
 pub struct ComparedValue {
+    /// Fingerprint or signature.
     pub fingerprint: OwnedValue,
     /// Values of the scope columns, in the order of the index's columns.
     pub scope: Vec<OwnedValue>,
 }
 
 impl ComparedValue {
+    /// Returns the values of the scope columns, in the order of the index's columns.
     pub fn scope_values(&self) -> Vec<Value<'_>> {
         self.scope.iter().map(OwnedValue::get).collect()
     }
 
-    /// Returns the distance of two values. Returns `None` if their scopes differ or different
-    /// functions made them.
+    /// Returns the distance of two fingerprints or signatures in bits or mismatches. Returns `None`
+    /// if their scopes differ, or if the signatures were made in different ways.
     pub fn distance(&self, other: &Self, columns: &Columns) -> Option<u32> {
         let mut scopes = (columns.scope.iter()).zip(self.scope.iter().zip(&other.scope));
         let same_scope = scopes.all(|(column, (a, b))| column.equal(a.get(), b.get()));
@@ -29,7 +31,8 @@ impl ComparedValue {
         same_scope.then(distance)?
     }
 
-    /// Returns the distance of an existing row, if it is within the limit. Compares the scopes,
+    /// Returns the distance of an existing row to this value, in bits or mismatches. Returns `None`
+    /// if it exceeds `columns.limit` or the scopes differ. Compares the values of the scopes,
     /// because the index has only a hash of them.
     pub fn distance_to_row(&self, row: &Slot, columns: &Columns) -> Option<u32> {
         let fingerprint = row.get(columns.fingerprint)?;

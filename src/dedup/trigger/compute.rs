@@ -1,5 +1,6 @@
-//! Fingerprint of the new row: passed with the row, computed from its text, or computed by the
-//! expression of a generated column. The server evaluates that expression only after the triggers.
+//! Fingerprint of the row that a statement writes: passed with the row, computed from its text, or
+//! computed by the expression of a generated column. The server evaluates that expression only
+//! after the BEFORE triggers.
 use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -14,18 +15,19 @@ use neardup_pg::rel::Rel;
 use neardup_pg::spi;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Source of fingerprints.
+/// Source of the fingerprints of new rows.
 pub enum Fingerprints {
+    /// The statement passes the fingerprint with the row.
     Given,
-    /// Statement with the text as its parameter. If the text column is generated, also its
-    /// expression.
+    /// The trigger computes the fingerprint from the text. Has a statement whose parameter is the
+    /// text and, if the text column is generated, the expression of that column.
     OfText(CString, Option<GeneratedColumns>),
-    /// Expression of the generated column.
+    /// The fingerprint column is generated. Has the expression of that column.
     Generated(GeneratedColumns),
 }
 
 impl Fingerprints {
-    /// Prepares the source of fingerprints for a table's rows.
+    /// Prepares the source of fingerprints for the rows of a trigger's table.
     pub fn new(table: Rel, types: Types, arguments: &Arguments, columns: &Columns) -> Self {
         let generated = table.is_stored_generated(columns.fingerprint);
         match (columns.text, generated) {
@@ -64,8 +66,9 @@ impl Fingerprints {
         }
     }
 
-    /// Returns the fingerprint of a row of the table that `new` got, or `None` for NULL. Stores a
-    /// computed fingerprint in the row.
+    /// Returns the fingerprint of a new row, or `None` for NULL. A fingerprint that the trigger
+    /// computes from the text is also stored in the row. `table` must be the table that
+    /// [`Fingerprints::new`] got.
     pub fn of_row<'a>(
         &self,
         table: Rel,
@@ -86,7 +89,7 @@ impl Fingerprints {
                     columns.fingerprint,
                     fingerprint.as_ref().map(OwnedValue::get),
                 );
-                // Reads it from the column, whose type may be a domain.
+                // Reads the fingerprint from the column, whose type may be a domain.
                 row.get(columns.fingerprint).map(Value::to_owned)
             }
             Fingerprints::Generated(column) => column.values(table, row).pop().flatten(),
@@ -94,15 +97,15 @@ impl Fingerprints {
     }
 }
 
-/// Returns whether a fingerprint can be computed from values of a type. These are types stored
-/// like text, and `char(n)`, whose cast to text removes trailing blanks.
+/// Returns whether a fingerprint can be computed from values of a column type. These are types
+/// stored like text, and `char(n)`, whose cast to text removes trailing blanks.
 pub fn is_text(column: pg_sys::Oid) -> bool {
     let base = catalog::base_type(column);
     base == pg_sys::BPCHAROID || catalog::is_text(base)
 }
 
-/// Functions that make fingerprints from text, and their result types. The first function for a
-/// type is the default.
+/// Functions that make fingerprints from texts, each with its result type. The first function for a
+/// result type is the default for columns of that type.
 const FUNCTIONS: [(&CStr, &CStr); 5] = [
     (c"minhash64", c"fingerprint"),
     (c"minhash128", c"fingerprint128"),
@@ -111,15 +114,16 @@ const FUNCTIONS: [(&CStr, &CStr); 5] = [
     (c"simhash128", c"fingerprint128"),
 ];
 
-/// Hint of errors about the computed fingerprint.
+/// Hint of errors about a fingerprint that the trigger cannot compute.
 const OTHERWISE: &str = "A generated column computes whatever the trigger does not: \
     fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) STORED. Leave the \
     text's column out of the trigger's arguments then.";
 
-/// Returns the statement that makes a value of a type from a text.
+/// Returns the statement that makes a fingerprint of a column type from a text, which is its
+/// parameter.
 fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
-    // This variant has all parameters of the function, and the set of common features.
+    // This variant has all parameters of the function, and `without`, the set of common features.
     let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
     let mut known = catalog::parameters_of_text_functions(types.schema(), &without);
     known.sort_by_key(|name| name.as_c_str() == c"without");
@@ -143,7 +147,8 @@ fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> C
     CString::new(text).expect("made of C strings")
 }
 
-/// Returns the function that makes the values of a column type, and a cast of its result.
+/// Returns the name of the function that makes the fingerprints of a column type, and the SQL cast
+/// of its result to that type, if one is needed.
 fn function(
     types: Types,
     column_type: pg_sys::Oid,
@@ -181,7 +186,7 @@ fn function(
     }
 }
 
-/// Lists the functions whose result types satisfy `makes`.
+/// Lists the functions in [`FUNCTIONS`] whose result types satisfy `makes`, for messages.
 fn listed(makes: impl Fn(&CStr) -> bool) -> String {
     let names: Vec<_> = (FUNCTIONS.iter())
         .filter(|(_, result)| makes(result))
@@ -190,7 +195,7 @@ fn listed(makes: impl Fn(&CStr) -> bool) -> String {
     names.join(", ")
 }
 
-/// Raises error 42804: no function makes values of the column's type by default.
+/// Raises error 42804: no function is the default for the column's type.
 fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     let type_name = catalog::type_name(column_type);
     UserError::new(
@@ -213,8 +218,8 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     .raise()
 }
 
-/// Raises error 42804: the function makes values of another type than the column's. The hint lists
-/// functions that fit.
+/// Raises error 42804: the function in the trigger's arguments makes values of another type than
+/// the column's. The hint lists the functions that fit.
 fn refuse_function(
     function: &CStr,
     makes: &CStr,

@@ -1,4 +1,5 @@
-//! Publishing the rows that a trigger compares (`neardup_pg::registry`).
+//! Publishes in shared memory (`neardup_pg::registry`) the rows that a trigger is about to write.
+//! Other sessions find them there before they are in the index.
 use std::ffi::CString;
 
 use pgrx::pg_sys;
@@ -14,24 +15,29 @@ use neardup_pg::registry::{self, Near, Owner, Row};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
-/// Published rows of one trigger in one statement.
+/// Rows in flight (published rows) of one trigger in one statement.
 pub struct Flight {
     owner: Owner,
+    /// Number of the fingerprint column.
     column: i16,
-    /// Maximum distance of near rows, in bits or mismatches. All triggers of the table that
-    /// compare the same rows use the same radius. Otherwise one trigger could let a row pass that
-    /// another waits for, and two rows could wait for each other between the two triggers.
+    /// Maximum distance of near rows in flight, in bits or mismatches. All triggers of the table
+    /// that compare the same rows use the same radius. Otherwise one trigger could let a row pass
+    /// that another waits for, and two rows could wait for each other between the two triggers.
     radius: u32,
-    /// Index on the column that the server writes last. Other sessions may look rows up in any
-    /// index on the column, because the index that this trigger uses may be replaced.
+    /// Index that the server writes last among the indexes on the fingerprint column. A row stays
+    /// published until it is in this index. Other sessions may look up rows in any of these
+    /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scopes of triggers that do not fire for INSERT, or for UPDATE.
+    /// Scope columns of other triggers that do not fire for INSERT. An inserted row is published
+    /// for them as well.
     others_at_insert: Vec<Vec<EqualColumn>>,
+    /// Scope columns of other triggers that do not fire for UPDATE. A new version that an UPDATE
+    /// writes is published for them as well.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 
 impl Flight {
-    /// Prepares publishing for a trigger on `table` in one statement.
+    /// Prepares the publishing of rows for a trigger on `table` in one statement.
     pub fn new(
         table: Rel,
         statement: usize,
@@ -54,22 +60,24 @@ impl Flight {
         }
     }
 
-    /// Withdraws the row that the statement published last.
+    /// Withdraws the row that this trigger published for the statement's previous row.
     pub fn withdraw_previous(&self) {
         registry::withdraw_previous(self.owner);
     }
 
-    /// Publishes the row to compare, or returns a near row of another backend.
+    /// Publishes a row. If another backend has published a near row, returns that row as the error
+    /// and publishes nothing.
     pub fn publish(&self, row: &Row) -> Result<(), Near> {
         registry::publish(self.owner, row, self.radius, self.last_index)
     }
 
-    /// Withdraws the current row.
+    /// Withdraws the rows that this trigger has published in this statement.
     pub fn withdraw(&self) {
         registry::withdraw(self.owner);
     }
 
-    /// Returns the values with which other sessions compare a new row or a new version.
+    /// Returns the form in which a row is published: its fingerprint, and the hashes of its scopes.
+    /// `is_update` is true for a new version that an UPDATE writes.
     pub fn row(
         &self,
         columns: &Columns,
@@ -90,7 +98,8 @@ impl Flight {
             let values: Option<Vec<Value>> = (columns.iter())
                 .map(|column| row.get(column.column))
                 .collect();
-            // A row with NULL in a scope column is not compared in that scope.
+            // A row with NULL in a scope column is not compared in that scope, so it is not
+            // published for it.
             Some(self.group(kind, columns, &values?))
         });
         Row {
@@ -104,14 +113,16 @@ impl Flight {
 }
 
 impl Flight {
-    /// Returns the scope columns of this trigger, and of the triggers that it publishes rows for.
+    /// Returns the numbers of the scope columns of this trigger, and of the other triggers that it
+    /// publishes rows for.
     pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
         let others = self.others_at_insert.iter().chain(&self.others_at_update);
         let scopes = core::iter::once(&columns.scope).chain(others);
         scopes.flatten().map(|scope| scope.column).collect()
     }
 
-    /// Hashes a scope. Rows with equal values in the scope's columns have equal hashes.
+    /// Hashes the values of scope columns, together with the table, the fingerprint column and the
+    /// kind of fingerprint (`kind`). Rows with equal values have equal hashes.
     fn group(&self, kind: u64, columns: &[EqualColumn], values: &[Value]) -> u64 {
         // Sorted, because indexes may have the same columns in different orders.
         let mut scope: Vec<(i16, u64)> = (columns.iter().zip(values))
@@ -130,23 +141,24 @@ impl Flight {
 }
 
 impl Drop for Flight {
-    /// Runs at the end of a statement.
+    /// Withdraws the rows of the trigger at the end of its statement.
     fn drop(&mut self) {
         self.withdraw();
         registry::end_statement(self.owner.statement);
     }
 }
 
-/// Returns the columns of a trigger's scope in a fixed order.
+/// Returns the names of a trigger's scope columns in a fixed order, so that scopes can be compared.
 fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
     let mut scope = arguments.scope.clone();
     scope.sort();
     scope
 }
 
-/// Returns the scopes of the table's triggers with this trigger's function and column that do not
-/// fire for an event. A trigger that does fire publishes the row itself. If this trigger published
-/// the row for it earlier, two rows could wait for each other between the two triggers.
+/// Returns the scope columns of the table's other triggers that do not fire for `event`, and that
+/// have the same function and fingerprint column as this trigger. A trigger that does fire
+/// publishes the row itself. If this trigger published the row for it earlier, two rows could wait
+/// for each other between the two triggers.
 fn other_scopes(
     table: Rel,
     event: u32,
@@ -175,7 +187,8 @@ fn other_scopes(
     others
 }
 
-/// Returns the largest radius of triggers with this function that compare the same rows.
+/// Returns the largest radius, in bits or mismatches, of the table's triggers with this function
+/// that compare the same rows as this trigger.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
     let metric = columns.metric.with_hashes();
@@ -191,9 +204,9 @@ fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Co
         .fold(columns.limit, u32::max)
 }
 
-/// Returns the neardup index with the column as its fingerprint that the server writes last. The
-/// server writes indexes in the order of this list. An index that other sessions look rows up in
-/// is ready in every transaction that writes.
+/// Returns the neardup index on the fingerprint column `column` that the server writes last. The
+/// server writes indexes in the order of their list in the table. Indexes that are not ready do not
+/// matter: an index in which other sessions look up rows is ready in every transaction that writes.
 fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
     let mut last = pg_sys::InvalidOid;
     for oid in table.indexes() {
@@ -211,7 +224,8 @@ fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
     last
 }
 
-/// FNV-1a with a final step that mixes all bits. A collision only causes unnecessary waiting.
+/// Hashes words by FNV-1a with a final step that mixes all bits. A collision only causes
+/// unnecessary waiting.
 fn hash(parts: impl Iterator<Item = u64>) -> u64 {
     let hash = parts.fold(0xcbf2_9ce4_8422_2325_u64, |hash, part| {
         (hash ^ part).wrapping_mul(0x0100_0000_01b3).rotate_left(29)

@@ -1,9 +1,10 @@
-//! Originals that copies joined or became after their own original was deleted or changed.
+//! Cache of the originals that copies (marked rows) joined or became after their own original was
+//! deleted or changed.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
-//! therefore take time quadratic in the number of copies. So the trigger first compares a copy
-//! with the originals of the copies before it, and searches the index only if no original is near.
+//! therefore take time quadratic in the number of copies. So the trigger first compares a copy with
+//! the originals of the copies before it, and searches the index only if no original is near.
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -17,10 +18,10 @@ use neardup_pg::rel::Rel;
 use neardup_pg::server;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Maximum number of stored originals. A new original replaces the oldest.
+/// Maximum number of stored originals. Beyond it, a new original replaces the oldest.
 const MAX_ORIGINALS: usize = 1000;
 
-/// Trigger, index and transaction that stored originals belong to.
+/// Trigger, index and transaction that the stored originals belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CacheKey {
     trigger: pg_sys::Oid,
@@ -29,7 +30,7 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// Combines a trigger, which has these columns, with the current transaction.
+    /// Returns the cache key of a trigger with these columns in the current transaction.
     pub fn new(trigger: pg_sys::Oid, columns: &Columns) -> Self {
         CacheKey {
             trigger,
@@ -39,20 +40,21 @@ impl CacheKey {
     }
 }
 
-/// Copy of an original's values. The row may have changed since, so [`find`] reads it again.
+/// Key and compared values of an original at the time when it was stored. The row may have changed
+/// since, so [`find`] reads it again.
 struct Original {
     key: OwnedValue,
     compared: ComparedValue,
 }
 
-/// Stored originals, with the trigger and index that they belong to.
+/// Stored originals, the oldest first, and the trigger, index and transaction that they belong to.
 type Kept = (CacheKey, VecDeque<Original>);
 
 thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
-/// Stores an original that a row joined or became when it was compared again.
+/// Stores an original that a copy joined or became when it was compared again.
 pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
     let original = Original {
         key: key.to_owned(),
@@ -69,7 +71,8 @@ pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
     });
 }
 
-/// Returns the nearest stored original that is near a row and still an original.
+/// Returns the nearest stored original that is near the row of a query and is still an original.
+/// Removes stored originals that are not.
 pub fn find(
     cache_key: CacheKey,
     table: Rel,
@@ -86,14 +89,14 @@ pub fn find(
             Some(NearRow::new(table, columns, &version.slot, distance))
         });
         match found {
-            // A row outside the transaction's snapshot needs a search.
+            // If the transaction's snapshot does not see the original, an index search decides.
             Some(found) if !found.unseen => return Some(found),
             _ => forget(cache_key, at, marks, &key),
         }
     }
 }
 
-/// Returns the position and the key of the nearest stored original that is near a row.
+/// Returns the position and the key of the nearest stored original that is near the row of a query.
 fn nearest(cache_key: CacheKey, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
     KEPT.with_borrow(|kept| {
         let (_, originals) = kept.as_ref().filter(|(known, _)| *known == cache_key)?;
@@ -106,7 +109,8 @@ fn nearest(cache_key: CacheKey, columns: &Columns, query: &Query) -> Option<(usi
     })
 }
 
-/// Removes a row that is no longer a near original.
+/// Removes the stored original at a position, because it is no longer near or no longer an
+/// original. Does nothing if another key is at that position.
 fn forget(cache_key: CacheKey, at: usize, marks: &Marks, key: &OwnedValue) {
     KEPT.with_borrow_mut(|kept| {
         if let Some((known, originals)) = kept

@@ -1,4 +1,4 @@
-//! The table of `action=log`: a record of the skipped rows.
+//! The log table of `action=log`: a record of the rows that the trigger skips.
 use std::ffi::CString;
 
 use pgrx::pg_sys;
@@ -14,19 +14,19 @@ use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
 
-/// Optional column of the log for the row's fingerprint or signature.
+/// Name of the optional column of a log table for the skipped row's fingerprint or signature.
 const FINGERPRINT: &core::ffi::CStr = c"fingerprint";
 
-/// Statement that writes to the log, and the row's columns that it needs.
+/// Statement that writes a skipped row to the log table, and the row's columns that it needs.
 pub struct LogTable {
     insert: CString,
-    /// True if the log has a column for the row's fingerprint or signature.
+    /// True if the log table has a column for the row's fingerprint or signature.
     takes_fingerprint: bool,
     generated: Generated,
 }
 
 impl LogTable {
-    /// Finds the log that a trigger of a table names.
+    /// Finds the log table that a trigger on `table` names, and prepares the statement.
     pub fn new(log: &trigger_arguments::Log, table: Rel, columns: &Columns) -> Self {
         for name in &log.omit {
             columns::column(table, name, "The option \"omit\"");
@@ -70,7 +70,8 @@ impl LogTable {
         }
     }
 
-    /// Writes a row of the table to the log as the user who runs the statement.
+    /// Writes the skipped row `row`, a near-duplicate of `found`, to the log table, with the rights
+    /// of the user who runs the statement.
     pub fn write(&self, table: Rel, columns: &Columns, found: &NearRow, row: &NewRow) {
         let Some(existing) = &found.key else {
             UserError::null_not_allowed("original row has no key to log")
@@ -90,8 +91,8 @@ impl LogTable {
     }
 }
 
-/// Returns whether unique indexes of a log detect repeated lines, so that repeated lines are not
-/// written again. ON CONFLICT does not support deferrable constraints or rules.
+/// Returns whether a unique index of a log table can detect that a row is already recorded, so that
+/// ON CONFLICT DO NOTHING skips it. ON CONFLICT does not support deferrable constraints or rules.
 fn keeps_each_once(log: Rel) -> bool {
     let indexes = log.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes

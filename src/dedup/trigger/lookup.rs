@@ -1,4 +1,5 @@
-//! Lookup of the nearest existing row, including rows that uncommitted transactions write.
+//! The trigger's lookup of the nearest existing row in the index, including rows that uncommitted
+//! transactions write.
 use core::ops::ControlFlow;
 use std::collections::HashSet;
 
@@ -19,18 +20,22 @@ use neardup_pg::row_lock::{Locked, Mode, SeenRow, wait_for};
 use neardup_pg::slot::Slot;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// New row that is compared with existing rows.
+/// New row, or new version of a row, that is compared with existing rows.
 pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
+    /// Fingerprint and scope of the new row.
     pub compared: &'a ComparedValue,
-    /// Text that confirms near rows. `None` if the fingerprint decides.
+    /// Text of the new row, which is compared with the texts of near rows. `None` if the
+    /// fingerprint decides.
     pub text: Option<NewText<'a>>,
+    /// Recognizes existing versions of the new row itself.
     pub own_row: OwnRow<'a>,
 }
 
 impl Query<'_> {
-    /// Compares the texts of the new row and a near one, if texts decide. Returns `None` if the
-    /// two are not near-duplicates, otherwise the similarity of compared texts.
+    /// Compares the text of the new row with the text of a near row, if texts decide. Returns
+    /// `None` if the two are not near-duplicates. Otherwise returns the similarity of the texts, or
+    /// `Some(None)` if texts do not decide.
     fn confirm(&self, row: &Slot) -> Option<Option<f64>> {
         match &self.text {
             None => Some(None),
@@ -39,23 +44,27 @@ impl Query<'_> {
     }
 }
 
-/// Nearest of the rows that are certain to stay.
+/// Existing row that is a near-duplicate of the new row and certain to stay: no running transaction
+/// is writing or deleting it.
 pub struct NearRow {
-    /// In bits, or mismatches.
+    /// Distance to the new row in bits or mismatches.
     pub distance: u32,
-    /// Similarity of the texts, if they were compared.
+    /// Similarity of the two texts. `None` if they were not compared.
     pub similarity: Option<f64>,
-    /// Key of the row. `None` if rows have no key, or if it is NULL.
+    /// Key of the existing row. `None` if the table has no key column, or if the key is NULL.
     pub key: Option<OwnedValue>,
-    /// True if the row was committed after the transaction's snapshot was taken, and the
+    /// True if the existing row was committed after the transaction's snapshot was taken, and the
     /// transaction reads only by that snapshot.
     pub unseen: bool,
+    /// Fingerprint or signature of the existing row.
     pub fingerprint: OwnedValue,
+    /// The existing row, for locking it.
     pub row: SeenRow,
 }
 
 impl NearRow {
-    /// Describes an existing row at a distance. The row has a fingerprint.
+    /// Describes the existing row in a slot, which has a fingerprint. `distance` is its distance to
+    /// the new row.
     pub fn new(table: Rel, columns: &Columns, slot: &Slot, distance: u32) -> Self {
         let fingerprint = slot.get(columns.fingerprint);
         NearRow {
@@ -71,19 +80,21 @@ impl NearRow {
     }
 }
 
-/// Result of one lookup.
+/// Result of one lookup of near rows in the index.
 enum LookupResult {
-    /// No other row. Has the near rows that are the new row itself by a unique key.
+    /// No near-duplicate. The list has the near rows that have a unique key of the new row, which
+    /// ON CONFLICT or a unique violation handles.
     Nothing(Vec<SeenRow>),
     Found(NearRow),
-    /// Near row that a running transaction writes or deletes: that transaction, and the token of a
-    /// speculative insertion, or 0.
+    /// A near row that a running transaction writes or deletes. Has that transaction, and the token
+    /// of its speculative insertion, or 0.
     Undecided(pg_sys::TransactionId, u32),
 }
 
-/// Returns the nearest row within the limit, once every transaction that could change the answer
-/// has ended. If it returns `None`, the row stays published as one in flight, so that the answer
-/// remains true. The caller withdraws the row if it is not written after all.
+/// Returns the existing row that is nearest to the new row within `columns.limit`, once every
+/// transaction that could change the answer has ended. If it returns `None`, the new row stays
+/// published as a row in flight, so that the answer remains true. The caller withdraws the new row
+/// if it is not written after all.
 pub fn find_existing(
     table: Rel,
     columns: &Columns,
@@ -95,10 +106,10 @@ pub fn find_existing(
     loop {
         let ahead = flight.publish(&row).err();
         match (settled_lookup(table, columns, query), ahead) {
-            // A row in flight may turn out to be nearer, but this row is near enough.
+            // A row in flight may turn out to be nearer, but the row found is near enough.
             (LookupResult::Found(found), _) => return Some(found),
             (LookupResult::Undecided(transaction, token), _) => {
-                // That transaction may have to wait for this row before it can end.
+                // That transaction may have to wait for the new row in flight before it can end.
                 flight.withdraw();
                 wait_for(transaction, token, table);
             }
@@ -110,7 +121,8 @@ pub fn find_existing(
                     pgrx::check_for_interrupts!();
                 }
                 Err(Some(busy)) => {
-                    // The holder of the lock may have to wait for this row before it can end.
+                    // The session that holds the lock may have to wait for the new row in flight
+                    // before it can end.
                     flight.withdraw();
                     busy.lock(table, Mode::NoKeyUpdate, true);
                 }
@@ -119,7 +131,8 @@ pub fn find_existing(
     }
 }
 
-/// Publishes a row that is written without a lookup. Waits for near rows of other backends.
+/// Publishes a row that is written without a lookup. First waits until other backends have
+/// withdrawn their near rows.
 pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue, flight: &Flight) {
     let is_update = incoming.old.is_some();
     let row = flight.row(columns, incoming.completed(), compared, is_update);
@@ -128,9 +141,9 @@ pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue,
     }
 }
 
-/// Locks the rows that are the new row by a unique key. They keep the key until the new row is
-/// written or the server finds the conflict. The error is a row to wait for, or `None` if a row
-/// has changed since the lookup.
+/// Locks the existing rows `same`, which have a unique key of the new row. They keep the key until
+/// the new row is written or the server finds the conflict. The error is a row that another session
+/// has locked, or `None` if a row has changed since the lookup.
 fn keep_same(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     for row in same {
         match row.lock(table, Mode::NoKeyUpdate, false) {
@@ -142,7 +155,8 @@ fn keep_same(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     Ok(())
 }
 
-/// Repeats the lookup until no near row can have moved to a position that the lookup had passed.
+/// Repeats the lookup until no near row can have moved to an index position that the lookup had
+/// passed.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {
@@ -158,8 +172,8 @@ fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult 
     }
 }
 
-/// Runs one lookup. Adds to `vanished` the addresses of versions that no later snapshot sees, but
-/// that existing snapshots may still see.
+/// Runs one lookup in the index. Adds to `vanished` the addresses of versions that no later
+/// snapshot sees, but that existing snapshots may still see.
 fn lookup(
     table: Rel,
     columns: &Columns,
@@ -168,7 +182,7 @@ fn lookup(
 ) -> LookupResult {
     let mut same = Vec::new();
     let mut nearest: Option<NearRow> = None;
-    // Nearest row of a running transaction, with its distance.
+    // Nearest row that a running transaction writes or deletes, with its distance.
     let mut undecided: Option<(u32, LookupResult)> = None;
     let each = |row: DirtyRow| {
         let Some(distance) = distance(row.slot, columns, query) else {
@@ -221,8 +235,9 @@ fn lookup(
     }
 }
 
-/// Returns the distance of an existing row to the new row. Returns `None` if the existing row is
-/// not an original within the limit.
+/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None`
+/// unless the existing row is an original in the same scope and within `columns.limit`. Also
+/// returns `None` for the version that an UPDATE replaces.
 pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     let is_marked = || columns.mark.is_some_and(|mark| row.get(mark).is_some());
     if query.own_row.is_version(row) || is_marked() {
@@ -231,8 +246,8 @@ pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     query.compared.distance_to_row(row, columns)
 }
 
-/// Raises error 40001, like the server's ON CONFLICT DO NOTHING: the transaction cannot see the
-/// row that repeats.
+/// Raises error 40001, like the server's ON CONFLICT DO NOTHING: the transaction's snapshot does
+/// not see the existing near-duplicate of the new row.
 pub fn refuse_unseen() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,

@@ -39,39 +39,42 @@ pub const LONGEST_CHAIN: usize = 16;
 
 /// Reason why a mark does not lead to an original.
 pub enum NoOriginal {
-    /// The mark leads to the row that would get it.
+    /// The mark leads to the row that would get the mark.
     Itself,
-    /// No row has this key.
+    /// No row has this key, which the mark, or a mark that it leads to, names.
     Missing(OwnedValue),
-    /// Marks form a circle.
+    /// The marks that follow form a circle.
     Circle,
 }
 
-/// Mark and key columns of a table, and the statements that read them.
+/// Key and mark columns of a table, and the statements of `action=mark` that read and write marks.
 pub struct Marks {
+    /// Number of the key column.
     key: i16,
+    /// Number of the mark column.
     pub mark: i16,
     /// Equality of the key type, which is also the type of marks.
     equality: TypeEquality,
-    /// Equality operator of that type, for statements.
+    /// Equality operator of the key type, as SQL between blanks.
     pub equals: Vec<u8>,
-    /// Reads the address and the mark of the row with a key, and locks the row.
+    /// Statement that reads the address and the mark of the row with a key, and locks the row.
     lock: CString,
-    /// Reads the address of the row with a key.
+    /// Statement that reads the address of the row with a key.
     address: CString,
-    /// Reads whether the row with a key is an original.
+    /// Statement that reads whether the row with a key is an original.
     is_original: CString,
-    /// Reads whether the current user sees a row with a key.
+    /// Statement that finds the row with a key if the current user sees it.
     is_visible: CString,
-    /// Finds the rows that are marked with a key.
+    /// Statement that reads the addresses of the rows that are marked with a key, in key order.
     dependents: CString,
-    /// Reads the row at an address as one composite value.
+    /// Statement that reads the row at an address as one composite value.
     whole_row: CString,
-    /// Removes the mark of a row if the mark still names the given key.
+    /// Statement that removes the mark of the row at an address if the mark still names a given
+    /// key.
     unmark: CString,
 }
 
-/// Raises an error because the key type has no equality.
+/// Raises an error: the key type has no equality operator.
 fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
@@ -86,7 +89,8 @@ fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
 }
 
 impl Marks {
-    /// Prepares the statements for a table with these columns for keys and marks.
+    /// Prepares the statements for a table. `key` and `mark` are the numbers of its key and mark
+    /// columns.
     pub fn new(table: Rel, key: i16, mark: i16) -> Self {
         let attribute = table.attribute(key);
         let key_type = attribute.atttypid;
@@ -146,24 +150,27 @@ impl Marks {
         }
     }
 
-    /// Returns the marks for named columns, if the action is `mark`.
+    /// Prepares the statements for the columns that a trigger names. Returns `None` if the key or
+    /// the mark column is missing, as for actions other than `mark`.
     pub fn from_columns(table: Rel, columns: &NamedColumns) -> Option<Self> {
         Some(Self::new(table, columns.key?, columns.mark?))
     }
 
-    /// Converts a key or a mark to the key's type. The types may differ by a domain.
+    /// Converts the type of a key or a mark to the key type. The types may differ by a domain.
     pub fn keyed<'v>(&self, value: Value<'v>) -> Value<'v> {
         value.relabelled(self.equality.type_oid())
     }
 
-    /// Returns whether two keys are equal by the operator that the statements use.
+    /// Returns whether two keys or marks are equal by the operator that the statements use.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let [a, b] = [a, b].map(|value| value.map(|value| self.keyed(value)));
         self.equality.equal(a, b)
     }
 
-    /// Decides about the mark of a row whose fingerprint and scope are unchanged. `own` is the
-    /// row's key. Returns true if the row must be compared with others.
+    /// Decides about the mark that an UPDATE sets in a row whose fingerprint and scope are
+    /// unchanged. `own` is the row's key, and `visible` returns whether the writer may know a key.
+    /// Returns true if the row must be compared with others, because its mark was removed and did
+    /// not name an original any more.
     pub fn settle(
         &self,
         table: Rel,
@@ -186,9 +193,9 @@ impl Marks {
         }
     }
 
-    /// Restores the previous mark of a row, unless it does not name an original any more. Returns
-    /// whether it has done so. The original needs no lock: a session that changes it finds this
-    /// row by the mark that is already stored, and waits for the row.
+    /// Gives a new version of a row the mark of the old version, unless that mark does not name an
+    /// original any more. Returns whether it has done so. The original needs no lock: a session
+    /// that changes the original finds this row by the stored mark, and waits for this row.
     pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
         let before = old.get(self.mark);
         if before.is_some_and(|before| !self.names_original(table, before)) {
@@ -198,8 +205,9 @@ impl Marks {
         true
     }
 
-    /// Returns whether a key is that of an original. Reads the latest data, not by the statement's
-    /// snapshot, because the statement may have waited for a transaction that renewed the mark.
+    /// Returns whether the row with a key exists and is an original. Reads the latest data, not by
+    /// the statement's snapshot, because the statement may have waited for a transaction that
+    /// renewed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::new(table);
         let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);
@@ -208,16 +216,16 @@ impl Marks {
             .is_some_and(|original| original.get().as_bool())
     }
 
-    /// Locks the row with a key against deletion and against changes that affect marks, and
-    /// returns its mark. Returns `None` if there is no such row.
+    /// Locks the row with a key against deletion and against changes that affect marks, and returns
+    /// its mark, which is `Some(None)` for an original. Returns `None` if there is no such row.
     fn lock(&self, table: Rel, key: Value) -> Option<Option<OwnedValue>> {
         loop {
             let owner = AsConstraint::new(table);
             let [address, mark] = spi::row(&self.lock, &[key], Sees::Latest)?;
             drop(owner);
             let address = address.expect("each row has an address").as_tid();
-            // The version may have been replaced while this session waited for the lock. In
-            // REPEATABLE READ and SERIALIZABLE the next attempt raises error 40001.
+            // The version that was read may have been replaced while this session waited for the
+            // lock. In REPEATABLE READ and SERIALIZABLE the next attempt raises error 40001.
             if row_lock::is_current(table, item_pointer(address)) {
                 return Some(mark);
             }
@@ -225,7 +233,7 @@ impl Marks {
         }
     }
 
-    /// Returns the current version of the row with a key.
+    /// Returns the current version of the row with a key, or `None` if there is no such row.
     pub fn row_with<'a>(&self, table: Rel<'a>, key: Value) -> Option<Version<'a>> {
         let owner = AsConstraint::new(table);
         let address = spi::first(&self.address, &[self.keyed(key)], Sees::Latest);
@@ -233,7 +241,9 @@ impl Marks {
         Version::fetch(table, item_pointer(address.flatten()?.as_tid()))
     }
 
-    /// Resolves a mark that a statement sets to the key of an original, and locks that row.
+    /// Resolves a mark that a statement sets to the key of an original, and locks the original.
+    /// `own` is the key of the row to be marked. Raises an error if the mark does not lead to an
+    /// original.
     fn resolve(&self, table: Rel, wanted: Value, own: Option<Value>) -> OwnedValue {
         match self.follow(table, wanted, own) {
             Ok(original) => original,
@@ -268,8 +278,9 @@ impl Marks {
         }
     }
 
-    /// Follows marks from a key to an original, locks that row and returns its key. `own` is the
-    /// key of the row to be marked.
+    /// Follows marks from the row with the key `first` to an original, locks the original and
+    /// returns its key. `own` is the key of the row to be marked. The error is the reason why the
+    /// marks do not lead to an original.
     pub fn follow(
         &self,
         table: Rel,
@@ -290,8 +301,8 @@ impl Marks {
         Err(NoOriginal::Circle)
     }
 
-    /// Marks a row with the original that a mark set by a statement leads to. `visible` returns
-    /// whether the writer may know a key.
+    /// Sets the mark of a row to the key of an original, to which the mark `wanted` of a statement
+    /// leads. `own` is the row's key, and `visible` returns whether the writer may know a key.
     pub fn set(
         &self,
         table: Rel,
@@ -302,7 +313,7 @@ impl Marks {
     ) {
         let original = self.resolve(table, wanted, own);
         if !self.equal(Some(original.get()), Some(wanted)) {
-            // The statement has not named this row, so the writer may not know of it.
+            // The statement has not named this original, so the writer may not know of it.
             if !visible(original.get()) {
                 hidden(table);
             }
@@ -310,8 +321,8 @@ impl Marks {
         }
     }
 
-    /// Returns whether `test` is true for a row that is marked with a key. Passes the whole row to
-    /// `test`, which runs as the current user.
+    /// Returns whether `test` is true for any row that is marked with a key. Passes the whole row
+    /// to `test`, which runs as the current user.
     pub fn any_dependent(&self, table: Rel, key: Value, test: impl Fn(Value) -> bool) -> bool {
         let owner = AsConstraint::new(table);
         let mut rows = Vec::new();
@@ -327,8 +338,8 @@ impl Marks {
         })
     }
 
-    /// Returns whether row security lets the current user see the row with a key. The caller
-    /// checks the privilege on the column.
+    /// Returns whether row security lets the current user see the row with a key. The caller checks
+    /// the privilege on the key column.
     pub fn is_visible(&self, key: Value) -> bool {
         // The row may be newer than the statement's snapshot.
         spi::first(&self.is_visible, &[self.keyed(key)], Sees::Latest).is_some()
@@ -340,7 +351,7 @@ impl Marks {
     }
 
     /// Removes the mark of the row at an address if the mark still names `key`. Returns false if
-    /// there is no such row.
+    /// there is no such row with that mark.
     pub fn unmark(
         &self,
         connection: &spi::Connection,
@@ -363,11 +374,12 @@ pub fn hidden(table: Rel) -> ! {
     .raise()
 }
 
-/// Row whose mark the AFTER trigger has removed, so that the BEFORE trigger compares it again.
+/// Announcement of a row whose mark the AFTER trigger is removing, so that the BEFORE trigger
+/// compares the row again.
 #[derive(Clone, Copy)]
 pub struct Recheck {
     table: pg_sys::Oid,
-    /// Mark column. A table may have triggers with different mark columns.
+    /// Number of the mark column. A table may have triggers with different mark columns.
     mark: i16,
     /// True if the BEFORE trigger has received the row.
     pub taken: bool,
@@ -378,8 +390,8 @@ thread_local! {
 }
 
 impl Recheck {
-    /// Announces a row of a table while `write` writes the row. Returns whether the BEFORE trigger
-    /// received it.
+    /// Announces a row of a table to the BEFORE trigger while `write` removes the row's mark.
+    /// Returns whether the BEFORE trigger received the row.
     pub fn announce(table: pg_sys::Oid, mark: i16, write: impl FnOnce()) -> bool {
         /// Restores the outer announcement, also when an error unwinds.
         struct Restore(Option<Recheck>);
@@ -399,8 +411,8 @@ impl Recheck {
         taken
     }
 
-    /// Returns whether the row that is being written is the announced row. Returns true at most
-    /// once for each announcement.
+    /// Returns whether the row that the BEFORE trigger handles is the announced row. Returns true
+    /// at most once for each announcement.
     pub fn take(table: pg_sys::Oid, mark: i16) -> bool {
         match RECHECK.get() {
             Some(recheck) if recheck.table == table && recheck.mark == mark && !recheck.taken => {
@@ -415,7 +427,7 @@ impl Recheck {
     }
 }
 
-/// Returns an operator with its schema, between blanks.
+/// Returns an operator as SQL, with its schema and between blanks.
 fn operator(oid: pg_sys::Oid) -> Vec<u8> {
     match catalog::operator_text(oid) {
         Some(text) => [b" ", text.as_slice(), b" "].concat(),

@@ -1,8 +1,8 @@
 //! `neardup_dedup`: a row trigger that rejects, skips, marks or records near-duplicates.
 //!
 //! Transactions may insert near-duplicates of each other at the same time. A row is therefore
-//! published in [`flight`] from before its lookup until the index contains it. The lookup sees
-//! uncommitted rows of other transactions, and waits for them.
+//! published in shared memory ([`flight`]) from before its lookup until the index contains it. The
+//! lookup sees uncommitted rows of other transactions, and waits for these transactions.
 mod action;
 mod by_hand;
 pub(super) mod columns;
@@ -47,7 +47,7 @@ use text_comparison::{NewText, TextComparison};
 use trigger_arguments::{Arguments, Manual};
 use usage::misused;
 
-/// State of one trigger, for the duration of one statement.
+/// State of one BEFORE trigger, for the duration of one statement.
 struct State {
     trigger: pg_sys::Oid,
     action: PreparedAction,
@@ -59,11 +59,12 @@ struct State {
     texts: Option<TextComparison>,
     /// True if a generated column is part of the key or of a scope, or is the compared text.
     needs_generated: bool,
-    /// True if the client gets a notice of each skipped row.
+    /// True if the client gets a notice of each row that the trigger skips.
     notice: bool,
-    /// True if the trigger obeys all marks that statements set.
+    /// True if the trigger obeys all marks that statements set (`manual=true`).
     manual: bool,
-    /// Condition on rows whose marks the trigger obeys, if it does not obey all.
+    /// Condition of `manual=<condition>`: the trigger obeys the marks that statements set in rows
+    /// that meet it. `None` without such a condition.
     by_hand: Option<ByHand>,
 }
 
@@ -81,7 +82,7 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
     let deleted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_DELETE);
     match event & pg_sys::TRIGGER_EVENT_TIMINGMASK {
         pg_sys::TRIGGER_EVENT_BEFORE if inserted || updated => {}
-        // AFTER.
+        // 0 is the timing AFTER.
         0 if updated || deleted => {
             originals::changed(&mut call, updated);
             return pg_sys::Datum::null();
@@ -131,8 +132,8 @@ impl State {
         }
     }
 
-    /// Decides about a new row or a new version of a row. Returns the row to write, or `None` to
-    /// write none.
+    /// Runs all phases of the trigger for a row that a statement inserts or updates. `old` is the
+    /// version that an UPDATE replaces. Returns the row to write, or `None` if no row is written.
     fn row<'a>(
         &mut self,
         table: Rel<'a>,
@@ -150,7 +151,7 @@ impl State {
         self.hold_off_markers(&incoming, stays);
         let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
-            // A row without a value is not near any row, as in a constraint.
+            // A row whose fingerprint or scope is NULL is not near any row, as in a constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
                 incoming.row.clear(self.columns.mark);
             }
@@ -169,7 +170,8 @@ impl State {
         }
     }
 
-    /// First phase: computes the fingerprint and the generated columns that the trigger needs.
+    /// First phase: computes the fingerprint and the generated columns that the trigger needs, and
+    /// evaluates the condition on marks.
     fn compute<'a, 'o>(
         &self,
         table: Rel<'a>,
@@ -220,7 +222,8 @@ impl State {
         }
     }
 
-    /// Returns whether a row keeps its fingerprint, its scope and the compared text.
+    /// Returns whether an UPDATE keeps the row's fingerprint, scope and compared text. Returns
+    /// false for an INSERT.
     fn stays(&self, incoming: &Incoming) -> bool {
         let (columns, Some(old), Some(new)) = (&self.columns, incoming.old, &incoming.compared)
         else {
@@ -241,9 +244,10 @@ impl State {
             })
     }
 
-    /// Second phase: locks an original FOR UPDATE if the UPDATE changes its fingerprint, scope,
-    /// key or mark. Waits for sessions that mark rows with its key before the new version is
-    /// written, so that those sessions can still insert copies.
+    /// Second phase, for `action=mark`: locks an original FOR UPDATE if the UPDATE changes its
+    /// fingerprint, scope, key or mark. The lock waits for sessions that mark rows with the
+    /// original's key. It is taken before the new version is written, so that those sessions can
+    /// still insert copies of the original.
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
         let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {
             return;
@@ -261,14 +265,16 @@ impl State {
         }
     }
 
-    /// Decides about a mark that a statement sets, if `manual` is a condition.
+    /// Decides about the mark of a row by the condition of `manual=<condition>`. Returns `None` if
+    /// there is no such condition, or if the other rules apply to the row.
     fn decide_by_hand(&self, incoming: &mut Incoming, stays: bool) -> Option<MarkDecision> {
         let (by_hand, marks) = (self.by_hand.as_ref()?, self.action.marks()?);
         by_hand.decide(marks, self.columns.key?, incoming, stays)
     }
 
-    /// Third phase: decides about the mark of a new version with the same fingerprint and scope.
-    /// Such a version is compared only if its mark does not name an original any more.
+    /// Third phase: decides whether a row is compared with other rows. A new version that keeps its
+    /// fingerprint, scope and text is compared only if its mark does not name an original any more.
+    /// All other rows are compared.
     fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
         let is_settled = stays && !incoming.recheck && !incoming.released;
         let Some(old) = incoming.old.filter(|_| is_settled) else {
@@ -295,7 +301,9 @@ impl State {
         }
     }
 
-    /// Last phase: looks for a row that the new row repeats, and runs the action.
+    /// Last phase: looks for an existing row that the new row is a near-duplicate of. If there is
+    /// one, runs the trigger's action. Returns the row to write, or `None` if no row is written.
+    /// `again` is true if the row's mark named an original before.
     fn compare<'a>(
         &self,
         incoming: Incoming<'a, '_>,
@@ -324,7 +332,8 @@ impl State {
             let Some(found) = self.find(table, &query, again) else {
                 return Some(row);
             };
-            // The row is not an original, regardless of the action.
+            // The new row does not become an original, regardless of the action, so other sessions
+            // need not wait for it.
             self.flight.withdraw();
             drop(query);
             match action::run(&self.action, table, columns, &found, &mut row) {
@@ -342,8 +351,9 @@ impl State {
         }
     }
 
-    /// Returns the row that a new row or version repeats. With `again`, the row first tries to
-    /// join a near original that an earlier copy joined or became.
+    /// Returns the existing row that a new row or version is a near-duplicate of. `again` is true
+    /// if the row's mark named an original that was deleted, changed or marked. The search then
+    /// first tries the originals that other rows with that mark have joined or become ([`joined`]).
     fn find(&self, table: Rel, query: &Query, again: bool) -> Option<NearRow> {
         let columns = &self.columns;
         let Some(marks) = self.action.marks().filter(|_| again) else {
@@ -375,31 +385,34 @@ struct Incoming<'a, 'o> {
     row: NewRow<'a>,
     /// Version that an UPDATE replaces.
     old: Option<&'o NewRow<'a>>,
-    /// The row with its generated columns, if the trigger needs them.
+    /// The row with its generated columns. `None` if the trigger does not need them.
     complete: Option<NewRow<'a>>,
-    /// `None` if a value is NULL.
+    /// Fingerprint and scope of the row. `None` if the fingerprint or a scope value is NULL.
     compared: Option<ComparedValue>,
-    /// The AFTER trigger has removed the row's mark and wants a new comparison.
+    /// True if the AFTER trigger has removed the row's mark, so that the row is compared again.
     recheck: bool,
-    /// The row meets the condition on rows with marks set by hand.
+    /// True if the row meets the condition of `manual=<condition>`.
     by_hand: bool,
-    /// The version that the UPDATE replaces met the condition, and the row does not.
+    /// True if the version that the UPDATE replaces met the condition of `manual=<condition>`, and
+    /// the new version does not.
     released: bool,
 }
 
 impl<'a> Incoming<'a, '_> {
+    /// Returns the row with its generated columns, if the trigger needs them, or else the row.
     fn completed(&self) -> &NewRow<'a> {
         self.complete.as_ref().unwrap_or(&self.row)
     }
 }
 
-/// Decision about the mark of a row.
+/// Decision about the mark of a row, and about its comparison with other rows.
 enum MarkDecision {
-    /// The row is written as it is.
+    /// The row is written as it is, without a comparison.
     Write,
-    /// The row is written as an original without a comparison. Near rows in flight wait for it.
+    /// The row is published and written as an original, without a comparison. Its write waits for
+    /// near rows in flight.
     Publish,
-    /// The row is compared with others. `again` is true if its mark named an original before.
+    /// The row is compared with other rows. `again` is true if its mark named an original before.
     Compare { again: bool },
 }
 

@@ -13,7 +13,7 @@ pub fn is_quoted(argument: &[u8]) -> bool {
     argument.trim_ascii().starts_with(b"\"")
 }
 
-/// Reads an argument that consists of one name.
+/// Reads an argument that consists of one column name. The error is a sentence with the reason.
 pub fn single(text: &[u8]) -> Result<CString, String> {
     if !is_quoted(text) {
         return not_empty(text.trim_ascii());
@@ -28,7 +28,8 @@ pub fn single(text: &[u8]) -> Result<CString, String> {
     }
 }
 
-/// Reads names separated by commas.
+/// Reads an argument that consists of column names separated by commas. The error is a sentence
+/// with the reason.
 pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     let mut names = Vec::new();
     let mut rest = text.trim_ascii();
@@ -56,7 +57,7 @@ pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     }
 }
 
-/// Formats a name as an argument that [`single`] reads. Adds quotes if necessary.
+/// Formats a column name as an argument that [`single`] reads. Adds quotes if necessary.
 pub fn argument(name: &CStr) -> Vec<u8> {
     let name = name.to_bytes();
     let is_plain = name.trim_ascii() == name && !name.iter().any(|byte| b",=\"".contains(byte));
@@ -70,7 +71,7 @@ pub fn argument(name: &CStr) -> Vec<u8> {
     [b"\"".to_vec(), doubled.collect(), b"\"".to_vec()].concat()
 }
 
-/// Splits a text that begins with a quoted name into the name and the rest.
+/// Splits a text that begins with a quoted name into the name and the text after its closing quote.
 fn quoted(text: &[u8]) -> Result<(CString, &[u8]), String> {
     let mut name = Vec::new();
     let mut at = 1;
@@ -97,12 +98,12 @@ fn not_empty(name: &[u8]) -> Result<CString, String> {
     }
 }
 
-/// Returns a name as SQL text for messages, quoted if necessary.
+/// Returns a column name for messages, quoted as in SQL if necessary.
 pub fn shown(name: &CStr) -> String {
     String::from_utf8_lossy(&catalog::quoted(name)).into_owned()
 }
 
-/// Copies a part of a C string.
+/// Copies a part of a C string to a C string.
 pub fn cstring(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("a part of a C string has no byte 0")
 }

@@ -1,4 +1,4 @@
-//! Limit of near-duplicates in a trigger's arguments.
+//! Bound of near-duplicates in a trigger's arguments (`radius=` or `similarity=`).
 use core::str::FromStr;
 use std::ffi::{CStr, CString};
 
@@ -9,22 +9,25 @@ use neardup_sketch::minhash_fingerprint;
 use crate::dedup::bound::Bound;
 use crate::types::signature;
 
-/// Limit of near-duplicates, as written. Its meaning depends on the column.
+/// Bound of near-duplicates as written in a trigger's arguments. The maximum distance that it means
+/// depends on the fingerprint column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Near {
-    /// No limit was written, so the bound of the index applies.
+    /// No bound was written, so the bound of the index applies.
     OfIndex,
+    /// Value of the option `radius`.
     Radius(CString),
+    /// Value of the option `similarity`.
     Similarity(CString),
-    /// Minimum similarity of the texts that confirm near rows. The distance of near rows follows
-    /// from it.
+    /// With `confirm=`: the minimum similarity of two texts. The maximum distance of rows whose
+    /// texts are compared follows from it.
     Candidates(f64),
 }
 
 impl Near {
     /// Returns the maximum distance of near-duplicates: bits for fingerprints, mismatches for
-    /// signatures. Returns `None` if no limit was written. The error is a sentence that explains
-    /// why the limit is invalid.
+    /// signatures. Returns `None` if no bound was written. The error is a sentence that explains
+    /// why the bound is invalid.
     pub fn limit(&self, metric: Metric<usize>) -> Result<Option<u32>, String> {
         let bound = match self {
             Near::OfIndex => return Ok(None),
@@ -60,7 +63,8 @@ impl Near {
         Ok(Some(limit(bound, metric)))
     }
 
-    /// Returns the minimum similarity of signatures for messages.
+    /// Returns the minimum similarity of signatures for messages: the similarity as written, or
+    /// 0.8.
     pub fn similarity(&self) -> f64 {
         let share = match self {
             Near::Similarity(text) => number(text),

@@ -1,4 +1,4 @@
-//! AFTER trigger of `action=mark`: compares the duplicates of an original again when the original
+//! AFTER trigger of `action=mark`: compares the duplicates of an original again after the original
 //! is deleted or changed.
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use neardup_pg::tid::{item_pointer, tid_of};
 use neardup_pg::trigger::TriggerCall;
 use neardup_pg::value::Value;
 
-/// State of the trigger, for the duration of one statement.
+/// State of one AFTER trigger, for the duration of one statement.
 struct State {
     marks: Marks,
     columns: NamedColumns,
@@ -38,7 +38,8 @@ impl State {
     }
 }
 
-/// Handles an UPDATE or DELETE of a row, after it.
+/// Handles a row that was updated (`updated`) or deleted. If it was an original and has changed,
+/// compares its duplicates again.
 pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (table, old) = (call.table(), call.row());
     let new = updated.then(|| call.new_version());
@@ -72,7 +73,8 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
     compare_again(table, marks, key_was);
 }
 
-/// Removes the marks that name a key, one by one, and makes the BEFORE trigger compare these rows.
+/// Removes the marks that name a key, one by one, which makes the BEFORE trigger compare the rows
+/// that had these marks.
 fn compare_again(table: Rel, marks: &Marks, key: Value) {
     let _owner = AsConstraint::new(table);
     let mut missed = HashSet::new();
@@ -96,8 +98,8 @@ fn compare_again(table: Rel, marks: &Marks, key: Value) {
     }
 }
 
-/// Runs one pass over the rows that are marked with a key. Returns the addresses of rows that
-/// could not be written because they had moved or changed.
+/// Removes the mark of each row that is marked with a key. Returns the addresses of rows that could
+/// not be written because they had moved or changed.
 fn pass(table: Rel, marks: &Marks, key: Value) -> HashSet<Tid> {
     let mut missed = HashSet::new();
     marks.for_each_dependent(key, |connection, row| {
@@ -108,7 +110,8 @@ fn pass(table: Rel, marks: &Marks, key: Value) -> HashSet<Tid> {
     missed
 }
 
-/// Removes the mark of one row. Returns false if there is no row at the address with this mark.
+/// Removes the mark of the row at an address, which makes the BEFORE trigger compare the row.
+/// Returns false if there is no row with this mark at the address.
 fn unmark(connection: &spi::Connection, table: Rel, marks: &Marks, row: Tid, key: Value) -> bool {
     let mut written = false;
     let compared = Recheck::announce(table.oid(), marks.mark, || {

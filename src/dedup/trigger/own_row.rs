@@ -1,4 +1,5 @@
-//! Existing rows that are versions of the row that the trigger was called for.
+//! Recognizes existing versions of the row being written: the version that an UPDATE replaces, or
+//! rows with a unique key of a new row.
 use core::cell::OnceCell;
 
 use neardup_blocktree::key::Tid;
@@ -21,7 +22,7 @@ impl Generated {
     }
 }
 
-/// Identity of new rows of a table, prepared when the first near row is found.
+/// Unique keys and generated columns of a table, prepared when the first row needs them.
 #[derive(Default)]
 pub struct Keys {
     unique: OnceCell<UniqueKeys>,
@@ -29,33 +30,34 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Returns a row with its generated columns, or `None` if the table has none. Every call must
-    /// pass the same table.
+    /// Returns a new row with its generated columns, or `None` if the table has none. Every call
+    /// must pass the same table.
     pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {
         self.generated.get(table).complete(table, row)
     }
 }
 
-/// Identifies existing tuples that are versions of the row being written.
+/// Rule by which existing rows are recognized as versions of the row being written.
 pub enum OwnRow<'a> {
-    /// The version that the UPDATE replaces.
+    /// The row at this address: the version that the UPDATE replaces.
     Version(Tid),
-    /// Every row with a unique key of this new row. ON CONFLICT or a unique violation handles such
-    /// a row.
+    /// Every row that has a unique key of this new row. ON CONFLICT or a unique violation handles
+    /// such a row.
     Key(NewKey<'a>),
 }
 
-/// Keys of a new row.
+/// Unique keys of a new row.
 pub struct NewKey<'a> {
     table: Rel<'a>,
     row: &'a NewRow<'a>,
     keys: &'a Keys,
-    /// Row with its generated columns, which may be part of keys. `None` if the table has none.
+    /// The new row with its generated columns, which may be part of keys. `None` if the table has
+    /// none.
     complete: OnceCell<Option<NewRow<'a>>>,
 }
 
 impl<'a> NewKey<'a> {
-    /// Prepares the keys of a row of a table.
+    /// Prepares the comparison of existing rows of a table with the unique keys of a new row.
     pub fn new(table: Rel<'a>, row: &'a NewRow<'a>, keys: &'a Keys) -> Self {
         NewKey {
             table,
@@ -79,12 +81,14 @@ impl<'a> NewKey<'a> {
 }
 
 impl OwnRow<'_> {
-    /// Returns whether an existing row is the version that the UPDATE replaces.
+    /// Returns whether an existing row is the version that the UPDATE replaces. Returns false for
+    /// an INSERT.
     pub fn is_version(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Version(tid) if *tid == tid_of(existing.address()))
     }
 
-    /// Returns whether an existing row has a unique key of the row to insert.
+    /// Returns whether an existing row has a unique key of the row to insert. Returns false for an
+    /// UPDATE.
     pub fn has_key_of(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Key(key) if key.is_key_of(existing))
     }

@@ -1,5 +1,5 @@
-//! Requirements of triggers: they must see every change of a row that concerns them. `action=mark`
-//! also needs an AFTER trigger with the same arguments.
+//! Checks that a trigger fires for every change of a row that concerns it. `action=mark` also needs
+//! an AFTER trigger with the same arguments.
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -15,8 +15,8 @@ use neardup_pg::rel::{Rel, Trigger};
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// Raises error 55000 if a trigger that marks rows does not see all changes that may concern a
-/// mark, or if its AFTER trigger is missing. Warns if a trigger that does not mark rows misses
+/// Raises error 55000 if a trigger that marks rows does not fire for all changes that may concern a
+/// mark, or if its AFTER trigger is missing. Only warns if a trigger that does not mark rows misses
 /// changes. `arguments` and `columns` belong to `trigger`.
 pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) {
     let unseen = unseen_columns(table, trigger, arguments, columns);
@@ -60,7 +60,7 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
     }
 }
 
-/// Raises an error because no trigger renews the marks when an original changes.
+/// Raises an error: no AFTER trigger renews the marks when an original changes.
 fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     let name = [trigger.name.to_bytes(), b"_marks"].concat();
     let name = CString::new(name).expect("made of a C string");
@@ -86,7 +86,7 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     .raise()
 }
 
-/// Returns the columns whose change concerns a trigger, but whose UPDATE does not fire it.
+/// Returns the columns whose change concerns a trigger, but whose UPDATE does not fire the trigger.
 fn unseen_columns(
     table: Rel,
     trigger: &Trigger,
@@ -117,9 +117,9 @@ fn unseen_columns(
     unseen
 }
 
-/// Returns the source columns of a column whose UPDATE does not fire a trigger. Sources are the
-/// column itself, or the columns that it is generated from. A trigger for a generated column also
-/// fires for its sources.
+/// Returns the sources of a column whose UPDATE does not fire a trigger. The source of a column is
+/// the column itself, or the columns that it is generated from. A trigger for a generated column
+/// also fires for its sources.
 fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
     let listed = &trigger.columns;
     if listed.contains(&column) {
@@ -135,13 +135,15 @@ fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
 }
 
 thread_local! {
-    /// Warnings that this session has sent.
+    /// Warnings that this session has sent: the trigger, and the columns whose UPDATE does not fire
+    /// it.
     static WARNED: RefCell<HashSet<(pg_sys::Oid, Vec<i16>)>> = RefCell::default();
 }
 
-/// Warns once per session of columns whose UPDATE does not fire a trigger, unless another trigger
-/// that compares the same rows fires. This is not an error: the trigger still works for the listed
-/// columns, and other sessions must not lose rows because of a column list.
+/// Warns once per session of the columns `unseen`, whose UPDATE does not fire a trigger. Skips
+/// columns for which another trigger that compares the same rows fires. This is not an error: the
+/// trigger still works for the listed columns, and other sessions must not lose rows because of a
+/// column list.
 fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec<i16>) {
     if unseen.is_empty() {
         return;
@@ -177,8 +179,8 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
     .warn();
 }
 
-/// Returns whether another trigger compares the same rows and fires whenever this trigger fires,
-/// except perhaps for other columns.
+/// Returns whether the trigger `other` compares the same rows as `trigger` and fires whenever
+/// `trigger` fires, except perhaps for UPDATE of other columns.
 fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_UPDATE;
@@ -190,8 +192,8 @@ fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> 
         && Arguments::read(other).is_ok_and(|other| other.compares_alike(arguments))
 }
 
-/// Returns whether a table has an AFTER trigger for the same marks that fires whenever this
-/// trigger fires.
+/// Returns whether a table has an AFTER trigger for the same marks as the BEFORE trigger `before`,
+/// which fires for each UPDATE and DELETE in the sessions in which `before` fires.
 fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_UPDATE | pg_sys::TRIGGER_TYPE_DELETE;
@@ -208,7 +210,8 @@ fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> boo
 }
 
 /// Returns a statement that creates a trigger with the arguments of an existing trigger, on the
-/// table that the existing trigger was created for.
+/// table that the existing trigger was created for. `command` is its beginning, and `events` its
+/// timing and events.
 fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[u8]) -> String {
     let literals: Vec<Vec<u8>> = (trigger.arguments.iter())
         .map(|text| catalog::literal(text))

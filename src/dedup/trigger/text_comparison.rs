@@ -1,4 +1,4 @@
-//! `confirm=`: the texts of near rows decide whether they are near-duplicates.
+//! The trigger's option `confirm=`: the texts of near rows decide whether they are near-duplicates.
 use core::cell::OnceCell;
 use std::ffi::CString;
 
@@ -18,19 +18,19 @@ use neardup_pg::slot::Slot;
 use neardup_pg::spi;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Comparison of texts by their features.
+/// Comparison of the texts of a new row and of near rows by their features.
 pub struct TextComparison {
-    /// Column of the text.
+    /// Number of the text column.
     pub column: i16,
-    /// Statement that returns the hashes of the features of a text, its parameter.
+    /// Statement that returns the feature hashes of a text, which is its parameter.
     statement: CString,
-    /// Minimum Jaccard similarity.
+    /// Minimum Jaccard similarity of the two texts.
     pub similarity: f64,
 }
 
 impl TextComparison {
-    /// Prepares the comparison that a trigger's arguments ask for. The features are those of the
-    /// function that makes the fingerprints.
+    /// Prepares the comparison that a trigger's arguments ask for. Returns `None` without the
+    /// option `confirm`. The features are those of the function that makes the fingerprints.
     pub fn new(
         table: Rel,
         trigger: &Trigger,
@@ -66,14 +66,15 @@ impl TextComparison {
         })
     }
 
-    /// Returns the sorted hashes of the features of a text.
+    /// Returns the sorted feature hashes of a text. Returns no hashes for NULL.
     fn features(&self, text: Option<Value>) -> Vec<u64> {
         let hashes = text.and_then(|text| spi::value(&self.statement, &[text.as_text()]));
         feature_hashes(hashes.as_ref().map(OwnedValue::get))
     }
 }
 
-/// Returns the options of features among a trigger's arguments, as constants without a type.
+/// Returns the options of the fingerprint function in a trigger's arguments, as constants without a
+/// type.
 fn options(arguments: &Arguments) -> TextCall {
     let constant = |value: &CString| Some(Some((value.clone(), pg_sys::UNKNOWNOID)));
     (arguments.parameters.iter())
@@ -81,7 +82,7 @@ fn options(arguments: &Arguments) -> TextCall {
         .collect()
 }
 
-/// Text of a new row, whose features are computed when the first near row is found.
+/// Text of a new row. Its features are computed when the first near row is found.
 pub struct NewText<'a> {
     comparison: &'a TextComparison,
     text: Option<Value<'a>>,
@@ -97,7 +98,8 @@ impl<'a> NewText<'a> {
         }
     }
 
-    /// Returns the similarity of the text of an existing row, if the two are near-duplicates.
+    /// Returns the Jaccard similarity of the text of the new row and the text of an existing row.
+    /// Returns `None` if it is below the minimum similarity.
     pub fn similarity(&self, row: &Slot) -> Option<f64> {
         let comparison = self.comparison;
         let own = self.features.get_or_init(|| comparison.features(self.text));

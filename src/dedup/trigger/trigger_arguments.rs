@@ -1,4 +1,4 @@
-//! Arguments of the trigger: columns, then `name=value`.
+//! Arguments of the trigger `neardup_dedup`: column names, then options `name=value`.
 use std::ffi::{CStr, CString};
 
 use super::names::{self, cstring};
@@ -8,47 +8,51 @@ use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Trigger;
 
-/// Action on a near-duplicate of an existing row.
+/// Action on a new row that is a near-duplicate of an existing row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Skips the row.
+    /// Does not write the row.
     Skip,
-    /// Raises error 23P01.
+    /// Raises error 23P01 instead of writing the row.
     Error,
-    /// Writes the row, with the key of the repeated row in this column.
+    /// Writes the row, with the key of the existing row in this column.
     Mark(CString),
-    /// Skips the row and records it in a table.
+    /// Does not write the row, but records it in a log table.
     Log(Log),
 }
 
-/// Record of the skipped rows.
+/// Log table of `action=log`, which records the skipped rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Name of the table, as written.
+    /// Name of the log table, as written.
     pub table: CString,
-    /// Columns that are not recorded.
+    /// Columns of the skipped rows that are not recorded.
     pub omit: Vec<CString>,
 }
 
-/// Marks set by statements that the trigger obeys.
+/// Option `manual`: whether the trigger obeys the marks that statements set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manual {
+    /// All marks (`manual=true`).
     All,
+    /// No marks (`manual=false`).
     None,
-    /// Marks of rows that meet a condition.
+    /// Marks of rows that meet this condition (`manual=<condition>`).
     Where(CString),
 }
 
-/// Column and bound of the option `confirm`.
+/// Option `confirm`: the texts of near rows are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confirm {
+    /// Name of the text column.
     pub column: CString,
     /// Minimum Jaccard similarity of the texts.
     pub similarity: f64,
 }
 
 impl Confirm {
-    /// Reads the option, and the similarity of the texts if there is one.
+    /// Creates the option from its text column and the value of the option `similarity`. Without
+    /// that option, the minimum similarity is `usual`.
     ///
     /// # Errors
     /// A sentence that explains why the similarity is invalid.
@@ -63,34 +67,41 @@ impl Confirm {
     }
 }
 
-/// Arguments of one trigger. Names are in the encoding of the database.
+/// Arguments of one trigger. Column names are in the encoding of the database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     /// Name of the trigger, for messages.
     name: String,
     /// Column of the fingerprint or signature.
     pub fingerprint: CString,
-    /// Column of the source text. `None` if the row has its fingerprint already.
+    /// Column of the text that the trigger computes fingerprints from. `None` if the row has its
+    /// fingerprint already.
     pub text: Option<CString>,
+    /// Bound of near-duplicates.
     pub near: Near,
-    /// Column of the texts that confirm near rows, and the bound of their similarity.
+    /// Column of the texts that are compared, and their minimum similarity. `None` without the
+    /// option `confirm`.
     pub confirm: Option<Confirm>,
+    /// Action on a new row that is a near-duplicate of an existing row.
     pub action: Action,
     /// Column that identifies rows to users. `None` for the primary key.
     pub key: Option<CString>,
-    /// Columns whose values must be equal in compared rows.
+    /// Scope columns, whose values must be equal in compared rows.
     pub scope: Vec<CString>,
-    /// True if the client gets a notice of each skipped row.
+    /// True if the client gets a notice of each row that the trigger skips.
     pub notice: bool,
-    /// Marks set by statements that the trigger obeys.
+    /// Whether the trigger obeys the marks that statements set.
     pub manual: Manual,
-    /// Function that makes fingerprints. `None` for the default of the column's type.
+    /// Name of the function that makes fingerprints. `None` for the default of the fingerprint
+    /// column's type.
     pub function: Option<CString>,
-    /// Parameters of that function, by name.
+    /// Names and values of the options of the function that makes fingerprints.
+    /// Names and values of the options of the function that makes fingerprints.
     pub parameters: Vec<(CString, CString)>,
 }
 
-/// Options of the trigger. All other options belong to the fingerprint function.
+/// Names of the trigger's own options. All other options belong to the function that makes
+/// fingerprints.
 pub const OPTIONS: [&str; 12] = [
     "radius",
     "similarity",
@@ -106,10 +117,11 @@ pub const OPTIONS: [&str; 12] = [
     "confirm",
 ];
 
-/// Arguments by kind.
+/// Arguments of a trigger, sorted into column names and options.
 struct Sorted {
+    /// Names of the fingerprint column and, if there is one, of the text column.
     columns: Vec<CString>,
-    /// The trigger's own options.
+    /// Names and values of the trigger's own options.
     own: Vec<(&'static str, CString)>,
     parameters: Vec<(CString, CString)>,
 }
@@ -172,13 +184,13 @@ impl Sorted {
         Ok(())
     }
 
-    /// Returns the value of an option of the trigger.
+    /// Returns the value of one of the trigger's own options.
     fn get(&self, name: &str) -> Option<&CStr> {
         let found = self.own.iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| value.as_c_str())
     }
 
-    /// Returns the value of an option that is a column.
+    /// Returns the column name in an option of the trigger, or `None` without the option.
     fn column_option(&self, name: &str) -> Result<Option<CString>, String> {
         (self
             .get(name)
@@ -187,7 +199,8 @@ impl Sorted {
         .map_err(|why| format!("The option \"{name}\" is a column. {why}"))
     }
 
-    /// Returns the value of an option that is a list of columns.
+    /// Returns the column names in an option of the trigger. Returns no names without the option.
+    /// `example` is a value for an error.
     fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
         let list = self.get(name).map(|value| names::list(value.to_bytes()));
         let list = list.transpose().map_err(|why| {
@@ -196,7 +209,7 @@ impl Sorted {
         Ok(list.unwrap_or_default())
     }
 
-    /// Returns the value of an option that is true or false.
+    /// Returns the value of an option that is true or false, or `default` without the option.
     fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
         match self.get(name).map(CStr::to_bytes) {
             None => Ok(default),
@@ -274,7 +287,7 @@ impl Sorted {
     }
 }
 
-/// Options that are valid only with some actions.
+/// Names of the options that are valid only with some actions, and these actions.
 const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 6] = [
     ("confirm", &["skip", "error", "log"]),
     ("log", &["log"]),
@@ -298,7 +311,8 @@ impl Arguments {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
-    /// Returns whether two triggers compare the same rows.
+    /// Returns whether two triggers compare the same rows: they have the same fingerprint and scope
+    /// columns.
     pub fn compares_alike(&self, other: &Self) -> bool {
         let sorted = |scope: &[CString]| {
             let mut scope = scope.to_vec();
@@ -308,13 +322,14 @@ impl Arguments {
         self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
     }
 
-    /// Returns whether two triggers have the same columns and the same mark column.
+    /// Returns whether two triggers set the same marks: they compare the same rows, and have the
+    /// same key column and mark column.
     pub fn marks_alike(&self, other: &Self) -> bool {
         self.compares_alike(other) && self.action == other.action && self.key == other.key
     }
 
     /// Raises an error for a trigger that marks rows and states no bound. `bounds` are the bounds
-    /// of its usable indexes.
+    /// of the indexes that it could use, for the message.
     pub fn require_bound_of_marks(&self, bounds: &IndexBounds) {
         if !matches!((&self.near, &self.action), (Near::OfIndex, Action::Mark(_))) {
             return;
@@ -332,12 +347,13 @@ impl Arguments {
         .raise()
     }
 
-    /// Returns the value, or raises an error that the argument is invalid.
+    /// Returns the value of an argument, or raises an error that the argument is invalid.
     pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }
 
-    /// Returns an error if a similarity is required of fingerprints that cannot estimate one.
+    /// Returns an error if the arguments state a similarity, but the fingerprints cannot estimate
+    /// one because simhash makes them.
     pub fn check_similarity(&self) -> Result<(), String> {
         let function = self.function.as_deref().unwrap_or_default().to_bytes();
         match self.near {

@@ -1,9 +1,10 @@
-//! Errors of a trigger that was created in an unsupported way.
+//! Error of a trigger `neardup_dedup` that was created in an unsupported way.
 use pgrx::PgSqlErrorCode;
 
 use neardup_pg::errors::UserError;
 
-/// Raises error 39P01: the function does not support a trigger of this kind.
+/// Raises error 39P01: `neardup_dedup` does not support a trigger of this kind. `why` is the
+/// reason.
 pub fn misused(why: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

@@ -1,4 +1,5 @@
-//! `neardup_explain`: feature-by-feature comparison of two texts.
+//! `neardup_explain`: comparison of two texts by their features, as JSON, which shows why their
+//! fingerprints or signatures differ.
 mod report;
 
 use std::io;
@@ -18,14 +19,14 @@ use neardup_pg::jsonb::jsonb;
 use neardup_pg::memory::check_interrupts;
 use report::{Compared, Number, Report};
 
-/// Function whose result `neardup_explain` explains.
+/// Function whose results for two texts `neardup_explain` compares.
 #[derive(Clone, Copy, PartialEq)]
 enum Explained {
     Simhash,
     Simhash128,
     Minhash64,
     Minhash128,
-    /// Signature.
+    /// The function that returns MinHash signatures.
     Minhash,
 }
 
@@ -40,12 +41,14 @@ impl NamedOption for Explained {
     ];
 }
 
-/// Position of `weight` among the arguments of `neardup_explain`.
+/// Position of the argument `weight` of `neardup_explain`.
 const WEIGHT: usize = 4;
-/// Positions of `shingle` and `weight`. NULL means the default of the function.
+/// Positions of the arguments `shingle` and `weight`. If one is NULL, the default of the explained
+/// function is used.
 const OPTIONAL: [usize; 2] = [3, WEIGHT];
 
-/// `neardup_explain(a, b, options, top, function)`: comparison as jsonb.
+/// `neardup_explain(a, b, options, top, function)`: comparison of two texts as jsonb. NULL if an
+/// argument other than `shingle` and `weight` is NULL.
 fn explain(call: &mut Call) -> Datum {
     if (0..call.arg_count()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
         return call.return_null();
@@ -78,7 +81,8 @@ fn explain(call: &mut Call) -> Datum {
 }
 
 impl Explained {
-    /// Returns the defaults of the function. Raises an error for a weight that it does not have.
+    /// Returns the default options of the function. Raises an error if the caller gave a weight,
+    /// but the function has none.
     fn defaults(self, call: &Call) -> TextOptions {
         match self {
             Self::Simhash | Self::Simhash128 => TextOptions::SIMHASH,
@@ -94,7 +98,8 @@ impl Explained {
         }
     }
 
-    /// Returns the function as one of bits, or `None` for a signature.
+    /// Returns the fingerprint function whose differing bits are counted for each change, or `None`
+    /// for signatures.
     fn bits(self) -> Option<BitsOf> {
         match self {
             Self::Simhash => Some(BitsOf::Simhash64),
@@ -105,6 +110,7 @@ impl Explained {
         }
     }
 
+    /// Computes the fingerprints or signatures of both texts and their distance.
     fn compare(self, a: &str, b: &str, options: TextOptions) -> Compared {
         let check = &mut check_interrupts;
         Sketcher::with_thread_local(options, |sketcher| match self {
@@ -133,13 +139,14 @@ impl Explained {
 }
 
 impl Compared {
-    /// Compares fingerprints of `bits` bits, made from minima (`minima`) or from sums.
+    /// Compares two fingerprints of `bits` bits. `minima` is true for minhash fingerprints, whose
+    /// distance estimates a similarity, and false for simhashes.
     fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
         let distance = match each {
             [Some(a), Some(b)] => Some((a ^ b).count_ones()),
             _ => None,
         };
-        // If a minimum differs, its bit differs with probability one half.
+        // If the minimum behind a bit differs, the bit differs with probability one half.
         let estimate = |distance: u32| 1.0 - 2.0 * f64::from(distance) / f64::from(bits);
         let digits = bits as usize / 4;
         Self {
@@ -153,6 +160,7 @@ impl Compared {
         }
     }
 
+    /// Compares two signatures. If one is `None`, there is no distance.
     fn signatures(each: [Option<Vec<u32>>; 2]) -> Self {
         let similarity = match &each {
             [Some(a), Some(b)] => Some(matches(a, b) as f64 / a.len() as f64),
@@ -168,13 +176,14 @@ impl Compared {
     }
 }
 
-/// Bytes of JSON between two checks for interrupts.
+/// Number of bytes of JSON between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// JSON buffer. Raises error 53200 instead of aborting, and checks for interrupts.
+/// Buffer for the JSON result. Raises error 53200 if memory runs out, and checks for interrupts.
 #[derive(Default)]
 struct JsonBuffer {
     bytes: Vec<u8>,
+    /// Number of bytes written since the last check for interrupts.
     unchecked: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Result of `neardup_explain` as JSON.
+//! Structure of the JSON that `neardup_explain` returns.
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::NamedOption;
 use neardup_sketch::{
@@ -9,27 +9,33 @@ use serde::{Serialize, Serializer};
 use crate::functions::feature_rows::weight;
 use neardup_pg::server_text::{ServerPart, ServerText};
 
-/// Comparison of a function's results for two texts.
+/// Results of the explained function for two texts, compared.
 pub struct Compared {
+    /// True if the function returns signatures, not fingerprints.
     pub is_signature: bool,
-    /// True if the function has weighted features, whose distance does not estimate a similarity.
+    /// True if the function is a simhash: its features have weights, and its distance does not
+    /// estimate a similarity.
     pub has_weights: bool,
-    /// Hexadecimal digits of each fingerprint. Signatures are not shown.
+    /// Hexadecimal digits of the fingerprint of each text; `None` if a text has none. Signatures
+    /// are not shown.
     pub fingerprints: [Option<String>; 2],
-    /// Number of differing bits, or share of differing values of a signature.
+    /// Number of differing bits of the fingerprints, or share of differing values of the
+    /// signatures. `None` if a text has neither.
     pub distance: Option<Number>,
-    /// Jaccard similarity that the distance estimates, if any.
+    /// Jaccard similarity that the distance estimates, if it estimates one.
     pub estimate: Option<f64>,
 }
 
-/// Result of `neardup_explain`.
+/// JSON object that `neardup_explain` returns.
 #[derive(Serialize)]
 pub struct Report<'a> {
     function: &'static str,
     options: OptionNames,
-    /// Hamming distance of the fingerprints, or share of differing values of the signatures.
+    /// Number of differing bits of the fingerprints, or share of differing values of the
+    /// signatures.
     distance: Option<Number>,
-    /// Exact Jaccard similarity of the sets of features.
+    /// Exact Jaccard similarity of the feature sets of both texts. Null if neither text has a
+    /// feature.
     jaccard: Option<Number>,
     /// Jaccard similarity that the distance estimates. Absent for a simhash.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,16 +45,17 @@ pub struct Report<'a> {
     shared: List<SharedFeature<'a>>,
     only_a: List<OneFeature<'a>>,
     only_b: List<OneFeature<'a>>,
-    /// Passages of neighbouring features that only one text has.
+    /// Changes: passages of neighbouring features that only one text has.
     changes: Changes<'a>,
 }
 
+/// Text options by which both texts were turned into features.
 #[derive(Serialize)]
 struct OptionNames {
-    /// Includes the number of keywords if there is one, as in `jieba_tfidf:50`.
+    /// Kind of tokens, with the number of keywords if there is one, as in `jieba_tfidf:50`.
     tokens: String,
     shingle: usize,
-    /// Absent if the function has no weight.
+    /// Absent if the explained function has no weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<&'static str>,
     html: bool,
@@ -56,78 +63,93 @@ struct OptionNames {
     digits: &'static str,
 }
 
+/// Facts about one of the two texts.
 #[derive(Serialize)]
 struct TextSummary {
-    /// Hexadecimal digits. Absent for a signature.
+    /// Hexadecimal digits of the fingerprint; null if the text has none. Absent for signatures.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Option<String>>,
-    /// Number of distinct features.
+    /// Number of distinct features of the text.
     features: usize,
 }
 
-/// Number of features, and the heaviest features.
+/// Number of features that both texts have, or that only one has, and the heaviest of them.
 #[derive(Serialize)]
 struct List<T> {
     features: usize,
     heaviest: Vec<T>,
 }
 
-/// Number of changes, and the largest changes.
+/// Number of changes between the texts, and the largest changes.
 #[derive(Serialize)]
 struct Changes<'a> {
     count: usize,
     largest: Vec<Change<'a>>,
 }
 
-/// Differing passages of both texts at one position. Null if a text has no passage there.
+/// Differing passages of both texts at one position. A passage is null if its text has none there.
 #[derive(Serialize)]
 struct Change<'a> {
     a: Option<ShownPassage<'a>>,
     b: Option<ShownPassage<'a>>,
-    /// Bits of the distance that the change causes. Absent for a signature.
+    /// Number of differing bits of the fingerprints that the change causes. Absent for signatures.
     #[serde(skip_serializing_if = "Option::is_none")]
     bits: Option<u32>,
 }
 
+/// Passage of one text that the other text does not have.
 #[derive(Serialize)]
 struct ShownPassage<'a> {
     text: &'a str,
+    /// Position in characters, as an argument of `substr`; null if it is not known.
     start: Option<i32>,
+    /// Number of characters, as an argument of `substr`; null if the position is not known.
     length: Option<i32>,
+    /// Number of distinct features of the passage.
     features: usize,
 }
 
+/// Feature that both texts have.
 #[derive(Serialize)]
 struct SharedFeature<'a> {
     feature: &'a str,
     weight_a: Number,
     weight_b: Number,
-    /// First occurrence in characters, as arguments of `substr`.
+    /// Position of the first occurrence in the first text, in characters, as an argument of
+    /// `substr`.
     start_a: Option<i32>,
+    /// Number of characters of this occurrence.
     length_a: Option<i32>,
+    /// Position of the first occurrence in the second text, in characters, as an argument of
+    /// `substr`.
     start_b: Option<i32>,
+    /// Number of characters of this occurrence.
     length_b: Option<i32>,
 }
 
+/// Feature that only one of the two texts has.
 #[derive(Serialize)]
 struct OneFeature<'a> {
     feature: &'a str,
     weight: Number,
+    /// Position of the first occurrence, in characters, as an argument of `substr`.
     start: Option<i32>,
+    /// Number of characters of this occurrence.
     length: Option<i32>,
 }
 
-/// Returns the part of a text at a position.
+/// Returns the part of a text at a span, extended to whole characters of the server encoding, or
+/// `None` if the span is `None`.
 fn part(span: Option<CharSpan>, text: &ServerText) -> Option<ServerPart> {
     Some(text.part_of_code_points(span?.code_points()))
 }
 
-/// Returns start and length of a part as arguments of `substr`.
+/// Returns the start and the length of a part of a text, in characters, as arguments of `substr`.
 fn substr(part: Option<&ServerPart>) -> [Option<i32>; 2] {
     [part.map(ServerPart::start), part.map(ServerPart::length)]
 }
 
-/// Number, without a fraction if it is an integer.
+/// Number that is written to JSON without a fraction if it is an integer.
 pub enum Number {
     Single(f32),
     Double(f64),
@@ -206,7 +228,7 @@ impl<'a> ShownPassage<'a> {
         let is_whole = |span: CharSpan| passage.text.chars().count() == span.length;
         ShownPassage {
             text: match &part {
-                // Extended to whole characters of the server encoding.
+                // The part is extended to whole characters of the server encoding.
                 Some(part) if passage.span.is_some_and(is_whole) => text.utf8_part(part),
                 _ => &passage.text,
             },
@@ -267,7 +289,7 @@ impl<T> List<T> {
     }
 }
 
-/// Collects rows. Raises an error instead of aborting if memory runs out.
+/// Collects an iterator into a vector. Raises an error instead of aborting if memory runs out.
 fn grown<T>(rows: impl Iterator<Item = T>) -> Vec<T> {
     let mut all = Vec::new();
     all.grow_all(rows);

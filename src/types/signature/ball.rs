@@ -1,8 +1,9 @@
-//! Balls around signatures: all signatures that differ from a centre in few positions.
+//! Balls around signatures: all signatures that differ from a centre in at most some number of
+//! positions.
 //!
-//! This module converts a bound of a distance or similarity to whole mismatches. It uses the
-//! arithmetic of `<%>` and `minhash_similarity`, so `a <%> b <= r` and `a <@ ball(b, r)` are equal
-//! for every `r`.
+//! This module converts a bound of a distance or a similarity to a number of differing positions
+//! (mismatches). It uses the arithmetic of `<%>` and `minhash_similarity`, so `a <%> b <= r` and `a
+//! <@ ball(b, r)` are equal for every `r`.
 use neardup_blocktree::metric::near_duplicate_mismatches;
 use pgrx::pg_sys;
 
@@ -15,10 +16,12 @@ const TYPE: &str = "minhash_ball";
 const FORM: &str =
     "A ball is written as <signature,mismatches> or <signature,mismatches,approximate>.";
 const APPROXIMATE: &str = "approximate";
-/// Size of a ball's fields before the centre: mismatches and flags.
+/// Number of bytes of a stored ball before its centre: the mismatches and the flag `approximate`,
+/// four bytes each.
 const FRONT: usize = 8;
 
-/// Kind of a bound, with its number in SQL functions.
+/// Kind of a bound on the distance or similarity of two signatures. The discriminant is its number
+/// in SQL functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// `distance <= bound`.
@@ -32,7 +35,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Returns the kind with this number.
+    /// Returns the kind of bound with this number, or `None` if there is none.
     pub fn from_code(code: i32) -> Option<Self> {
         [
             Bound::Distance,
@@ -44,8 +47,8 @@ impl Bound {
         .find(|bound| *bound as i32 == code)
     }
 
-    /// Returns whether this number of mismatches is within the bound. NaN is above all other
-    /// numbers, as in the server's order of float8.
+    /// Returns true if signatures of `hashes` values that differ in `mismatches` positions are
+    /// within the bound. NaN is above all other numbers, as in the server's order of float8.
     fn admits(self, mismatches: usize, hashes: usize, bound: f64) -> bool {
         match self {
             Bound::Distance => bound.is_nan() || distance(mismatches, hashes) <= bound,
@@ -55,13 +58,15 @@ impl Bound {
         }
     }
 
-    /// Returns the maximum number of mismatches within the bound, or -1 if there is none.
+    /// Returns the maximum number of mismatches of two signatures of `hashes` values within the
+    /// bound, or -1 if no number is within it.
     pub fn mismatches(self, hashes: usize, bound: f64) -> i32 {
         let share = match self {
             Bound::Distance | Bound::DistanceBelow => bound,
             Bound::Similarity | Bound::SimilarityAbove => 1.0 - bound,
         };
-        // Rounding is off by less than one. For NaN the search starts at the maximum.
+        // The search starts a little above the rounded estimate, which is off by less than one. For
+        // NaN it starts at the maximum.
         let most = match share.is_nan() {
             true => hashes,
             false => ((share * hashes as f64) as usize)
@@ -75,22 +80,25 @@ impl Bound {
     }
 }
 
-/// Ball, borrowed from the server's memory.
+/// Value of the SQL type `minhash_ball`. The centre's values are borrowed from the server's memory.
 #[derive(Clone, Copy)]
 pub struct SignatureBall<'a> {
-    /// Centre.
+    /// Signature at the centre.
     pub center: Signature<'a>,
-    /// Maximum number of positions that differ from the centre, or -1 for the empty ball.
+    /// Maximum number of positions in which a signature differs from the centre, or -1 for the
+    /// empty ball.
     pub mismatches: i32,
-    /// True if an index may return approximate results beyond the guarantee of its bands.
+    /// True if an index may return approximate results when `mismatches` is beyond the guarantee of
+    /// its bands.
     pub approximate: bool,
 }
 
 impl<'a> SignatureBall<'a> {
-    /// Reads the payload of a ball, which is aligned to four bytes.
+    /// Reads a ball from its stored form without the varlena header, which is aligned to four
+    /// bytes.
     pub fn from_body(body: &'a [u8]) -> Self {
-        // The front is a multiple of four bytes long. A ball is never stored by itself, so a short
-        // one is a bug.
+        // The length of the front is a multiple of four, so the centre is aligned. Every ball has a
+        // front, so a shorter value is a bug.
         let (front, center) = body.split_at(FRONT);
         let number = |at: usize| {
             i32::from_ne_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]])
@@ -102,25 +110,27 @@ impl<'a> SignatureBall<'a> {
         }
     }
 
-    /// Allocates the value in the current memory context for the server.
+    /// Copies the ball into the current memory context, and returns the Datum that refers to it.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.to_bytes()])
     }
 
-    /// Returns the stored form without the varlena header.
+    /// Returns the stored form of the ball without the varlena header.
     pub fn to_bytes(self) -> Vec<u8> {
         let mismatches = self.mismatches.clamp(-1, self.center.values.len() as i32);
         let front = [mismatches, self.approximate.into()].map(i32::to_ne_bytes);
         [front.as_flattened(), &self.center.to_bytes()].concat()
     }
 
-    /// Returns whether the ball contains a signature. Returns `None` if it is not comparable with
-    /// the centre.
+    /// Returns true if the ball contains a signature. Returns `None` if the signature cannot be
+    /// compared with the centre.
     fn contains(&self, signature: &Signature) -> Option<bool> {
         (self.center.mismatches(signature)).map(|mismatches| mismatches as i32 <= self.mismatches)
     }
 }
 
+/// Parses a ball in its text form. Writes the values of the centre to `values`. Returns `None` if
+/// the text is invalid.
 fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<SignatureBall<'a>> {
     let inner = text.strip_prefix(b"<")?.strip_suffix(b">")?;
     let mut parts = inner.splitn(3, |byte| *byte == b',');
@@ -138,6 +148,7 @@ fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<SignatureBall<'a>>
     })
 }
 
+/// Input function of `minhash_ball`.
 fn input(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     let mut values = Vec::new();
@@ -150,6 +161,7 @@ fn input(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
+/// Output function of `minhash_ball`.
 fn output(call: &mut Call) -> pg_sys::Datum {
     let ball = ball_argument(call, 0);
     let mut text = String::from("<");
@@ -163,6 +175,7 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
+/// Receive function of `minhash_ball`: mismatches and flag as int4, then the message of the centre.
 fn receive(call: &mut Call) -> pg_sys::Datum {
     let number = |call: &Call| {
         let bytes = call.message(4);
@@ -179,6 +192,7 @@ fn receive(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
+/// Send function of `minhash_ball`.
 fn send(call: &mut Call) -> pg_sys::Datum {
     let ball = ball_argument(call, 0);
     varlena::build(&[
@@ -188,11 +202,12 @@ fn send(call: &mut Call) -> pg_sys::Datum {
     ])
 }
 
-/// Reads argument `n`. Raises an error unless it is a ball.
+/// Reads the ball in argument `n`. Raises an error unless its centre is a valid signature.
 fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
     SignatureBall::from_body(call.aligned_bytes(n))
 }
 
+/// Returns the ball of the signatures within a bound of `center`.
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     SignatureBall {
         center,
@@ -202,7 +217,7 @@ fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `ball(center, distance)`.
+/// `ball(center, distance)`: ball of all signatures within a distance, 0 to 1, of the centre.
 fn construct(call: &mut Call) -> pg_sys::Datum {
     ball(
         Signature::argument(call, 0),
@@ -211,6 +226,7 @@ fn construct(call: &mut Call) -> pg_sys::Datum {
     )
 }
 
+/// Returns the kind of bound that argument `n` numbers. Raises an error if there is none.
 fn bound_argument(call: &Call, n: usize) -> Bound {
     let code = call.int4(n);
     Bound::from_code(code).unwrap_or_else(|| {
@@ -223,13 +239,13 @@ fn bound_argument(call: &Call, n: usize) -> Bound {
     })
 }
 
-/// `_neardup_ball(center, bound, kind)`.
+/// `_neardup_ball(center, bound, kind)`: ball of all signatures within a bound of the given kind.
 fn construct_of_kind(call: &mut Call) -> pg_sys::Datum {
     let (center, bound) = (Signature::argument(call, 0), call.float8(1));
     ball(center, bound_argument(call, 2), bound)
 }
 
-/// `_neardup_approximate(ball)`.
+/// `_neardup_approximate(ball)`: the same ball, for which an index may return approximate results.
 fn approximate(call: &mut Call) -> pg_sys::Datum {
     let ball = ball_argument(call, 0);
     SignatureBall {
@@ -239,8 +255,9 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `_neardup_within(a, b, bound, kind)`: planned form of a distance comparison if both signatures
-/// come from tables. NULL for an unknown kind, because the function is leakproof.
+/// `_neardup_within(a, b, bound, kind)`: whether two signatures are within a bound. The planner
+/// replaces a comparison of their distance or similarity by this function if both come from tables.
+/// NULL for an unknown kind, not an error, because the function is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let bound = call.float8(2);
@@ -250,20 +267,23 @@ fn within(call: &mut Call) -> pg_sys::Datum {
     call.return_value(within.map(pg_sys::Datum::from))
 }
 
-/// Operator `signature <@ ball`.
+/// Operator `signature <@ ball`: whether the ball contains the signature. NULL if they cannot be
+/// compared.
 fn contained(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 1).contains(&Signature::argument(call, 0));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// Operator `ball @> signature`.
+/// Operator `ball @> signature`: whether the ball contains the signature. NULL if they cannot be
+/// compared.
 fn contains(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 0).contains(&Signature::argument(call, 1));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// Operator `~=`. False for signatures that were made differently, because exclusion constraints
-/// do not accept NULL.
+/// Operator `~=`: whether two signatures are near-duplicates by the conventional similarity. False,
+/// not NULL, for signatures that cannot be compared, because exclusion constraints do not accept
+/// NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let limit = near_duplicate_mismatches(a.values.len());

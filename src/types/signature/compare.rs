@@ -1,4 +1,4 @@
-//! Estimates from two signatures, and the order of signatures.
+//! Distance and similarity estimated from two signatures, and the order and hash of signatures.
 use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;
@@ -8,24 +8,25 @@ use crate::types::fingerprint::hash_of_bytes;
 use crate::types::order::export_order;
 use neardup_pg::fmgr::{Call, export};
 
+/// Reads the signatures in arguments 0 and 1.
 fn two(call: &Call) -> [Signature<'_>; 2] {
     [0, 1].map(|n| Signature::argument(call, n))
 }
 
-/// Computes an estimate from the mismatches of two signatures and their length. NULL if they are
-/// not comparable.
+/// Computes an estimate by `from`, whose parameters are the number of differing positions of two
+/// signatures and their length. NULL if the signatures cannot be compared.
 fn estimate(call: &mut Call, from: fn(usize, usize) -> f64) -> Datum {
     let [a, b] = two(call);
     let estimate = (a.mismatches(&b)).map(|mismatches| from(mismatches, a.values.len()));
     call.return_value(estimate.map(|value| Datum::from(value.to_bits())))
 }
 
-/// Operator `<%>`.
+/// Operator `<%>`: estimated Jaccard distance of two signatures.
 fn jaccard_distance(call: &mut Call) -> Datum {
     estimate(call, distance)
 }
 
-/// `minhash_similarity(a, b)`.
+/// `minhash_similarity(a, b)`: estimated Jaccard similarity of two signatures.
 fn jaccard_similarity(call: &mut Call) -> Datum {
     estimate(call, similarity)
 }
@@ -35,7 +36,7 @@ fn order(call: &Call) -> Ordering {
     a.order(&b)
 }
 
-/// Hashes all bytes except the varlena header.
+/// Hashes all bytes of a signature except the varlena header.
 fn hash(call: &mut Call) -> Datum {
     let signature = Signature::argument(call, 0);
     hash_of_bytes(call, &signature.to_bytes())

@@ -1,8 +1,8 @@
-//! MinHash signatures: the SQL type `minhash_signature`, and functions of two signatures.
+//! MinHash signatures: the SQL type `minhash_signature`, and SQL functions of two signatures.
 //!
-//! A value includes its scheme and seed. Signatures with different schemes, seeds or lengths
-//! cannot be compared. Estimates and conditions on them are NULL, with or without an index. They
-//! do not raise an error, so the operators are leakproof.
+//! A value includes its scheme and its seed. Signatures with different schemes, seeds or lengths
+//! cannot be compared. Estimates from two such signatures, and conditions on them, are NULL, with
+//! or without an index. They do not raise an error, so the operators are leakproof.
 //!
 //! Stored as a varlena, aligned to 4 bytes:
 //!
@@ -27,30 +27,31 @@ use neardup_pg::varlena;
 pub use ball::{Bound, SignatureBall};
 pub use text::HASHES;
 
-/// Number of stored bits of each value.
+/// Number of stored bits of each value of a signature.
 const BITS: u8 = 32;
-/// Size of a signature before its values, without the varlena header.
+/// Number of bytes of a stored signature before its values, without the varlena header.
 const HEAD: usize = 12;
 
-/// Signature, borrowed from the server's memory.
+/// Value of the SQL type `minhash_signature`. Its values are borrowed from the server's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
-    /// Hash scheme.
+    /// Scheme of the hash functions.
     pub scheme: Scheme,
     /// Seed of the hash functions.
     pub seed: u64,
-    /// Minimum of each hash function.
+    /// For each hash function, the minimum of its values over the set.
     pub values: &'a [u32],
 }
 
 impl<'a> Signature<'a> {
-    /// Reads argument `n`. Raises an error unless it is a signature.
+    /// Reads the signature in argument `n`. Raises an error unless the argument is a valid
+    /// signature.
     pub fn argument(call: &'a Call, n: usize) -> Self {
         Self::from_body(call.aligned_bytes(n))
     }
 
-    /// Changes the values of the signature in argument 0: in place if it is the state of an
-    /// aggregate, otherwise in a copy. Returns the changed signature.
+    /// Changes the values of the signature in argument 0 by `edit`: in place if it is the state of
+    /// an aggregate, otherwise in a copy. Returns the changed signature.
     pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
         call.edit_state(0, |body| {
             let positions = Signature::from_body(body).values.len();
@@ -60,8 +61,9 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Reads the payload of a signature, or of a ball after its own fields. Raises an error unless
-    /// it is a signature that is aligned to four bytes.
+    /// Reads a signature from its stored form without the varlena header, aligned to four bytes.
+    /// The bytes of a ball after the ball's own fields have this form too. Raises an error if the
+    /// bytes are not such a signature.
     pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
@@ -77,13 +79,15 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Returns the size of a signature with this number of positions, without the varlena header.
+    /// Returns the number of bytes of a stored signature with `positions` values, without the
+    /// varlena header.
     pub const fn size(positions: usize) -> usize {
         HEAD + 4 * positions
     }
 
-    /// Reads the first positions of a signature that was fetched only in part. Returns `None` if
-    /// the bytes are not a signature, or not aligned to four bytes.
+    /// Reads the first `positions` values of a stored signature of which only these were fetched.
+    /// `body` ends after them. Returns `None` if the bytes are not a signature, or not aligned to
+    /// four bytes.
     pub fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
         let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
@@ -96,16 +100,18 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Returns the stored form without the varlena header.
+    /// Returns the stored form of the signature without the varlena header.
     pub fn to_bytes(self) -> Vec<u8> {
         [&self.head(), bytemuck::cast_slice(self.values)].concat()
     }
 
-    /// Allocates the value in the current memory context for the server.
+    /// Copies the signature into the current memory context, and returns the Datum that refers to
+    /// it.
     pub fn into_datum(self) -> pg_sys::Datum {
         varlena::build(&[&self.head(), bytemuck::cast_slice(self.values)])
     }
 
+    /// Returns the bytes before the values: scheme, bits, number of values, and seed.
     fn head(&self) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         head[0] = self.scheme.code();
@@ -115,36 +121,39 @@ impl<'a> Signature<'a> {
         head
     }
 
-    /// Returns the number of positions that differ, or `None` if the two are not comparable.
+    /// Returns the number of positions in which two signatures differ, or `None` if they cannot be
+    /// compared.
     pub fn mismatches(&self, other: &Signature) -> Option<usize> {
         (self.comparable(other))
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
     }
 
-    /// Returns a signature with only the first positions.
+    /// Returns a signature with only the first `positions` values.
     pub fn first(self, positions: usize) -> Signature<'a> {
         let values = &self.values[..positions];
         Signature { values, ..self }
     }
 
-    /// Raises an error unless the two are comparable.
+    /// Raises an error unless two signatures can be compared.
     pub fn expect_comparable(&self, other: &Signature) {
         if !self.comparable(other) {
             refuse(self, other);
         }
     }
 
-    /// Returns the number of the scheme.
+    /// Returns the number of the scheme in stored signatures.
     pub fn scheme_code(&self) -> u8 {
         self.scheme.code()
     }
 
-    /// Returns whether the two have the same scheme, seed and length.
+    /// Returns true if two signatures can be compared: they have the same scheme, seed and length.
     pub fn comparable(&self, other: &Signature) -> bool {
         let of = |s: &Signature| (s.scheme, s.seed, s.values.len());
         of(self) == of(other)
     }
 
+    /// Orders signatures by scheme, length and seed, then by their values. The order has no other
+    /// meaning.
     fn order(&self, other: &Signature) -> Ordering {
         let of = |s: &Signature| (s.scheme.code(), s.values.len(), s.seed);
         of(self)
@@ -152,7 +161,7 @@ impl<'a> Signature<'a> {
             .then_with(|| self.values.cmp(other.values))
     }
 
-    /// Describes the kind of signature for messages.
+    /// Describes the length, scheme and seed of the signature, for messages.
     pub fn kind(&self) -> String {
         format!(
             "{} hashes of scheme {} with seed {}",
@@ -163,17 +172,19 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Returns the estimated Jaccard distance of signatures with `hashes` values.
+/// Returns the Jaccard distance estimated from two signatures of `hashes` values that differ in
+/// `mismatches` positions.
 pub fn distance(mismatches: usize, hashes: usize) -> f64 {
     mismatches as f64 / hashes as f64
 }
 
-/// Returns the estimated Jaccard similarity of signatures with `hashes` values. It is not computed
-/// as 1 minus the distance, which would round twice.
+/// Returns the Jaccard similarity estimated from two signatures of `hashes` values that differ in
+/// `mismatches` positions. It is not computed as 1 minus the distance, which would round twice.
 pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }
 
+/// Raises the error that two signatures cannot be united.
 #[cold]
 fn refuse(a: &Signature, b: &Signature) -> ! {
     UserError::new(

@@ -1,8 +1,8 @@
-//! Signatures as text and as binary messages.
+//! Text form and binary message of MinHash signatures.
 //!
-//! The text is `neardup1/128/0/` and eight hexadecimal digits for each value. The message has the
-//! scheme's number, the bits of a value, the number of values, the seed, and the values, each most
-//! significant byte first.
+//! The text is the scheme, the number of values and the seed, as in `neardup1/128/0/`, then eight
+//! hexadecimal digits for each value. The message has the number of the scheme, the bits of a
+//! value, the number of values, the seed, and the values, each most significant byte first.
 use core::fmt::Write;
 use core::ops::RangeInclusive;
 
@@ -21,7 +21,8 @@ const FORM: &str = "A signature is written as scheme/hashes/seed/values, the val
 /// Valid numbers of values in a signature.
 pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
 
-/// Parses a signature. Writes its values to `values`. Returns `None` if the text is invalid.
+/// Parses a signature in its text form. Writes its values to `values`. Returns `None` if the text
+/// is invalid.
 pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
     let mut parts = text.splitn(4, |byte| *byte == b'/');
     let scheme = Scheme::from_name(parts.next()?).ok()?;
@@ -46,19 +47,19 @@ pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>>
     })
 }
 
-/// Parses a decimal number without plus sign and leading zeros.
+/// Parses a decimal number. Returns `None` if it has a plus sign or leading zeros.
 fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T> {
     let text = str::from_utf8(digits).ok()?;
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-/// Returns whether the seed is valid for the scheme.
+/// Returns true if the scheme has this seed.
 fn is_valid_seed(scheme: Scheme, seed: u64) -> bool {
     scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
 }
 
-/// Appends the text form of a signature.
+/// Appends the text form of a signature to `text`.
 pub fn write(signature: &Signature, text: &mut String) {
     let (name, hashes) = (signature.scheme.name(), signature.values.len());
     let seed = signature.seed as i64;
@@ -69,6 +70,7 @@ pub fn write(signature: &Signature, text: &mut String) {
     result.expect("writing to a string cannot fail");
 }
 
+/// Input function of `minhash_signature`.
 fn input(call: &mut Call) -> pg_sys::Datum {
     let text = call.cstring(0);
     let mut values = Vec::new();
@@ -78,6 +80,7 @@ fn input(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
+/// Output function of `minhash_signature`.
 fn output(call: &mut Call) -> pg_sys::Datum {
     let signature = Signature::argument(call, 0);
     let mut text = String::with_capacity(40 + 8 * signature.values.len());
@@ -85,7 +88,8 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Reads a signature from a message. Raises error 22P03 if it is invalid.
+/// Reads a signature from the binary message of the call. Appends its values to `values`. Raises
+/// error 22P03 if the signature is invalid.
 pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
     let head = call.message(12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));
@@ -112,7 +116,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
     }
 }
 
-/// Returns the message of a signature.
+/// Returns the binary message of a signature.
 pub fn message(signature: &Signature) -> Vec<u8> {
     let mut bytes = vec![signature.scheme.code(), BITS];
     bytes.extend((signature.values.len() as u16).to_be_bytes());
@@ -126,11 +130,13 @@ pub fn message(signature: &Signature) -> Vec<u8> {
     bytes
 }
 
+/// Receive function of `minhash_signature`.
 fn receive(call: &mut Call) -> pg_sys::Datum {
     let mut values = Vec::new();
     receive_values(call, &mut values).into_datum()
 }
 
+/// Send function of `minhash_signature`.
 fn send(call: &mut Call) -> pg_sys::Datum {
     let signature = Signature::argument(call, 0);
     varlena::build(&[&message(&signature)])

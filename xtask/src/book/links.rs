@@ -1,18 +1,20 @@
-//! Links of a Markdown document, and the addresses of its headings.
+//! Finds the links of a Markdown document and the anchors of its headings, for the book and for
+//! `cargo xtask check`.
 use std::collections::HashMap;
 
-/// Link in a document.
+/// Link or image in a Markdown document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// Byte offset of the target in the document.
+    /// Byte offset of the link's target in the document.
     pub at: usize,
-    /// Target as written.
+    /// Target as the document writes it, for example `../tuning.md#radius`.
     pub target: &'a str,
 }
 
 impl<'a> Link<'a> {
-    /// Returns the path from the workspace's root and the heading (or an empty string) of a link
-    /// in the document at `from`. Returns `None` for a link to another site.
+    /// Returns the target of a link in the document at the path `from`: its path from the
+    /// workspace's root, and its anchor, which is empty if the link has none. Returns `None` for a
+    /// link to another site.
     pub fn within(&self, from: &str) -> Option<(String, &'a str)> {
         if self.target.contains("://") || self.target.starts_with("mailto:") {
             return None;
@@ -27,8 +29,8 @@ impl<'a> Link<'a> {
     }
 }
 
-/// Resolves `relative` against the file at `from`, as a path from the root. Returns an empty path
-/// if it leaves the root.
+/// Resolves the path `relative`, which the file at `from` mentions. Returns a path from the
+/// workspace's root, or an empty path if `relative` leaves the root.
 pub fn join(from: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -43,7 +45,7 @@ pub fn join(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the links and images of a document in order. Skips code.
+/// Returns the links and images of a Markdown document in order. Skips code blocks and quoted code.
 pub fn links(text: &str) -> Vec<Link<'_>> {
     let prose = without_code(text);
     let mut links = Vec::new();
@@ -58,7 +60,7 @@ pub fn links(text: &str) -> Vec<Link<'_>> {
     }
     let mut start = 0;
     for line in prose.split_inclusive('\n') {
-        // A definition: [name]: target
+        // Definition of a link's target: `[name]: target`.
         if line.starts_with('[')
             && let Some((name, _)) = line.split_once("]: ")
             && !name.contains(']')
@@ -75,10 +77,10 @@ pub fn links(text: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Replaces each byte of code by a blank.
+/// Returns a Markdown document with a blank for each byte of code. Byte offsets do not change.
 fn without_code(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
-    // A span of code may continue on the next line, but not after its paragraph.
+    // Quoted code may continue on the next line, but not after its paragraph.
     let (mut fenced, mut quoted) = (false, false);
     for line in text.split_inclusive('\n') {
         let is_fence = line.trim_start().starts_with("```");
@@ -96,7 +98,7 @@ fn without_code(text: &str) -> String {
     prose
 }
 
-/// Returns the addresses of a document's headings in order, as GitHub and mdBook create them.
+/// Returns the anchors of a document's headings in order, as GitHub and mdBook create them.
 pub fn slugs(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut times: HashMap<String, usize> = HashMap::new();

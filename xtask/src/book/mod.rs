@@ -1,7 +1,8 @@
-//! `cargo xtask book`: converts the documents to searchable HTML pages with mdBook.
+//! `cargo xtask book`: converts the project's documents to a book of searchable HTML pages with
+//! mdBook.
 //!
-//! mdBook wants all pages and the summary in one folder. The copies keep their relative
-//! paths, so their links stay valid.
+//! mdBook reads all pages and the summary from one folder. So the documents are copied there, with
+//! the same relative paths, which keeps their links valid.
 pub mod links;
 
 use crate::cargo::{target_dir, workspace};
@@ -20,9 +21,11 @@ const MDBOOK: Tool = Tool {
     options: &["--no-default-features", "--features", "search"],
 };
 const SETTINGS: &str = include_str!("book.toml");
+const STYLE: &str = include_str!("book.css");
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Creates the book in the target folder. `cargo xtask check` checks its links.
+/// Creates the book in the folder `book` of the target folder, and prints the path of its first
+/// page. `cargo xtask check` checks the links of the documents.
 ///
 /// # Errors
 /// If mdBook cannot be installed, or a page cannot be created.
@@ -46,11 +49,13 @@ pub fn command() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the documents of the root, the licence and `docs` into the source folder of a book.
+/// Copies the documents of the workspace's root `root`, the licence and the folder `docs` into the
+/// source folder `book`, with changed links where mdBook needs them.
 fn stage(root: &Path, book: &Path) -> Result<()> {
     let pages = book.join("src");
     fs::create_dir_all(&pages)?;
     fs::write(book.join("book.toml"), SETTINGS)?;
+    fs::write(book.join("book.css"), STYLE)?;
     let root_files = WalkDir::new(root).min_depth(1).max_depth(1).into_iter();
     for entry in root_files.chain(WalkDir::new(root.join("docs"))) {
         let entry = entry?;
@@ -78,8 +83,8 @@ fn stage(root: &Path, book: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path within the book of a file of the workspace. mdBook turns README.md into
-/// index.html, but does not change links to it.
+/// Returns the path that a file of the workspace has in the book. mdBook turns README.md into
+/// index.html, but does not change the links to README.md.
 fn staged(path: &str) -> &str {
     match path {
         SUMMARY => "SUMMARY.md",
@@ -88,13 +93,13 @@ fn staged(path: &str) -> &str {
     }
 }
 
-/// Returns the document at `path` with links to the pages of the book.
+/// Returns the text of the document at `path` with links that are valid in the book.
 fn with_links(path: &str, text: &str) -> String {
     if path == SUMMARY {
         let text = text.replace("](", "](docs/").replace("](docs/../", "](");
         return text.replace("](README.md", "](index.md");
     }
-    // mdBook creates its own page of contents from the summary.
+    // mdBook has its own page of contents, which it makes from the summary.
     let text = text.replace("](docs/SUMMARY.md", "](toc.html");
     text.replace("README.md)", "index.md)")
         .replace("README.md#", "index.md#")

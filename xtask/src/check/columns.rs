@@ -1,12 +1,12 @@
-//! No line is wider than 100 columns.
+//! Checks that no line of the workspace's files is wider than 100 columns.
 use super::Violation;
 use super::sources::Source;
 
 const RULE: &str = "columns";
 const WIDEST: usize = 100;
 
-/// Finds lines that are too wide. Ignores lines that cannot be broken and, in documents, the
-/// output of examples, which is as wide as the program prints it.
+/// Finds the lines of a file that are too wide. Ignores lines that cannot be broken. In documents,
+/// also ignores the output of examples, which is as wide as the program prints it.
 pub fn check(source: &Source) -> Vec<Violation> {
     let mut fence: Option<&str> = None;
     let mut violations = Vec::new();
@@ -29,8 +29,9 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line cannot be broken: a single word after the marks of a comment or a
-/// list, such as an address, or a heading or table row of a document.
+/// Returns whether the line cannot be broken. Such a line is a heading or a table row of a
+/// document, or has a single word, for example a web address, after the marks of a comment or a
+/// list.
 fn is_unbreakable(source: &Source, line: &str) -> bool {
     let is_one_line = source.path.ends_with(".md") && line.starts_with(['#', '|']);
     let mut words = line.split_whitespace().rev();

@@ -1,18 +1,18 @@
-//! Table of allowed imports between the folders of the extension.
+//! Table of the imports that are allowed between the folders of the extension's crate.
 
-/// Root of the crate to which the table applies.
+/// Root file of the extension's crate, to which the table applies.
 pub const ROOT: &str = "src/lib.rs";
 
-/// Folders and files of `src/`, and the folders that each may import. All of them may import the
-/// other crates, because the compiler checks those directions.
+/// Folders and files of `src/`, each with the folders that it may import. Every folder may import
+/// the other crates, because the compiler checks those directions.
 pub const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("settings", &[]),
-    // Values.
+    // SQL types and the planner's support for them.
     ("types", &[]),
     ("planner", &["types", "settings"]),
-    // Index.
+    // The index access method.
     ("am", &["planner", "types", "settings"]),
-    // Commands.
+    // SQL functions, and jobs over whole tables.
     ("functions", &["am", "types", "settings"]),
     ("dedup", &["am", "planner", "types", "settings"]),
 ];

@@ -1,11 +1,11 @@
-//! Checks that tests run the SQL of every document.
+//! Checks that some test runs the SQL of every document.
 use super::Violation;
 use super::sources::{Source, line_of};
 
 const RULE: &str = "examples";
-/// Tests that run the SQL of documents. They name the documents by path.
+/// Files with the tests that run the SQL of documents. They name each document by its path.
 const RUNNERS: [&str; 2] = ["tests/clients/documents.rs", "tests/dedup/recipes.rs"];
-/// Finds documents with SQL that no test names.
+/// Finds documents with SQL examples that no test runs.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let runners: Vec<&Source> = (sources.iter())
         .filter(|source| RUNNERS.contains(&source.path.as_str()))
@@ -23,7 +23,8 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     found.collect()
 }
 
-/// Returns the first SQL of a document that no test runs.
+/// Returns the line and the message for the first SQL example of a document that no test in
+/// `runners` runs.
 fn not_named(source: &Source, runners: &[&Source]) -> Option<(usize, String)> {
     let example = source.text.find("\n```sql\n")?;
     let named = (runners.iter()).any(|runner| runner.text.contains(&source.path));

@@ -1,4 +1,5 @@
-//! Checks that modules have no import cycle, and that folders import in one direction only.
+//! Checks that the modules of each crate have no import cycle, and that the folders of the
+//! extension import each other only in the allowed directions.
 use super::Violation;
 use super::directions::{DIRECTIONS, ROOT};
 use super::modules::{Module, Name, of_crate};
@@ -10,7 +11,7 @@ const DIRECTION: &str = "directions";
 
 type Modules<'a> = BTreeMap<Name, Module<'a>>;
 
-/// Finds modules in a cycle of imports, and imports against the directions.
+/// Finds modules in a cycle of imports, and imports that the table of directions does not allow.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let roots = sources.iter().filter(|source| is_root(&source.path));
     let mut violations = Vec::new();
@@ -28,8 +29,8 @@ fn is_root(path: &str) -> bool {
     path == "tests/suite.rs" || path.ends_with("/lib.rs") || path.ends_with("/main.rs")
 }
 
-/// Returns a violation for each module from which imports lead back to it. Imports of enclosing
-/// modules are allowed and do not count.
+/// Returns a violation for each module from which a chain of imports leads back to the same module.
+/// Imports of enclosing modules are allowed and do not count.
 fn circles(modules: &Modules) -> Vec<Violation> {
     (modules.iter())
         .filter_map(|(name, module)| {
@@ -48,7 +49,8 @@ fn circles(modules: &Modules) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the shortest path of imports from a module back to it, with the module at both ends.
+/// Returns the shortest chain of imports from the module `start` back to it. The chain has `start`
+/// at both ends. `None` if there is none.
 fn shortest_circle(modules: &Modules, start: &Name) -> Option<Vec<Name>> {
     let mut previous: BTreeMap<&Name, &Name> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
@@ -72,11 +74,11 @@ fn shortest_circle(modules: &Modules, start: &Name) -> Option<Vec<Name>> {
     None
 }
 
-/// Finds imports between folders of the extension that the table does not allow.
+/// Finds imports between folders of the extension that the table of directions does not allow.
 fn against_directions(modules: &Modules) -> Vec<Violation> {
     let mut violations = BTreeSet::new();
     for (name, module) in modules {
-        // The root itself imports every folder.
+        // The root module imports every folder.
         let Some(from) = name.first() else { continue };
         let row = DIRECTIONS.iter().find(|(folder, _)| folder == from);
         let Some((_, allowed)) = row else {

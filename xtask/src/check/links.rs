@@ -1,4 +1,5 @@
-//! Checks that links of documents have targets, and that the book has every page.
+//! Checks that the targets of links in documents exist, and that the book's summary lists every
+//! page.
 use super::Violation;
 use super::sources::{Source, line_of};
 use crate::book::links::{Link, join, links, slugs};
@@ -6,11 +7,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 const RULE: &str = "links";
-/// List of the book's pages.
+/// Summary of the book, which lists its pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Finds links in the documents of the root and of `docs` to missing files or headings, and pages
-/// of `docs` that the summary does not list exactly once.
+/// Finds links to missing files or headings in the documents of the root folder and of `docs`, and
+/// pages of `docs` that the summary does not list exactly once.
 pub fn check(root: &Path, sources: &[Source]) -> Vec<Violation> {
     let documents: Vec<&Source> = sources.iter().filter(|s| is_document(s)).collect();
     let mut violations = Vec::new();
@@ -35,7 +36,7 @@ fn is_document(source: &Source) -> bool {
     is_own && source.path.ends_with(".md")
 }
 
-/// Returns the reason if a link has no target.
+/// Returns what is wrong with a link in the document `from`; `None` if its target exists.
 fn broken(root: &Path, documents: &[&Source], from: &Source, link: &Link) -> Option<String> {
     let (path, anchor) = link.within(&from.path)?;
     let Some(page) = documents.iter().find(|page| page.path == path) else {
@@ -47,7 +48,7 @@ fn broken(root: &Path, documents: &[&Source], from: &Source, link: &Link) -> Opt
         .then(|| format!("{path} has no heading #{anchor}, to which a link leads"))
 }
 
-/// Finds pages that the summary omits or repeats.
+/// Finds pages of `docs` that the summary omits or repeats.
 fn unlisted(documents: &[&Source]) -> Vec<Violation> {
     let summary = documents.iter().find(|page| page.path == SUMMARY);
     let listed: Vec<String> = summary.map_or(Vec::new(), |summary| {

@@ -1,7 +1,7 @@
-//! Rust code without its comments and literals.
+//! Removes comments and literals from Rust code, so that checks find code only.
 
-/// Returns `text` with a blank for each byte of a comment, string or character literal. Line
-/// numbers do not change.
+/// Returns the Rust code `text` with a blank for each byte of a comment, string or character
+/// literal. Line breaks stay, so that line numbers do not change.
 pub fn masked(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut masked = Vec::with_capacity(bytes.len());
@@ -19,11 +19,13 @@ pub fn masked(text: &str) -> String {
             at = end;
         }
     }
-    // Non-ASCII characters outside literals belong to identifiers, which are kept.
+    // Non-ASCII characters outside literals are parts of identifiers and stay whole, so the result
+    // is UTF-8.
     String::from_utf8(masked).unwrap_or_default()
 }
 
-/// Returns the end of the comment or literal that begins at `at`, if there is one.
+/// Returns the byte offset of the end of the comment or literal that begins at the offset `at`;
+/// `None` if none begins there.
 fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -46,7 +48,8 @@ fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes.windows(needle.len()).position(|part| part == needle)
 }
 
-/// Returns the length of a block comment, which may contain others.
+/// Returns the length in bytes of the block comment at the start of `bytes`. Block comments may be
+/// nested.
 fn block_comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < bytes.len() {
@@ -66,7 +69,7 @@ fn block_comment(bytes: &[u8]) -> usize {
     at
 }
 
-/// Returns the length of a quoted string.
+/// Returns the length in bytes of the quoted string at the start of `bytes`.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while at < bytes.len() && bytes[at] != b'"' {
@@ -75,7 +78,8 @@ fn string(bytes: &[u8]) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// Returns the length of a raw string such as `r#"..."#` or `br"..."`.
+/// Returns the length in bytes of the raw string, such as `r#"..."#` or `br"..."`, at the start of
+/// `bytes`; `None` if none begins there.
 fn raw_string(bytes: &[u8]) -> Option<usize> {
     let prefix = usize::from(matches!(bytes[0], b'b' | b'c'));
     let after = bytes.get(prefix..)?.strip_prefix(b"r")?;
@@ -86,11 +90,12 @@ fn raw_string(bytes: &[u8]) -> Option<usize> {
     Some(before + position(body, &close)? + close.len())
 }
 
-/// Returns the length of a character literal, or `None` for a lifetime.
+/// Returns the length in bytes of the character literal at the start of `bytes`; `None` for a
+/// lifetime and other code.
 fn character(bytes: &[u8]) -> Option<usize> {
     let body = bytes.strip_prefix(b"'")?;
     let length = match body.first()? {
-        // At least one byte follows the backslash. It may be a quote.
+        // The byte after the backslash belongs to the escape. It may be a quote.
         b'\\' => 2 + position(body.get(2..)?, b"'")?,
         b'\'' | b'\n' => return None,
         first if first.is_ascii() => 1,

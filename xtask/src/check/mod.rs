@@ -1,7 +1,7 @@
-//! `cargo xtask check`: rules that neither the compiler nor clippy checks. It needs no server and
-//! takes at most a second.
+//! `cargo xtask check`: checks rules that neither the compiler nor clippy checks. It needs no
+//! server and takes at most a second.
 //!
-//! Each check returns the violations of its rule.
+//! Each rule has a module, whose function `check` returns the violations of the rule.
 mod columns;
 mod directions;
 mod examples;
@@ -18,15 +18,15 @@ use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
 
-/// Violation of a rule.
+/// Violation of a rule in a file of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Violation {
     rule: &'static str,
     /// Path from the workspace's root, with slashes.
     path: String,
-    /// Line number, from 1. 0 for a whole file.
+    /// Line number, from 1. 0 if the violation concerns the whole file.
     line: usize,
-    /// Defect and remedy.
+    /// What is wrong, and what to do about it.
     message: String,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Runs every check, prints the violations and returns success if there are none.
+/// Runs every check and prints the violations. The exit code is 0 if there are none, else 1.
 ///
 /// # Errors
 /// If a source cannot be read, or a generated file is outdated.

@@ -1,26 +1,27 @@
-//! Modules of a crate and their imports, read from the source text.
+//! Reads the modules of a crate and their imports from the source text.
 //!
 //! An import is a path in a `use` or in an expression that leads to another module of the crate. A
-//! path to a re-exported name counts as an import of the module that defines it. Items under
+//! path to a re-exported name counts as an import of the module that defines the name. Items under
 //! `#[cfg(test)]` are skipped.
 use super::sources::{Source, line_of};
 use std::collections::BTreeMap;
 
-/// Maximum number of re-exports that are followed for one name.
+/// Maximum number of re-exports that are followed to find the module that defines a name.
 const MOST_REEXPORTS: usize = 8;
 
-/// Names of a module from the crate root. Empty for the root.
+/// Path of a module from the crate root, one name for each level. Empty for the root.
 pub type Name = Vec<String>;
 
-/// Module with its own file.
+/// Module that has its own file.
 #[derive(Debug)]
 pub struct Module<'a> {
+    /// File of the module.
     pub source: &'a Source,
-    /// Imported modules, each with the line of the first import.
+    /// Imported modules, each with the line number of the first import of it.
     pub imports: BTreeMap<Name, usize>,
 }
 
-/// Returns the modules below a crate's root file.
+/// Returns the modules of the crate whose root file is `root`, by their paths.
 pub fn of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
     let mut files = BTreeMap::new();
     let mut rest = vec![(Name::new(), root)];
@@ -53,7 +54,8 @@ fn joined(name: &[String], child: &str) -> Name {
     [name, &[child.to_owned()]].concat()
 }
 
-/// Returns the file of a module that another module declares.
+/// Returns the file of the module `child` that the file `parent` declares. `is_root` is true if
+/// `parent` is the root file of the crate.
 fn file_of<'a>(
     sources: &'a [Source],
     parent: &Source,
@@ -73,14 +75,15 @@ fn file_of<'a>(
     sources.iter().find(|source| paths.contains(&source.path))
 }
 
-/// Returns the module to which a path leads from the module `name`.
+/// Returns the module to which `path`, written in the module `name`, leads; `None` if it leaves the
+/// crate. `depth` is the number of re-exports that were followed before.
 fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Option<Name> {
     let (first, mut rest) = path.split_first()?;
     let mut module: Name = match first.as_str() {
         "crate" => Name::new(),
         "self" => name.to_vec(),
         "super" => name.split_last()?.1.to_vec(),
-        // The path begins with a child module, or leaves the crate.
+        // The path begins with a child module, or leads to another crate.
         child => {
             let child = joined(name, child);
             files.contains_key(&child).then_some(child)?
@@ -107,14 +110,14 @@ fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Opt
     }
 }
 
-/// Declarations of a file that affect imports.
+/// Declarations of a file that imports depend on.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct File {
-    /// Modules that are declared without a body.
+    /// Names of the modules that the file declares without a body, so that they have files.
     children: Vec<String>,
-    /// Paths with at least two names, and their offsets.
+    /// Paths with at least two names, each with its byte offset in the file.
     paths: Vec<(usize, Vec<String>)>,
-    /// Names that a `use` makes visible to other modules, and their paths.
+    /// Names that a `pub use` re-exports, each with the path to which it leads.
     reexports: BTreeMap<String, Vec<String>>,
 }
 
@@ -135,7 +138,7 @@ impl File {
     }
 }
 
-/// Splits masked code into names, `::` and other single characters, with their offsets.
+/// Splits masked code into names, `::` and other single characters, each with its byte offset.
 fn tokens(code: &str) -> Vec<(usize, &str)> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
@@ -157,12 +160,14 @@ fn tokens(code: &str) -> Vec<(usize, &str)> {
     tokens
 }
 
+/// Reads the declarations of a file from its tokens.
 struct Reader<'a> {
     tokens: &'a [(usize, &'a str)],
+    /// Index of the next token.
     at: usize,
-    /// Open braces.
+    /// Number of open braces before the next token.
     depth: usize,
-    /// Brace depths at which the bodies of inline modules begin.
+    /// For each inline module around the next token: the number of open braces within its body.
     inline: Vec<usize>,
     file: File,
 }
@@ -196,7 +201,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// Skips an item up to its semicolon or the end of its body.
+    /// Skips an item up to its semicolon or to the end of its body.
     fn skip_item(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {
@@ -212,7 +217,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a path in an expression or a type.
+    /// Reads a path in an expression or in a type.
     fn read_path(&mut self) {
         let begin = self.tokens[self.at].0;
         let follows_other = self.at > 0 && self.token(self.at - 1) == "::";
@@ -229,7 +234,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a `use` up to its semicolon.
+    /// Reads a `use` declaration up to its semicolon.
     fn read_use(&mut self) {
         let before = self.at.checked_sub(1).map_or("", |at| self.token(at));
         let public = before == "pub" || before == ")";
@@ -245,7 +250,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one branch of a `use`: paths, and the names under which they are visible.
+    /// Reads one branch of a `use` tree, which begins after the names in `prefix`. Appends to
+    /// `leaves` each imported path and the name under which it is visible.
     fn read_tree(&mut self, prefix: &[String], leaves: &mut Vec<(Vec<String>, String)>) {
         let mut path = prefix.to_vec();
         let mut alias = None;
@@ -280,7 +286,8 @@ impl<'a> Reader<'a> {
     }
 
     fn push(&mut self, at: usize, mut path: Vec<String>) {
-        // An inline module belongs to the file, so its parent is the file's own module.
+        // An inline module is in the same file as its parent, so `super` in it is the module of
+        // this file.
         for _ in &self.inline {
             if path.first().is_some_and(|first| first == "super") {
                 path[0] = "self".to_owned();

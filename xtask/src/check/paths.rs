@@ -1,16 +1,17 @@
-//! Checks that files and folders named in documents exist.
+//! Checks that the files and folders that documents name exist.
 use super::Violation;
 use super::sources::Source;
 use std::path::Path;
 
 const RULE: &str = "paths";
-/// Folders of the root with which a path in a document begins.
+/// Folders of the workspace's root. A text in a document is taken for a path if it begins with one
+/// of them.
 const FOLDERS: [&str; 7] = ["src", "crates", "tests", "sql", "xtask", "docs", ".ci"];
 
-/// Finds backquoted paths in documents that do not exist. A name in capitals matches any name
-/// (`tests/NAME.rs`), and `{a,b}` matches each of its parts.
+/// Finds backquoted paths in a document that do not exist in the workspace. Skips a path with a
+/// placeholder in capitals, such as `tests/NAME.rs`. `{a,b}` stands for two paths.
 pub fn check(root: &Path, source: &Source) -> Vec<Violation> {
-    // Pages about external data name files of their source.
+    // Other folders have pages about external data, which name files of the data's source.
     let is_own = !source.path.contains('/') || source.path.starts_with("docs/");
     if !is_own || !source.path.ends_with(".md") {
         return Vec::new();
@@ -32,7 +33,7 @@ pub fn check(root: &Path, source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether a text is the path of a file or folder of the workspace.
+/// Returns whether a text looks like the path of a file or folder of the workspace.
 fn is_path(text: &str) -> bool {
     let Some((folder, rest)) = text.split_once('/') else {
         return false;
@@ -45,7 +46,7 @@ fn is_path(text: &str) -> bool {
     FOLDERS.contains(&folder) && rest.chars().all(is_part) && !rest.split('/').any(is_placeholder)
 }
 
-/// Expands a path with `{a,b}`.
+/// Returns both paths that a path with `{a,b}` stands for, or the path itself.
 fn expanded(path: &str) -> Vec<String> {
     let Some((before, (parts, after))) = path
         .split_once('{')

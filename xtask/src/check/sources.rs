@@ -1,29 +1,31 @@
-//! Files that the checks read.
+//! Reads the files of the workspace that `cargo xtask check` checks.
 use super::masked::masked;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// Extensions of these files.
+/// File name extensions of the checked files.
 const ENDINGS: [&str; 6] = ["rs", "sql", "md", "sh", "toml", "py"];
-/// Files without such an extension.
+/// Paths of checked files with another extension or without one.
 const NAMED: [&str; 1] = [".ci/run"];
-/// Folders of the root with generated or external content.
+/// Folders of the root with generated or external content, which are not checked.
 const SKIPPED: [&str; 2] = ["target", ".git"];
 
-/// A file of the workspace.
+/// File of the workspace that is checked.
 #[derive(Debug)]
 pub struct Source {
     /// Path from the workspace's root, with slashes.
     pub path: String,
+    /// Content of the file.
     pub text: String,
-    /// Rust code with blanks for comments and literals. The full text for other files.
+    /// Content of a Rust file with blanks in place of comments and literals. The whole content of
+    /// other files.
     pub code: String,
 }
 
 impl Source {
-    /// Creates a source with this text.
+    /// Creates a source from a path and the content of the file.
     pub fn new(path: &str, text: &str) -> Self {
         let code = if path.ends_with(".rs") {
             masked(text)
@@ -38,7 +40,7 @@ impl Source {
     }
 }
 
-/// Returns the line number, from 1, of a byte offset in a text.
+/// Returns the line number, from 1, of the byte offset `byte` in a text.
 pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte]
         .iter()
@@ -46,7 +48,7 @@ pub fn line_of(text: &str, byte: usize) -> usize {
         .count()
 }
 
-/// Reads all sources below `root`, sorted by path.
+/// Reads all checked files below `root`, sorted by path.
 ///
 /// # Errors
 /// If a file cannot be read or is not UTF-8.

@@ -1,5 +1,5 @@
-//! Debian packages for any suite and machine, unpacked into a folder. Calls apt-get with separate
-//! lists and settings, which does not change the system or require root.
+//! Downloads Debian packages of any suite (release) and processor, and unpacks them into a folder.
+//! apt-get gets its own lists and settings, so this neither changes the system nor requires root.
 use super::programs::KEYRING;
 use crate::program::{output, run};
 use crate::setup;
@@ -10,24 +10,27 @@ use std::process::Command;
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Accepted age of package lists.
+/// Accepted age of apt's package lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
-    /// Lists that have not expired.
+    /// Only lists that have not expired.
     Valid,
-    /// Any lists, because a mirror may be behind. Their signatures are still checked.
+    /// Lists of any age, because a mirror may be behind. Their signatures are still checked.
     Any,
 }
 
-/// Package lists, and the packages assumed to be installed.
+/// apt's package lists of some suites, from which packages are downloaded.
 pub struct Packages {
+    /// Path of apt's settings file.
     settings: PathBuf,
+    /// Folder of the downloaded packages.
     archives: PathBuf,
 }
 
 impl Packages {
-    /// Fetches the lists of `suites` for the machine `architectures[0]` and others. Prefers the
-    /// last suite. Assumes that the packages in `assumed` are installed.
+    /// Fetches the package lists of `suites` into `root`, for the processor `architectures[0]` and
+    /// the others. If several suites have a package, the last suite is preferred. apt treats the
+    /// packages in `assumed` as installed, so it does not download them.
     ///
     /// # Errors
     /// If apt-get cannot fetch the lists, or they are too old.
@@ -74,7 +77,7 @@ impl Packages {
         command
     }
 
-    /// Downloads packages and their dependencies.
+    /// Downloads packages and the packages that they depend on.
     pub fn download(&self, packages: &[&str]) -> Result<()> {
         let mut apt = self.program("apt-get");
         apt.args([
@@ -86,13 +89,13 @@ impl Packages {
         run(apt.args(packages)).with_context(|| format!("cannot download {}", packages.join(" ")))
     }
 
-    /// Downloads one package without dependencies.
+    /// Downloads one package without the packages that it depends on.
     pub fn download_alone(&self, package: &str) -> Result<()> {
         run(self.program("apt-get").args(["download", package]))
             .with_context(|| format!("cannot download {package}"))
     }
 
-    /// Returns the version of a package that apt-get would download.
+    /// Returns the version of `package` that apt-get would download.
     pub fn version(&self, package: &str) -> Result<String> {
         let shown = output(self.program("apt-cache").args(["policy", package]))?;
         candidate(&shown)
@@ -100,13 +103,13 @@ impl Packages {
             .map(str::to_owned)
     }
 
-    /// Unpacks all downloaded packages.
+    /// Unpacks all downloaded packages into the folder `into`.
     pub fn unpack(&self, into: &Path) -> Result<()> {
         setup::extract(&self.archives, into)
     }
 }
 
-/// Returns the options of a package source.
+/// Returns the options of a line of apt's list of sources.
 fn options(age: Age) -> String {
     let ignored = match age {
         Age::Valid => "",
@@ -115,7 +118,7 @@ fn options(age: Age) -> String {
     format!("signed-by={KEYRING}{ignored}")
 }
 
-/// Returns apt settings that keep all files below `root`.
+/// Returns apt settings that keep all of apt's files below `root`.
 fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
     let all: String = architectures
         .iter()
@@ -133,7 +136,7 @@ fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String
     )
 }
 
-/// Returns an entry of dpkg's list of installed packages.
+/// Returns an entry of dpkg's status file that declares `package` as installed.
 fn status_of(package: &str) -> String {
     format!(
         "Package: {package}\nStatus: install ok installed\nArchitecture: all\n\
@@ -141,7 +144,8 @@ fn status_of(package: &str) -> String {
     )
 }
 
-/// Reads `  Candidate: 1.96.1`.
+/// Returns the version in apt-cache's output, whose line is like `  Candidate: 1.96.1`. `None` if
+/// there is no candidate.
 fn candidate(policy: &str) -> Option<&str> {
     policy
         .lines()

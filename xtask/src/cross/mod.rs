@@ -1,5 +1,5 @@
-//! `cargo xtask arm64` and `cargo xtask s390x`: tests on another processor, emulated by QEMU. On
-//! 64-bit ARM also tests the extension in a server for that processor.
+//! `cargo xtask arm64` and `cargo xtask s390x`: run tests for another processor, which QEMU
+//! emulates. `arm64` also tests the extension in a PostgreSQL server for that processor.
 mod debian;
 mod programs;
 mod server;
@@ -13,19 +13,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toolchain::Toolchain;
 
-/// Processor architecture, by the names that different projects use.
+/// Processor architecture (machine) to test for, with its names in different projects.
 pub struct Machine {
-    /// Name in Debian.
+    /// Name of the architecture in Debian, for example `arm64`.
     debian: &'static str,
-    /// Name in QEMU programs.
+    /// Name of the architecture in QEMU's program names, for example `aarch64`.
     qemu: &'static str,
-    /// Name in GNU compilers.
+    /// Name of the target in GNU compilers, for example `aarch64-linux-gnu`.
     gnu: &'static str,
-    /// Name in Rust.
+    /// Name of the target in Rust, for example `aarch64-unknown-linux-gnu`.
     rust: &'static str,
 }
 
-/// 64-bit ARM: little-endian, with NEON.
+/// 64-bit ARM, which is little-endian and has the vector instructions NEON.
 pub const ARM64: Machine = Machine {
     debian: "arm64",
     qemu: "aarch64",
@@ -33,7 +33,7 @@ pub const ARM64: Machine = Machine {
     rust: "aarch64-unknown-linux-gnu",
 };
 
-/// IBM Z: big-endian.
+/// IBM Z, which is big-endian.
 pub const S390X: Machine = Machine {
     debian: "s390x",
     qemu: "s390x",
@@ -41,27 +41,29 @@ pub const S390X: Machine = Machine {
     rust: "s390x-unknown-linux-gnu",
 };
 
-/// Packages without PostgreSQL that write or read stored data.
+/// Packages without PostgreSQL that write or read stored data: they must give the same bytes on
+/// every processor.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
-/// Variable for the number of cases of each property test of the tree, which take longest, and its
-/// value under QEMU.
+/// Environment variable with the number of cases of each property test of the tree, and its value
+/// under QEMU. These tests take longest.
 const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
 
-/// Options of the command line.
+/// Options of `cargo xtask arm64`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave out the pure packages
+    /// Skip the tests of the pure packages
     #[arg(long)]
     extension_only: bool,
-    /// Leave out the extension and its server
+    /// Skip the tests of the extension in a server
     #[arg(long)]
     pure_only: bool,
-    /// Parts of names: of golden files and of tests over a connection [default: all golden files]
+    /// Run only the golden files and tests over a connection whose names contain one of these
+    /// [default: all golden files]
     filters: Vec<String>,
 }
 
-/// `cargo xtask arm64`: the tests of the pure packages, and the extension in a server.
+/// Runs `cargo xtask arm64`: the tests of the pure packages, and of the extension in a server.
 pub fn arm64(options: &Options) -> Result<ExitCode> {
     let toolchain = toolchain(&ARM64)?;
     let mut passed = true;
@@ -75,7 +77,7 @@ pub fn arm64(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!passed)))
 }
 
-/// `cargo xtask s390x`: the tests of the pure packages.
+/// Runs `cargo xtask s390x`: the tests of the pure packages.
 pub fn s390x() -> Result<ExitCode> {
     let passed = pure(&toolchain(&S390X)?)?;
     signals::wait_if_interrupted();
@@ -91,7 +93,8 @@ fn toolchain(machine: &'static Machine) -> Result<Toolchain> {
     Toolchain::provide(machine, programs, &folder(machine)?)
 }
 
-/// Returns the folder for the files of a machine. The server's user must be able to enter it.
+/// Returns the folder for the compiler, server and builds of a machine. The server's user must be
+/// able to enter it.
 fn folder(machine: &Machine) -> Result<PathBuf> {
     let preferred = cargo::target_dir()?.join(machine.debian);
     let user = OsUser::for_server()?;
@@ -101,7 +104,7 @@ fn folder(machine: &Machine) -> Result<PathBuf> {
         .with_context(|| format!("the server's user cannot enter {}", preferred.display()))
 }
 
-/// Runs the tests of the pure packages. Returns whether they pass.
+/// Runs the tests of the pure packages under QEMU. Returns whether they pass.
 fn pure(toolchain: &Toolchain) -> Result<bool> {
     ui::heading(format!(
         "cargo test for {}: {}",
@@ -109,8 +112,8 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
         PURE.join(", ")
     ));
     let mut command = cargo::cargo();
-    // Skips documentation examples, because Debian's rustdoc starts its rustc without the bundled
-    // libraries. They are tested on this machine.
+    // Documentation examples are skipped, because Debian's rustdoc starts rustc without the
+    // libraries that are unpacked with it. The usual tests run these examples.
     command.args(["test", "--release", "--no-fail-fast", "--lib", "--tests"]);
     for name in PURE {
         command.args(["--package", name]);
@@ -132,7 +135,8 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Builds the extension and tests it in a server. Returns whether the tests pass.
+/// Builds the extension for the toolchain's machine and tests it in a server under QEMU. Returns
+/// whether the tests pass.
 fn in_server(toolchain: &Toolchain, filters: &[String]) -> Result<bool> {
     let pg = server::provide(toolchain)?;
     let artifacts = extension::build_for(

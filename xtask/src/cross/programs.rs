@@ -1,24 +1,26 @@
-//! QEMU and a C compiler from the system's packages, to run and link programs of another machine.
+//! Finds QEMU and a C compiler of the system's packages, to run and link programs for another
+//! processor.
 use super::Machine;
 use crate::setup;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
-/// Key that verifies Debian's package lists.
+/// Public keys that verify Debian's package lists.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Programs for a machine.
+/// Programs that run and link programs for a machine.
 pub struct Programs {
-    /// Runs programs of the machine.
+    /// QEMU, which runs programs for the machine.
     pub qemu: PathBuf,
-    /// Compiles and links for the machine.
+    /// C compiler, which compiles and links for the machine.
     pub gcc: PathBuf,
 }
 
-/// Finds the programs for a machine. On Debian, root installs missing programs.
+/// Finds QEMU and the C compiler for a machine. If they are missing, installs them as root on
+/// Debian.
 ///
 /// # Errors
-/// If the user has to install something. The text names the command.
+/// If the user has to install something. The error names the command.
 pub fn provide(machine: &Machine) -> Result<Programs> {
     if let Some(found) = find(machine) {
         return Ok(found);

@@ -1,5 +1,5 @@
-//! Server of another machine from Debian packages. Wrapper scripts replace its programs and call
-//! QEMU, so that callers run them like any server.
+//! Provides a PostgreSQL server for another processor, from Debian packages. Scripts that call QEMU
+//! replace the server's programs, so that callers run them like any server.
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::toolchain::{Toolchain, write_program};
@@ -10,9 +10,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Debian suite for other systems. Its C library is older than that of most compilers.
+/// Debian suite to take the server from if this system is not Debian. The suite's C library is
+/// older than that of most compilers.
 const SUITE: &str = "bookworm";
-/// Packages that only the installation of a server needs.
+/// Packages that the server depends on for its installation only. They are not downloaded.
 const ASSUMED: [&str; 19] = [
     "adduser",
     "debconf",
@@ -35,10 +36,11 @@ const ASSUMED: [&str; 19] = [
     "ucf",
 ];
 
-/// Returns the server. The first call unpacks it below the toolchain's folder.
+/// Returns the server for the toolchain's machine. The first call unpacks it below the toolchain's
+/// folder.
 ///
 /// # Errors
-/// If it cannot be downloaded, or does not run.
+/// If the server cannot be downloaded, or does not run.
 pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
     let root = toolchain.root.join("server");
     if !root.is_dir() {
@@ -51,12 +53,13 @@ pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
     PgConfig::ask(&bindir(&root)?.join("pg_config"))
 }
 
-/// Downloads and unpacks the server. `root` appears when it is complete.
+/// Downloads and unpacks the server into a temporary folder, and renames that to `root` when it is
+/// complete.
 fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     let machine = toolchain.machine.debian;
     let staging = tempfile::tempdir_in(&toolchain.root)?;
     let lists = staging.path().join("apt");
-    // The suite of this system, because the compiler links with this system's C library.
+    // Takes the suite of this system, because the compiler links with this system's C library.
     let suite = suite();
     let packages = Packages::fetch(&lists, &[machine], (&[&suite], Age::Valid), &ASSUMED)?;
     packages.download(&["postgresql"])?;
@@ -75,7 +78,7 @@ fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     fs::rename(&tree, root).with_context(|| format!("cannot make {}", root.display()))
 }
 
-/// Returns the folder of a server's programs.
+/// Returns the folder of the server's programs below `root`.
 fn bindir(root: &Path) -> Result<PathBuf> {
     let versions = root.join("usr/lib/postgresql");
     let context = || format!("no server in {}", versions.display());
@@ -83,7 +86,8 @@ fn bindir(root: &Path) -> Result<PathBuf> {
     Ok(version.with_context(context)??.path().join("bin"))
 }
 
-/// Replaces the programs of `bindir` in `tree` by scripts. `tree` will be renamed to `root`.
+/// Moves the programs of the folder `bindir` in `tree` to another folder, and puts scripts in their
+/// places, which run the programs by QEMU. `tree` will be renamed to `root` later.
 fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Result<()> {
     let Machine { debian, .. } = toolchain.machine;
     let programs = bindir.with_file_name(format!("bin-{debian}"));
@@ -94,7 +98,8 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
         let program = entry?.path();
         let name = program.file_name().unwrap_or_default();
         let final_path = root.join(program.strip_prefix(tree)?);
-        // PostgreSQL's programs find their folders from the name by which they are called.
+        // PostgreSQL's programs find their folders from the name by which they are called. `-0`
+        // passes that name.
         let text = format!(
             "#!/bin/sh\nexec '{qemu}' -L '{root}' -0 \"$0\" '{program}' \"$@\"\n",
             qemu = toolchain.programs.qemu.display(),
@@ -106,7 +111,8 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
     Ok(())
 }
 
-/// Returns this system's Debian suite, or the default suite.
+/// Returns the codename of this system's Debian suite, or the default suite if this system is not
+/// Debian.
 fn suite() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let is_debian = setup::os_release_field(&text, "ID") == Some("debian");

@@ -1,5 +1,5 @@
-//! Rust compiler with the standard library of another machine: cargo's own, if rustup has added
-//! that library, or else Debian's packages, which do not need rustup.
+//! Provides a Rust compiler with the standard library for another processor: cargo's own compiler
+//! if rustup has added that library, or else Debian's packages, which do not need rustup.
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::programs::Programs;
@@ -12,37 +12,41 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian suites for the compiler, in the order in which they are tried, and the accepted age of
-/// their lists. The last suite of each line is preferred. Debian builds packages for some machines
-/// earlier than for others, and mirrors lag, so compiler and library may differ in version, and a
-/// list may not match the suite's index.
+/// Debian suites to take the compiler from, in the order in which they are tried, and the accepted
+/// age of their package lists. The last suite of each line is preferred.
+///
+/// Debian builds packages for some processors earlier than for others, and mirrors lag. So the
+/// versions of compiler and library may differ in a suite, and a list may not match the suite's
+/// index.
 const SOURCES: [(&[&str], Age); 3] = [
     (&["trixie", "trixie-backports"], Age::Valid),
     (&["forky"], Age::Any),
     (&["sid"], Age::Any),
 ];
-/// Packages that the compiler requires from the system on which it runs.
+/// Packages that the compiler needs from the system on which it runs. They are not downloaded.
 const ASSUMED: [&str; 3] = ["gcc", "binutils", "libc-dev"];
 
-/// Compiler and programs that build and run programs of a machine.
+/// Compiler and other programs that build and run programs for a machine.
 pub struct Toolchain {
-    /// Target machine.
+    /// Machine for which programs are built.
     pub machine: &'static Machine,
-    /// Folder for all files of the machine.
+    /// Folder for all files of the machine: compiler, server and builds.
     pub root: PathBuf,
-    /// Folder for cargo's build.
+    /// Target folder of cargo's builds for the machine.
     pub build: PathBuf,
-    /// Programs from the system's packages.
+    /// QEMU and the C compiler, from the system's packages.
     pub programs: Programs,
-    /// Folder of Debian's compiler. `None` if cargo's own compiler has the library.
+    /// Folder of Debian's Rust compiler; `None` if cargo's own compiler has the standard library
+    /// for the machine.
     rust: Option<PathBuf>,
 }
 
 impl Toolchain {
-    /// Returns the compiler for a machine. The first call unpacks Debian's compiler below `root`.
+    /// Returns the toolchain for a machine. The first call unpacks Debian's compiler below `root`
+    /// if it is needed.
     ///
     /// # Errors
-    /// If it cannot be downloaded or unpacked.
+    /// If the compiler cannot be downloaded or unpacked.
     pub fn provide(machine: &'static Machine, programs: Programs, root: &Path) -> Result<Self> {
         let rust = match has_library(machine) {
             true => None,
@@ -60,7 +64,7 @@ impl Toolchain {
         })
     }
 
-    /// Returns the environment for cargo.
+    /// Returns the environment variables by which cargo builds and runs programs for the machine.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let rust = self.machine.rust;
         let target = rust.to_uppercase().replace('-', "_");
@@ -85,7 +89,7 @@ impl Toolchain {
     }
 }
 
-/// Returns whether cargo's compiler has the standard library of a machine.
+/// Returns whether cargo's own compiler has the standard library for a machine.
 fn has_library(machine: &Machine) -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut ask = Command::new(rustc);
@@ -97,7 +101,7 @@ fn has_library(machine: &Machine) -> bool {
     files.any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-/// Unpacks the compiler from the first suite that has it.
+/// Unpacks Debian's compiler into `rust`, from the first suite that has it.
 fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let mut reasons = String::new();
     for source in SOURCES {
@@ -121,13 +125,15 @@ fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     )
 }
 
-/// Downloads and unpacks the compiler. `rust` appears when it is complete.
+/// Downloads and unpacks the compiler into a temporary folder, and renames that to `rust` when it
+/// is complete.
 fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let staging = tempfile::tempdir_in(root)?;
     let lists = staging.path().join("apt");
     let architectures = ["amd64", machine.debian];
     let packages = Packages::fetch(&lists, &architectures, source, &ASSUMED)?;
-    // Both must have the same version. The other machine's dependencies are not needed.
+    // The compiler and the standard library must have the same version. The library is downloaded
+    // alone, because the packages that it depends on are not needed.
     let version = packages.version("rustc")?;
     ensure!(
         is_new_enough(&version, env!("CARGO_PKG_RUST_VERSION")),
@@ -146,7 +152,8 @@ fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -
     fs::rename(&tree, rust).with_context(|| format!("cannot make {}", rust.display()))
 }
 
-/// Returns a script that runs a compiler program with Debian's C library instead of the system's.
+/// Returns a script that runs the compiler program `program` with the C library unpacked beside it,
+/// instead of the system's C library.
 fn wrapper(program: &str) -> String {
     format!(
         "#!/bin/sh\nroot=${{0%/*}}\n\
@@ -156,14 +163,15 @@ fn wrapper(program: &str) -> String {
     )
 }
 
-/// Writes an executable script.
+/// Writes an executable script with this text.
 pub fn write_program(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text)
         .and_then(|()| fs::set_permissions(path, PermissionsExt::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns whether a Debian version is at least `wanted`, compared by major and minor number.
+/// Returns whether a Debian package's version is at least `wanted`. Compares major and minor
+/// number.
 fn is_new_enough(version: &str, wanted: &str) -> bool {
     let numbers = |version: &str| -> Option<(u32, u32)> {
         let mut parts = version.split(['.', '+', '~', '-']).map(str::parse);

@@ -1,5 +1,6 @@
--- The demo's statements. `cargo xtask demo` runs them with psql, and writes the documents to its
--- standard input. Variables: source, describes the documents; report, names the file of the report.
+-- Statements of the demo. `cargo xtask demo` runs them with psql and writes the documents to psql's
+-- standard input. Variables of psql: source describes the documents, report is the path of the
+-- report.
 \set QUIET on
 \set ON_ERROR_STOP on
 \set VERBOSITY terse
@@ -15,14 +16,14 @@ CREATE TABLE clusters AS
 SELECT member AS id, representative AS kept, similarity
 FROM neardup_clusters_by_key(NULL::bigint, 'docs', similarity => 0.8, keep => 'id');
 
--- Distinct texts of each cluster. Each text has the number of the first document with it.
+-- Distinct texts of each cluster. A text has the id of the first document that has this text.
 CREATE TEMPORARY TABLE texts AS
 SELECT kept, min(id) AS id, max(similarity) AS similarity, count(*) AS copies
 FROM clusters JOIN docs USING (id) GROUP BY kept, md5(body);
 CREATE TEMPORARY TABLE found AS
 SELECT kept, sum(copies) AS documents, count(*) AS texts, min(similarity) AS similarity
 FROM texts GROUP BY kept;
--- A terminal must not obey control characters in names.
+-- Names of documents without control characters, which the terminal would obey.
 CREATE TEMPORARY TABLE names AS
 SELECT id, left(regexp_replace(name, '[[:cntrl:]]', '', 'g'), 80) AS name
 FROM docs JOIN texts USING (id);
@@ -54,7 +55,8 @@ FROM largest JOIN names ON names.id = kept ORDER BY cluster;
 SELECT documents, name FROM found JOIN names ON names.id = kept
 WHERE texts = 1 ORDER BY documents DESC, kept LIMIT 3;
 
--- The most similar text, a middle one and the least similar one.
+-- Compares three texts of each cluster with its first text: the most similar one, one in the middle
+-- and the least similar one.
 \echo 'Differences from the first text of a cluster, {+added+} and [-removed-]:'
 \pset format unaligned
 \pset tuples_only on

@@ -1,4 +1,5 @@
-//! Documents for the demo: sources, and rows in the text format of COPY.
+//! Reads the documents of the demo from several kinds of sources, and writes them as rows in the
+//! text format of COPY.
 use crate::ui;
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
@@ -8,28 +9,29 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
-/// Larger files are skipped, because a document is read into memory.
+/// Maximum bytes of a document's file. Larger files are skipped, because a document is read into
+/// memory.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Skipped documents that are reported with their reasons.
+/// Maximum number of skipped documents whose reasons are reported.
 const MAX_REASONS: usize = 8;
-/// Debian stores the licences of its packages here.
+/// Folder in which Debian stores the licences of its packages.
 const DEBIAN_DOCUMENTS: &str = "/usr/share/doc";
 
-/// Source of documents.
+/// Source of the demo's documents.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Licence, README and copyright files that this machine has.
+    /// Licence, README and copyright files that this machine has anyway.
     Machine,
-    /// All files below a folder, each a document.
+    /// All files below this folder, each a document.
     Folder(PathBuf),
-    /// A file with a document per line: identifier, tab, text.
+    /// File with one document per line: identifier, tab, text.
     Tsv(PathBuf),
-    /// A file with a JSON object per line, with the text in `text` or `body`.
+    /// File with one JSON object per line, with the text in `text` or `body`.
     JsonLines(PathBuf),
 }
 
 impl Source {
-    /// Returns the source that `path` names.
+    /// Returns the source that `path` names, or the machine's own documents if there is no path.
     ///
     /// # Errors
     /// If the path does not exist, or its kind is not supported.
@@ -55,7 +57,7 @@ impl Source {
         }
     }
 
-    /// Returns a description for users.
+    /// Returns a description of the source for users.
     pub fn describe(&self) -> String {
         match self {
             Self::Machine => "licence, README and copyright files of this machine".to_owned(),
@@ -65,7 +67,7 @@ impl Source {
         }
     }
 
-    /// Reads all documents into `loader`. Documents that cannot be used are skipped.
+    /// Reads all documents of the source into `loader`. Documents that cannot be used are skipped.
     ///
     /// # Errors
     /// If the source as a whole cannot be read, or `loader` fails.
@@ -79,17 +81,18 @@ impl Source {
     }
 }
 
-/// Writes documents as rows of `id, name, body`, numbered from 1, and counts skipped documents.
+/// Writes documents as rows `id, name, body` in the text format of COPY, with `id` from 1, and
+/// counts the documents that are skipped.
 pub struct Loader<W> {
     out: W,
-    /// Number of documents written.
+    /// Number of documents that were written.
     pub documents: usize,
     skipped: usize,
     reasons: Vec<String>,
 }
 
 impl<W: Write> Loader<W> {
-    /// Creates a loader that writes to `out`.
+    /// Creates a loader that writes rows to `out`.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -99,6 +102,8 @@ impl<W: Write> Loader<W> {
         }
     }
 
+    /// Writes a document, or skips it if PostgreSQL cannot store it. `origin` is the file or line
+    /// in messages, `name` the document's name in the table.
     fn add(&mut self, origin: &str, name: &str, body: &str) -> Result<()> {
         if body.contains('\0') {
             self.skip(
@@ -112,6 +117,7 @@ impl<W: Write> Loader<W> {
         Ok(writeln!(self.out, "{number}\t{name}\t{body}")?)
     }
 
+    /// Counts a skipped document, and keeps the reason if there are not too many.
     fn skip(&mut self, origin: &str, reason: impl std::fmt::Display) {
         self.skipped += 1;
         if self.reasons.len() < MAX_REASONS {
@@ -119,7 +125,7 @@ impl<W: Write> Loader<W> {
         }
     }
 
-    /// Prints which documents were skipped.
+    /// Prints the first skipped documents with their reasons, and the number of the others.
     pub fn report_skipped(&self) {
         for reason in &self.reasons {
             ui::note(format!("skipped {reason}"));
@@ -131,7 +137,7 @@ impl<W: Write> Loader<W> {
     }
 }
 
-/// Escapes a value for COPY.
+/// Escapes a value for the text format of COPY.
 fn escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for c in value.chars() {
@@ -147,7 +153,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Decodes UTF-8 without a byte order mark.
+/// Decodes UTF-8 text and removes a byte order mark. Returns the reason if the text is not UTF-8.
 fn decoded(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -159,7 +165,7 @@ fn decoded(bytes: Vec<u8>) -> Result<String, String> {
         .unwrap_or(text))
 }
 
-/// Reads the licences and README files of packages that cargo has downloaded, and the copyright
+/// Reads the licence and README files of packages that cargo has downloaded, and the copyright
 /// files of Debian's packages.
 fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -179,13 +185,14 @@ fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
             file.depth() == 2 && names.iter().any(|begin| name.starts_with(begin))
         })?;
     }
-    // Packages share a folder through links. Each file counts once.
+    // Some packages share a folder by a symbolic link. Each file is read once.
     read_folder(Path::new(DEBIAN_DOCUMENTS), 2, loader, |file| {
         file.file_name() == "copyright" && !file.path_is_symlink()
     })
 }
 
-/// Reads the wanted files below a folder in the order of their names, without hidden files.
+/// Reads the files below a folder for which `is_wanted` returns true, in the order of their names.
+/// Skips hidden files and folders. `max_depth` limits the depth of folders.
 fn read_folder(
     folder: &Path,
     max_depth: usize,
@@ -206,7 +213,7 @@ fn read_folder(
                 continue;
             }
         };
-        // Follows links to files, but not to folders.
+        // `is_file` follows links to files. The walk does not follow links to folders.
         let path = entry.path();
         if path.is_file() && is_wanted(&entry) {
             let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
@@ -229,10 +236,12 @@ fn read_file(path: &Path) -> Result<String, String> {
     decoded(fs::read(path).map_err(|error| error.to_string())?)
 }
 
-/// Name (if the line has one) and text of a line, or the reason why the line is skipped.
+/// Name and text of the document in a line, or the reason why the line is skipped. Without a name,
+/// the document gets the line number as its name.
 type Parsed = Result<(Option<String>, String), String>;
 
-/// Reads a file with a document per line. Skips lines that cannot be used.
+/// Reads a file with one document per line, plain or `.gz`. `parse` reads a line. Skips lines that
+/// cannot be used.
 fn read_lines(
     path: &Path,
     parse: fn(&str) -> Parsed,
@@ -250,7 +259,7 @@ fn read_lines(
         let origin = format!("{}:{number}", path.display());
         let line = match line {
             Ok(line) => line,
-            // The archive is truncated. The rows before the end still count.
+            // The compressed file is truncated. The lines before its end are still used.
             Err(error) => {
                 loader.skip(&origin, error);
                 break;
@@ -275,8 +284,8 @@ fn read_lines(
     Ok(())
 }
 
-/// Parses `identifier<TAB>text`. The text may have the escapes `\t`, `\n`, `\r` and `\\`; other
-/// backslashes are characters of the text.
+/// Parses a line `identifier<TAB>text`. The text may have the escapes `\t`, `\n`, `\r` and `\\`.
+/// Other backslashes are characters of the text.
 fn from_tsv(line: &str) -> Parsed {
     let columns: Vec<&str> = line.split('\t').collect();
     let [name, text] = columns[..] else {
@@ -305,7 +314,8 @@ fn from_tsv(line: &str) -> Parsed {
     Ok((Some(name.to_owned()), body))
 }
 
-/// Parses an object with the text in `text` or `body` and, optionally, an identifier in `id`.
+/// Parses a line with a JSON object, which has the text in `text` or `body` and optionally an
+/// identifier in `id`.
 fn from_json(line: &str) -> Parsed {
     let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
     let body = [&value["text"], &value["body"]]
@@ -326,7 +336,7 @@ mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
 
-    /// Rows and reasons of a file or folder.
+    /// Returns the rows that a file or folder gives, and the reasons for skipped documents.
     fn loaded(path: &Path) -> (Vec<String>, Vec<String>) {
         let mut loader = Loader::new(Vec::new());
         Source::new(Some(path)).unwrap().read(&mut loader).unwrap();

@@ -1,4 +1,5 @@
-//! `cargo xtask demo`: loads documents into a private server, and runs `demo.sql` on them.
+//! `cargo xtask demo`: loads documents into a private server and runs `demo.sql` on them, which
+//! shows their near-duplicates and writes a report.
 mod documents;
 
 use crate::setup::PgChoice;
@@ -12,17 +13,19 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
+/// SQL script of the demo, from the workspace's root.
 const SCRIPT: &str = "xtask/src/demo/demo.sql";
 const SIGPIPE: i32 = 13;
 
-/// Loads the documents at `path`, or documents of this machine, and shows near-duplicates. Writes
-/// a report to `report`, or into the target folder.
+/// Runs the demo with the documents at `path`, or with documents of this machine if there is no
+/// path. Writes the HTML report to the file `report`, or to `demo-report.html` in the target
+/// folder.
 ///
 /// # Errors
 /// If the documents cannot be read, the set-up or a statement fails, or the report cannot be
 /// written.
 pub fn command(choice: &PgChoice, path: Option<&Path>, report: Option<&Path>) -> Result<ExitCode> {
-    // Both paths are checked before the build, which takes minutes.
+    // Checks both paths now, because the build takes minutes.
     let source = Source::new(path)?;
     let report = match report {
         Some(file) => file.to_owned(),
@@ -61,10 +64,10 @@ fn run(server: &Server, source: &Source, report: &Path) -> Result<()> {
         child.wait()?;
         anyhow::bail!("there is no document in {}", source.describe());
     }
-    // The end of its input makes psql continue.
+    // psql waits for the end of its input before it continues with the script.
     drop(loader);
     let status = child.wait()?;
-    // A reader such as `head` may have closed the pipe.
+    // psql ends by SIGPIPE if a reader such as `head` closes the pipe. That is not an error.
     let is_closed = status.signal() == Some(SIGPIPE);
     ensure!(
         status.success() || is_closed,

@@ -1,4 +1,5 @@
-//! `cargo xtask generate`: writes the files, and the parts of documents, that are made from others.
+//! `cargo xtask generate`: writes the files, and the parts of documents, that are made from other
+//! files of the workspace.
 mod messages;
 mod reference;
 mod script;
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the SQL script, the list of messages and the generated parts of the SQL reference.
+/// Writes the generated files that have changed: the SQL script, the list of messages and the
+/// generated parts of the SQL reference.
 ///
 /// # Errors
 /// If a source cannot be read or is invalid, or a file cannot be written.
@@ -25,14 +27,14 @@ pub fn command() -> Result<ExitCode> {
         ui::note(format!("wrote {path}"));
         Ok(())
     };
-    // The reference is made from the script.
+    // The reference is made from the SQL script, so the script is written first.
     write(script::file(root)?)?;
     write(messages::file(root)?)?;
     reference::files(root)?.into_iter().try_for_each(write)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that all generated files are up to date.
+/// Checks that all generated files of the workspace `root` are up to date.
 ///
 /// # Errors
 /// If a file is outdated, or a source is invalid.
@@ -42,7 +44,7 @@ pub fn ensure_current(root: &Path) -> Result<()> {
     (reference::files(root)?.iter()).try_for_each(|file| ensure_same(root, file))
 }
 
-/// Checks that the SQL script is up to date.
+/// Checks that the generated SQL script of the extension is up to date.
 ///
 /// # Errors
 /// If the script is outdated, or a section is invalid.
@@ -50,6 +52,7 @@ pub fn ensure_script(root: &Path) -> Result<()> {
     ensure_same(root, &script::file(root)?)
 }
 
+/// Checks that the file at `path` has the content `text`.
 fn ensure_same(root: &Path, (path, text): &(String, String)) -> Result<()> {
     let found = fs::read_to_string(root.join(path)).unwrap_or_default();
     ensure!(

@@ -1,5 +1,6 @@
-//! Generated parts of the SQL reference: synopses, the defaults in parameter tables, and the list
-//! of pages. They are made from the SQL script, so names, types and defaults cannot differ.
+//! Generates parts of the SQL reference: synopses of functions, the defaults in tables of
+//! parameters, and the list of pages. They are made from the SQL script, so that names, types and
+//! defaults agree with it.
 use super::script::SCRIPT;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -8,18 +9,19 @@ use std::fs;
 use std::path::Path;
 
 const FOLDER: &str = "docs/reference";
-/// List of the pages. Everything after its table head is generated.
+/// Page with the list of the reference's pages. Everything after the head of its table is
+/// generated.
 const CONTENTS: &str = "docs/sql-reference.md";
 const CONTENTS_HEAD: &str = "| page | contents |\n|---|---|\n";
-/// Start of a code block that is generated. The functions follow: `name`, or
-/// `name(first_parameter)` for one overload.
+/// First line of a generated code block. It continues with the functions to show, separated by
+/// blanks: `name`, or `name(first_parameter)` for one overload.
 const SYNOPSIS: &str = "```synopsis ";
-/// Head of the tables whose second column is generated.
+/// Head of the tables of parameters. Their second column is generated.
 const PARAMETERS: &str = "| parameter | default | meaning |";
-/// Maximum width of a line in a synopsis.
+/// Maximum number of characters of a line in a synopsis.
 const COLUMNS: usize = 96;
 
-/// Returns the path and the current text of each page that has generated parts.
+/// Returns the path and the current text of each page of the reference that has generated parts.
 ///
 /// # Errors
 /// If a file cannot be read, or a page names a function or parameter that the script lacks.
@@ -29,7 +31,7 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>> {
     let summary = fs::read_to_string(root.join("docs/SUMMARY.md"))?;
     let mut pages = Vec::new();
     let mut contents = String::new();
-    // The order of the pages is that of the book.
+    // The list has the pages in the order of the book.
     for name in summary.split("](reference/").skip(1) {
         let name = name.split(')').next().unwrap_or_default();
         let path = format!("{FOLDER}/{name}");
@@ -49,7 +51,8 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-/// Returns the row of a page in the list: its title, and the names in its headings with links.
+/// Returns the row of the page `name` in the list of pages: its title with a link, and the SQL
+/// names in its headings.
 fn contents_row(name: &str, text: &str) -> String {
     let title = text.lines().next().unwrap_or_default();
     let mut entries: Vec<&str> = Vec::new();
@@ -62,7 +65,7 @@ fn contents_row(name: &str, text: &str) -> String {
     format!("| [{title}](reference/{name}) | {entries} |\n")
 }
 
-/// Returns a page with new synopses and defaults.
+/// Returns the text of a page with its generated synopses and defaults replaced.
 fn page(text: &str, functions: &Functions) -> Result<String> {
     let mut result = String::new();
     let mut selected: Vec<&Function> = Vec::new();
@@ -93,7 +96,8 @@ fn page(text: &str, functions: &Functions) -> Result<String> {
     Ok(result)
 }
 
-/// Returns a row of a parameter table with the defaults of its parameters.
+/// Returns a row of a table of parameters with the current defaults. `functions` are the functions
+/// of the table's entry.
 fn parameter_row(row: &str, functions: &[&Function]) -> Result<String> {
     let mut cells = row.splitn(4, '|').skip(1);
     let names = cells.next().unwrap_or_default();
@@ -128,13 +132,13 @@ fn parameter_row(row: &str, functions: &[&Function]) -> Result<String> {
     Ok(format!("|{names}| {cell}|{meaning}"))
 }
 
-/// Public functions of the script, in its order.
+/// Functions and aggregates of the SQL script, in its order.
 struct Functions(Vec<Function>);
 
 struct Function {
     name: String,
     parameters: Vec<Parameter>,
-    /// Type of the result, or the columns of a set or record.
+    /// SQL type of the result, or the columns of a set or record in parentheses.
     result: String,
 }
 
@@ -146,7 +150,8 @@ struct Parameter {
 
 impl Functions {
     fn parse(script: &str) -> Result<Self> {
-        // Return types of all functions, for aggregates with a final function.
+        // Return types of all functions, in which aggregates look up the type of their final
+        // function.
         let mut results = BTreeMap::new();
         let mut functions = Vec::new();
         for statement in script.split("\nCREATE FUNCTION ").skip(1) {
@@ -176,7 +181,8 @@ impl Functions {
         Ok(Self(functions))
     }
 
-    /// Returns the functions that a list of selectors names.
+    /// Returns the functions that the selectors of a synopsis name (see the first line of such a
+    /// block).
     fn select(&self, selectors: &str) -> Result<Vec<&Function>> {
         let mut selected = Vec::new();
         for selector in selectors.split_whitespace() {
@@ -197,7 +203,7 @@ impl Functions {
 }
 
 impl Function {
-    /// Parses a statement that starts with the name of the function or aggregate.
+    /// Parses the text of CREATE FUNCTION or CREATE AGGREGATE from the name of the function on.
     fn parse(statement: &str) -> Result<Self> {
         let (name, rest) = statement
             .split_once('(')
@@ -233,6 +239,7 @@ impl Function {
         })
     }
 
+    /// Returns the lines of a synopsis for the function.
     fn synopsis(&self) -> String {
         let parts: Vec<String> = (self.parameters.iter())
             .map(|it| match &it.default {
@@ -271,12 +278,12 @@ impl Parameter {
     }
 }
 
-/// Returns a declaration with the SQL standard's name of the type.
+/// Returns a declaration of a parameter or column with the type's name in the SQL standard.
 fn plain_type(declaration: &str) -> String {
     declaration.replace("float8", "double precision")
 }
 
-/// Returns list items in indented lines of limited width.
+/// Returns the items of a list in indented lines of at most [`COLUMNS`] bytes, separated by commas.
 fn wrapped(parts: &[String]) -> String {
     let mut text = String::new();
     let mut line = String::new();
@@ -296,7 +303,8 @@ fn wrapped(parts: &[String]) -> String {
     text
 }
 
-/// Returns the offset of the parenthesis that closes a list.
+/// Returns the byte offset of the parenthesis that closes a list, whose opening parenthesis is
+/// before `text`. `None` if it is missing.
 fn closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (i, c) in text.char_indices() {
@@ -310,7 +318,8 @@ fn closing_parenthesis(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits a list at the commas outside parentheses, with single spaces in its items.
+/// Splits a list at the commas outside parentheses. Reduces white space in its items to single
+/// blanks.
 fn split_list(list: &str) -> Vec<String> {
     let mut items = vec![String::new()];
     let mut depth = 0;

@@ -1,4 +1,5 @@
-//! Build whose bytes depend on the sources and the compiler, not on the folders of the machine.
+//! Settings of a build of the extension for packages, and checks of the built library. Its bytes
+//! depend on the sources and the compiler, not on the folders of the machine.
 use super::release::Release;
 use crate::cargo::{metadata, workspace};
 use crate::program;
@@ -10,8 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the environment of a build in the folder `target` whose library has no path of this
-/// machine, including the paths of its server. Ignores compiler flags that the user has set.
+/// Returns the environment variables for a build in the target folder `target`. They remove the
+/// paths of this machine, and of the server `pg` if it is given, from the built library, and
+/// replace compiler flags that the user has set.
 pub fn variables(
     pg: Option<&PgConfig>,
     release: &Release,
@@ -25,7 +27,7 @@ pub fn variables(
         OsString::from(flags.join(separator))
     };
     Ok(vec![
-        // Separated by this character, because paths may contain blanks.
+        // cargo separates the flags by this character, because paths may contain blanks.
         (
             "CARGO_ENCODED_RUSTFLAGS",
             joined("--remap-path-prefix", "\x1f"),
@@ -38,8 +40,8 @@ pub fn variables(
     ])
 }
 
-/// Returns folders of this machine, and their replacements in the library. Inner folders come
-/// after outer folders, because the last match wins.
+/// Returns folders of this machine, each with the name that replaces it in the library. Inner
+/// folders follow outer folders, because the compiler applies the last match.
 fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
@@ -55,7 +57,8 @@ fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf,
     Ok(folders)
 }
 
-/// Returns the folders into which cargo unpacks crates, one for each registry.
+/// Returns the folders into which cargo has unpacked the crates of the build, one for each
+/// registry.
 fn crate_folders() -> Result<BTreeSet<PathBuf>> {
     let packages = metadata(&["--locked"])?["packages"].take();
     let mut folders = BTreeSet::new();
@@ -71,7 +74,7 @@ fn crate_folders() -> Result<BTreeSet<PathBuf>> {
     Ok(folders)
 }
 
-/// Copies a library without symbols and notes, like Debian's dh_strip.
+/// Copies the library `from` to `to` without symbols and notes, like Debian's dh_strip.
 ///
 /// # Errors
 /// If the program `strip` is missing.
@@ -82,10 +85,10 @@ pub fn strip(from: &Path, to: &Path) -> Result<()> {
     program::run(strip.arg(to).arg(from)).context("cannot strip the library")
 }
 
-/// Checks that a library does not contain paths of this machine.
+/// Checks that the bytes of a library do not contain paths of this machine.
 ///
 /// # Errors
-/// If it does. The error has the first such text.
+/// If the library contains such a path. The error has the first one.
 pub fn ensure_no_paths(library: &Path) -> Result<()> {
     let bytes = fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
     let mut private = vec![workspace().to_owned()];
@@ -95,7 +98,7 @@ pub fn ensure_no_paths(library: &Path) -> Result<()> {
             .iter()
             .filter_map(|name| {
                 let folder = PathBuf::from(std::env::var_os(name)?);
-                // The root folder would be found in every path.
+                // Every path contains the root folder, so it is not searched for.
                 (folder.components().count() > 1).then_some(folder)
             }),
     );

@@ -1,4 +1,4 @@
-//! Debian package, built by cargo-deb from a file tree.
+//! Makes the Debian package of the extension: writes a file tree, which cargo-deb packs.
 use super::Built;
 use super::licences::Form;
 use super::release::Release;
@@ -19,10 +19,10 @@ const CARGO_DEB: Tool = Tool {
 const MANIFEST: &str = include_str!("templates/deb.toml");
 const CHANGELOG: &str = include_str!("templates/changelog");
 
-/// Checks that Debian's tools are installed.
+/// Checks that the Debian programs for packaging are installed.
 ///
 /// # Errors
-/// If they are missing. The message names the package that contains them.
+/// If they are missing. The error names the Debian package that contains them.
 pub fn require_tools() -> Result<()> {
     program::output(Command::new("dpkg-shlibdeps").arg("--version")).context(
         "packages for Debian need dpkg-shlibdeps, which Debian's package dpkg-dev has; \
@@ -31,7 +31,8 @@ pub fn require_tools() -> Result<()> {
     Ok(())
 }
 
-/// Builds the package and returns its path.
+/// Makes the Debian package of `built` in the folder `output` and returns its path. `dir` is the
+/// folder for the file tree.
 pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Result<PathBuf> {
     let cargo_deb = CARGO_DEB.provide()?;
     let name = format!("postgresql-{}-neardup", built.major);
@@ -64,7 +65,7 @@ pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Resu
     let depends = ["--field", "Depends"].map(Path::new);
     let mut dpkg = Command::new("dpkg-deb");
     let depends = program::output(dpkg.args([depends[0], &path, depends[1]]))?;
-    // cargo-deb only warns if dpkg-shlibdeps fails.
+    // If dpkg-shlibdeps fails, cargo-deb only warns, and the package lacks its dependencies.
     ensure!(
         depends.contains("libc6"),
         "the package does not depend on libc6: {depends}"
@@ -72,7 +73,8 @@ pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Resu
     Ok(path)
 }
 
-/// Places the files where Debian's and PostgreSQL's own packages expect them.
+/// Copies the extension's files below the folder `usr`, to the paths where Debian's and
+/// PostgreSQL's own packages have such files. `name` is the name of the package.
 fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     let major = built.major;
     let library = usr.join(format!("lib/postgresql/{major}/lib/neardup.so"));
@@ -85,7 +87,8 @@ fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
             0o644,
         )?;
     }
-    // The package is not for Debian's archive, where a first upload closes a bug report.
+    // lintian expects that a first upload to Debian's archive closes a bug report. This package is
+    // not for that archive.
     let overrides = format!("{name}: initial-upload-closes-no-bugs *\n");
     stage::write(
         &usr.join("share/lintian/overrides").join(name),

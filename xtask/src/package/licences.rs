@@ -1,4 +1,5 @@
-//! Licences of everything in a library. cargo-about collects the licences of crates.
+//! Collects the licences of everything that a built library contains. cargo-about finds the
+//! licences of crates.
 use crate::cargo::{cargo, workspace};
 use crate::program::{output, run};
 use crate::tools::Tool;
@@ -14,7 +15,7 @@ const ABOUT: Tool = Tool {
     options: &["--features", "cli"],
 };
 const SETTINGS: &str = "xtask/src/package/about.toml";
-/// Copyright holders of neardup itself, its data and Rust's standard library.
+/// Text with the copyright holders of neardup itself, its data and Rust's standard library.
 const HEAD: &str = include_str!("templates/copyright");
 const OWN: &str = include_str!("../../../LICENSE");
 /// Licence of the Unicode tables in neardup's sources.
@@ -23,30 +24,31 @@ const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
 const APACHE: &str = "Apache-2.0";
 const RULE: &str = "--------------------------------------------------------------------------";
 
-/// Form of long licence texts.
+/// Form in which a licence file has long texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The file refers to the Apache licence in /usr/share/common-licenses.
+    /// The file refers to the Apache licence in /usr/share/common-licenses, as Debian requires.
     Debian,
-    /// The file contains all texts.
+    /// The file contains all licence texts.
     Complete,
 }
 
-/// Licences of a library.
+/// Licences of the crates in a library.
 pub struct Licences {
-    /// Output of cargo-about.
+    /// Output of cargo-about, which lists licences with their texts and crates.
     about: Value,
 }
 
 impl Licences {
-    /// Collects the licences of the extension for the server version of `feature`.
+    /// Collects the licences of the crates in the extension, built with the cargo feature `feature`
+    /// (`pgNN`).
     pub fn from_extension(feature: &str) -> Result<Self> {
         let manifest = ["--manifest-path", "Cargo.toml"];
         let features = ["--no-default-features", "--features", feature];
         Self::collect(&[&manifest[..], &features].concat())
     }
 
-    /// Collects the licences of the module in the Python package.
+    /// Collects the licences of the crates in the native module of the Python package.
     pub fn from_python_package() -> Result<Self> {
         Self::collect(&["--manifest-path", "python/Cargo.toml"])
     }
@@ -69,7 +71,7 @@ impl Licences {
         })
     }
 
-    /// Returns the file with all copyright holders and texts.
+    /// Returns the text of the licence file: copyright holders, and the licence text of each crate.
     pub fn file(&self, form: Form) -> String {
         let mut file = HEAD.to_owned();
         let mut add = |title: &str, text: &str| {
@@ -86,7 +88,8 @@ impl Licences {
             let crates: BTreeSet<String> = list(&licence["used_by"]).map(described).collect();
             let crates = Vec::from_iter(crates).join("\n");
             let mut body = text(&licence["text"]);
-            // cargo-about lists the same licence with and without its appendix.
+            // cargo-about lists the Apache licence with and without its appendix. The file has the
+            // text once.
             if name == APACHE {
                 match apache {
                     "" => apache = "The text is above.",
@@ -98,9 +101,9 @@ impl Licences {
         file
     }
 
-    /// Returns the licences as an SPDX expression.
+    /// Returns all licences of the library as an SPDX expression.
     pub fn expression(&self) -> String {
-        // Licences in `HEAD`.
+        // Licences of the data and the standard library, which `HEAD` describes.
         let mut names = BTreeSet::from(["MIT", "Unicode-3.0"]);
         names.extend(list(&self.about["licenses"]).map(|licence| text(&licence["id"])));
         let names: Vec<&str> = names.into_iter().collect();
@@ -116,7 +119,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Describes a crate by version and authors, because some licence texts do not name the holder.
+/// Returns a crate's name, version and authors. The authors are included because some licence texts
+/// do not name the copyright holder.
 fn described(user: &Value) -> String {
     let package = &user["crate"];
     let authors: Vec<&str> = list(&package["authors"]).map(text).collect();

@@ -1,5 +1,6 @@
-//! `cargo xtask package`: binary packages, and a source archive for users who build. The same
-//! commit and compiler produce the same bytes in any folder.
+//! `cargo xtask package`: makes binary packages of the extension, a source archive for users who
+//! build it themselves, and the Python package. The same commit and compiler produce the same bytes
+//! in any folder.
 mod build;
 mod deb;
 mod licences;
@@ -22,42 +23,43 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Options of the command.
+/// Options of `cargo xtask package`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The packages to make; deb needs dpkg-dev
+    /// Packages to make; deb needs Debian's package dpkg-dev
     #[arg(long, value_enum, value_delimiter = ',')]
     #[arg(default_values_t = [Format::Deb, Format::Tarball, Format::Source, Format::Wheel])]
     format: Vec<Format>,
-    /// The folder for the packages [default: target/package]
+    /// Folder for the made packages [default: target/package]
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
 
-/// Kind of package.
+/// Kind of package that the command can make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// Debian's package, for each version of the server
+    /// A Debian package for each version of the server
     Deb,
-    /// An archive with an installing script, for each version of the server
+    /// An archive with an install script for each version of the server
     Tarball,
-    /// The archive of the sources for PGXN, and a specification for rpmbuild
+    /// An archive of the sources for PGXN, and a specification for rpmbuild
     Source,
-    /// The wheel of the package for Python and its sources; maturin and zig come from PyPI
+    /// A wheel of the Python package, and an archive of its sources; gets maturin and zig from PyPI
     Wheel,
 }
 
-/// Extension built for one server, with the data that all its packages share.
+/// Extension built for one server, with the files that all packages for this server contain.
 struct Built {
+    /// Major version of the server.
     major: u32,
-    /// The stripped library.
+    /// Path of the built library, without symbols.
     library: PathBuf,
-    /// Control file and SQL scripts.
+    /// Paths of the control file and the SQL scripts.
     share: Vec<PathBuf>,
     licences: Licences,
 }
 
-/// Builds the chosen packages for each chosen version and prints their paths.
+/// Builds the extension for each chosen version, makes the chosen packages and prints their paths.
 ///
 /// # Errors
 /// If a program is missing, the build fails, or the library contains paths of this machine.
@@ -97,7 +99,7 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns one choice for each server to build for.
+/// Returns one choice of a server for each version to build for.
 fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
     if choice.pg.is_empty() {
         return Ok(vec![choice.clone()]);
@@ -110,6 +112,7 @@ fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
     Ok(choices)
 }
 
+/// Builds the extension for one server, and collects the files for its packages.
 fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
     let feature = pg.feature()?;
     let target = work.join(&feature);

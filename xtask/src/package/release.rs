@@ -1,25 +1,29 @@
-//! Version, time and maintainer of a release, from the workspace and its last commit.
+//! Version, time and maintainer of a release, which its packages contain. They come from the
+//! workspace and its last commit.
 use crate::cargo::workspace;
 use crate::program;
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// Data that all packages of a release contain.
+/// Data of a release that its packages contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// Version of the extension, for example 0.1.0.
     pub version: String,
-    /// Time of the release in every package, in seconds since 1970.
+    /// Time of the release in seconds since 1970, which all packages use as the time of their
+    /// files.
     pub epoch: u64,
-    /// Name and address: DEBFULLNAME and DEBEMAIL, or the author of the last commit.
+    /// Name and address of the maintainer: DEBFULLNAME and DEBEMAIL, or the author of the last
+    /// commit.
     pub maintainer: String,
 }
 
 impl Release {
-    /// Reads the release of the last commit. SOURCE_DATE_EPOCH overrides its time.
+    /// Returns the release of the last commit. The environment variable SOURCE_DATE_EPOCH overrides
+    /// its time.
     ///
     /// # Errors
-    /// If git fails and the environment does not have the value.
+    /// If git fails and the environment has no value instead.
     pub fn from_workspace() -> Result<Self> {
         let epoch = match variable("SOURCE_DATE_EPOCH") {
             Some(epoch) => epoch,
@@ -40,7 +44,7 @@ impl Release {
         })
     }
 
-    /// Returns the time in the format of Debian changelogs.
+    /// Returns the time of the release in the format of Debian changelogs.
     ///
     /// # Errors
     /// If GNU `date` is missing.
@@ -55,7 +59,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns a property of the last commit, in git's format.
+/// Returns a property of the last commit, given as a format of `git log`.
 fn last_commit(format: &str) -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(workspace());

@@ -1,4 +1,5 @@
-//! Source packages: an archive for PGXN, and a specification for rpmbuild.
+//! Makes the source packages of the extension: an archive for PGXN, and a specification for
+//! rpmbuild.
 use super::licences::{Form, Licences};
 use super::release::Release;
 use super::stage;
@@ -11,8 +12,8 @@ use std::process::Command;
 
 const SPEC: &str = include_str!("templates/neardup.spec");
 
-/// Packs the last commit. Also writes the specification and the licences of the package into
-/// `output`. Returns the paths.
+/// Packs the sources of the last commit into a zip archive in the folder `output`. Also writes the
+/// specification for rpmbuild and the licence file there. Returns the paths of the three files.
 ///
 /// # Errors
 /// If the sources are not a git repository.
@@ -21,7 +22,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     let archive = std::path::absolute(output.join(format!("{name}.zip")))?;
     let git = || {
         let mut git = Command::new("git");
-        // Times in a zip archive are local.
+        // A zip archive has local times, so the time zone is fixed.
         git.current_dir(workspace()).env("TZ", "UTC");
         git
     };
@@ -42,7 +43,8 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     )
     .context("cannot pack the sources")?;
     let spec = output.join("neardup.spec");
-    // Every server version links the same crates.
+    // The extension links the same crates for every server version, so any version gives the
+    // licences.
     let licences = Licences::from_extension(&format!("pg{}", SUPPORTED.start()))?;
     let specification = specification(&release.version, &licences.expression());
     stage::write(&spec, specification, 0o644)?;
@@ -51,7 +53,8 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![archive, spec, copyright])
 }
 
-/// Returns the specification. Placeholders use `@`, because rpm's own macros have braces.
+/// Returns the text of the specification for rpmbuild. Its template marks placeholders by `@`,
+/// because rpm's own macros have braces.
 fn specification(version: &str, licences: &str) -> String {
     SPEC.replace("@version@", version)
         .replace("@licences@", licences)

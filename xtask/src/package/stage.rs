@@ -1,4 +1,4 @@
-//! Staging folders of packages, with modes that do not depend on the umask.
+//! Writes files and archives for packages, with file modes that do not depend on the umask.
 use super::release::Release;
 use crate::program;
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Creates an empty folder and removes the files of an earlier run.
+/// Makes `dir` an empty folder. Removes the files of an earlier run.
 pub fn empty(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
@@ -18,7 +18,7 @@ pub fn empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))
 }
 
-/// Writes a file with this mode, and creates its parent folders.
+/// Writes a file with the mode `mode`. Creates its parent folders.
 pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     let write = || {
         if let Some(folder) = path.parent() {
@@ -30,13 +30,14 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies a file like [`write`].
+/// Copies the content of a file, and writes it with the mode `mode`. Creates the parent folders of
+/// `to`.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     write(to, content, mode)
 }
 
-/// Sets the mode of all folders of a tree to 0755.
+/// Sets the mode of `root` and all folders below it to 0755.
 pub fn open_folders(root: &Path) -> Result<()> {
     for entry in WalkDir::new(root) {
         let entry = entry?;
@@ -47,14 +48,16 @@ pub fn open_folders(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compresses like `gzip -9n`: without name and time.
+/// Returns `content` compressed like `gzip -9n`, without file name and time, so that equal contents
+/// give equal bytes.
 pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
     encoder.write_all(content)?;
     Ok(encoder.finish()?)
 }
 
-/// Packs the folder `name` of `parent` into a reproducible archive.
+/// Packs the folder `name` in `parent` into the archive `to` (.tar.gz). The bytes of the archive
+/// depend only on file names, contents and the time of `release`.
 ///
 /// # Errors
 /// If GNU tar is missing.

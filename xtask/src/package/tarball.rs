@@ -1,4 +1,5 @@
-//! Archive with an install script, for servers that are not from Debian packages.
+//! Makes an archive of the built extension with an install script, for servers that were not
+//! installed from Debian packages.
 use super::Built;
 use super::licences::Form;
 use super::release::Release;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 const INSTALL: &str = include_str!("templates/install.sh");
 
-/// Creates the archive and returns its path.
+/// Makes the archive of `built` in the folder `output` and returns its path. `stage` is a folder
+/// for temporary files.
 pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Result<PathBuf> {
     let machine = std::env::consts::ARCH;
     let name = format!(
@@ -42,6 +44,7 @@ pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Re
     Ok(to)
 }
 
+/// Returns the install script for one major version of PostgreSQL and one processor.
 fn install_script(major: u32, version: &str, machine: &str) -> String {
     INSTALL
         .replace("{major}", &major.to_string())
@@ -56,7 +59,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::process::{Command, Output};
 
-    /// The archive's files, and a pg_config that reports this version.
+    /// Unpacked files of an archive for PostgreSQL 15, and a pg_config program that reports the
+    /// version given to `new`.
     struct Trial {
         dir: tempfile::TempDir,
     }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs a package for Debian into a clean Debian folder and uses it there. As root, with
-# debootstrap; nothing outside of the folder is changed.
+# Installs neardup's Debian package into a new Debian system in FOLDER, uses the extension there and
+# removes the package. Requires root and debootstrap. Changes nothing outside FOLDER.
 #
 #   sh xtask/src/package/try-deb.sh PACKAGE FOLDER [RELEASE [MIRROR]]
 set -eu
@@ -17,7 +17,7 @@ within() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_
 bin=/usr/lib/postgresql/$major/bin
 
 if [ ! -e "$root/usr/bin/apt-get" ]; then
-    # A release that this debootstrap does not know is made as unstable is.
+    # debootstrap may lack a script for a newer release. The script for sid (unstable) works.
     script=/usr/share/debootstrap/scripts/$release
     [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
     debootstrap --variant=minbase "$release" "$root" "$mirror" "$script"
@@ -28,12 +28,12 @@ finish() {
     [ -z "$started" ] || as_postgres "$bin/pg_ctl" -D /tmp/data -m fast -w stop
     umount "$root/proc"
 }
-# The set-up of newer packages reads /proc.
+# The installation scripts of newer packages read /proc.
 mount -t proc proc "$root/proc"
 trap finish EXIT
 cp "$package" "$root/tmp/"
 within apt-get -q update
-# apt brings the server, since the package depends on it.
+# apt also installs the server, because the package depends on it.
 within apt-get -q install -y --no-install-recommends "/tmp/$(basename "$package")"
 within dpkg --verify "postgresql-$major-neardup"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs a package of rpmbuild into an empty root folder, beside a copy of the server that it was
-# built for, uses it there and removes it; nothing else is changed. As root, with rpm; PG_CONFIG is
-# that of the build. psql is the one on PATH.
+# Installs an RPM package of neardup into a temporary root folder, beside a copy of the server that
+# it was built for, uses the extension there and removes the package. Changes nothing else. Requires
+# root, rpm, and psql on PATH. PG_CONFIG is the pg_config of the server.
 #
 #   sh xtask/src/package/try-rpm.sh PACKAGE PG_CONFIG
 set -eu
@@ -23,16 +23,16 @@ trap finish EXIT
 as_nobody() { setpriv --reuid nobody --regid nogroup --clear-groups -- "$@"; }
 in_root() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
 
-# A server finds its folders from the place of its program.
+# The copied server finds its folders relative to its programs.
 for folder in "$bin" "$("$config" --pkglibdir)" "$("$config" --sharedir)"; do
     mkdir -p "$root$folder"
     cp -a "$folder/." "$root$folder/"
 done
 find "$root" -name 'neardup*' -delete
 
-# What the package requires is a server that rpm knows.
+# The package requires a server package, but rpm does not know the copied server.
 options=--nodeps
-# Debian's rpm wants to hear that this root is none of Debian's.
+# On Debian, rpm installs packages only with this option.
 [ ! -e /etc/debian_version ] || options="$options --force-debian"
 in_root --initdb
 # shellcheck disable=SC2086

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs an archive into a copy of a server and uses it there; nothing else is changed. All of the
-# server, its libraries too, lies in FOLDER, as of those that `cargo xtask test --pg 16` brings, and
-# PG_CONFIG is a path in it. As root, the copy runs as the user nobody. psql is the one on PATH.
+# Installs neardup's archive into a copy of a server and uses the extension there. Changes nothing
+# else. FOLDER has the whole server with its libraries, like the servers that
+# `cargo xtask test --pg 16` unpacks. PG_CONFIG is the path of its pg_config within FOLDER. Called
+# as root, the script runs the copied server as the user nobody. Requires psql on PATH.
 #
 #   sh xtask/src/package/try-tarball.sh ARCHIVE FOLDER PG_CONFIG
 set -eu

@@ -1,5 +1,5 @@
--- Uses the extension in a new server: the trial scripts beside this file run it, and compare what
--- the last query prints.
+-- Uses the extension in a new server. The scripts try-*.sh in this folder run these statements, and
+-- compare the output of the last query.
 \set ON_ERROR_STOP on
 CREATE EXTENSION neardup;
 SELECT extversion FROM pg_extension WHERE extname = 'neardup';

@@ -1,4 +1,5 @@
-//! Wheel of the Python package, built by maturin, and the licences of its crates.
+//! Makes the wheel and the source archive of the Python package with maturin, and the licence file
+//! of its crates.
 use super::licences::{Form, Licences};
 use super::release::Release;
 use super::{build, stage};
@@ -12,18 +13,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use walkdir::WalkDir;
 
-/// Path of the licence file from the workspace's root. It is committed, because every build tool
-/// includes it through `license-files` in `python/pyproject.toml`.
+/// Path of the Python package's licence file, from the workspace's root. The file is committed,
+/// because every build tool includes it through `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
 const PROJECT: &str = "python/pyproject.toml";
-/// Linker and C library headers for the oldest glibc that Rust supports.
+/// Python package of zig: linker and C library headers for the oldest glibc that Rust supports.
 const ZIG: &str = "ziglang==0.17.1";
-/// Platform of the wheel: glibc 2.17 and later, including Red Hat Enterprise Linux 7 and 8.
+/// Platform tag of the wheel: glibc 2.17 and later, which includes Red Hat Enterprise Linux 7 and
+/// 8.
 const PLATFORM: &str = "manylinux2014";
-/// Pinned Python packages, including maturin.
+/// Pinned versions of Python packages, including maturin.
 const PINS: &str = include_str!("../../../tests/drivers/requirements.txt");
 
-/// Writes the licence file.
+/// Runs `cargo xtask licences`: writes the licence file of the Python package.
 ///
 /// # Errors
 /// If a crate's licence is not accepted, or the file cannot be written.
@@ -34,7 +36,8 @@ pub fn write_licences() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that the licence file and the package's description match the crates in `Cargo.lock`.
+/// Checks that the licence file and the licence expression in the package's description match the
+/// crates in `Cargo.lock`.
 fn ensure_current() -> Result<()> {
     let licences = Licences::from_python_package()?;
     let found = fs::read_to_string(workspace().join(COPYRIGHT)).unwrap_or_default();
@@ -49,7 +52,8 @@ fn ensure_current() -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel and its source archive, and returns their paths.
+/// Builds the wheel and the source archive of the Python package into the folder `output`. `work`
+/// is the folder for builds and tools. Returns the paths of both files.
 ///
 /// # Errors
 /// If maturin cannot be installed, the build fails, or the module contains paths of this machine.
@@ -76,8 +80,8 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf
     Ok(copies)
 }
 
-/// Returns maturin's options for a wheel that supports old versions of glibc. On other systems the
-/// wheel is for the system that builds it.
+/// Returns maturin's options for a wheel that also runs with old versions of glibc. Returns no
+/// options on systems without glibc, where the wheel is for systems like the one that builds it.
 fn platform() -> Vec<String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return Vec::new();
@@ -88,8 +92,9 @@ fn platform() -> Vec<String> {
         .to_vec()
 }
 
-/// Archives the sources of the package and of its crates in the workspace. `pip` can build the
-/// package from the archive.
+/// Makes an archive with the sources of the Python package and of the workspace crates that it
+/// uses, in the folder `made`. `pip` can build the package from the archive. `environment` is the
+/// virtual environment with maturin. Returns the path of the archive.
 fn build_sources(
     environment: &Path,
     made: &Path,
@@ -107,7 +112,7 @@ fn build_sources(
     with_ending(made, "gz")
 }
 
-/// Returns the only file below a folder whose name has this ending.
+/// Returns the path of the only file below a folder whose name has the extension `ending`.
 fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     let mut found = Vec::new();
     for entry in WalkDir::new(folder) {
@@ -122,8 +127,9 @@ fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     }
 }
 
-/// Builds the wheel into `made` with the maturin of a virtual environment. Passes these options to
-/// maturin and this environment to cargo. Returns the path of the wheel.
+/// Builds the wheel of the Python package into the folder `made`, by the maturin of the virtual
+/// environment `environment`. Passes `options` to maturin and the environment variables `variables`
+/// to cargo. Returns the path of the wheel.
 pub fn build_wheel(
     environment: &Path,
     made: &Path,
@@ -146,8 +152,8 @@ pub fn build_wheel(
     with_ending(made, "whl")
 }
 
-/// Returns the search path with the programs of a virtual environment first, because maturin asks
-/// the first Python for zig.
+/// Returns a value of PATH that has the programs of a virtual environment first, because maturin
+/// runs the first Python on PATH to find zig.
 fn with_programs(environment: &Path) -> Result<OsString> {
     let outer = std::env::var_os("PATH").unwrap_or_default();
     let folders = [environment.join("bin")].into_iter();
@@ -156,7 +162,8 @@ fn with_programs(environment: &Path) -> Result<OsString> {
     )?)
 }
 
-/// Returns a virtual environment with the pinned maturin and zig. The first call creates it.
+/// Returns the folder of a virtual environment with the pinned maturin and, where it is needed,
+/// zig. The first call creates it.
 fn maturin(work: &Path) -> Result<PathBuf> {
     let pin = PINS.lines().find(|line| line.starts_with("maturin=="));
     let pin = pin.context("no version of maturin is pinned")?;
@@ -188,7 +195,8 @@ mod tests {
     use crate::cargo::cargo;
     use crate::program::output;
 
-    /// Cheap part of [`ensure_current`], without cargo-about.
+    /// Compares the licence file with the output of `cargo tree`. This is the part of
+    /// [`ensure_current`] that does not need cargo-about.
     #[test]
     fn licences_are_those_of_the_crates() -> Result<()> {
         let copyright = fs::read_to_string(workspace().join(COPYRIGHT))?;
@@ -198,7 +206,7 @@ mod tests {
                 .args(["--edges", "normal,no-proc-macro", "--prefix", "none"])
                 .args(["--format", "{p}"]),
         )?;
-        // A path follows the version of neardup's own crates.
+        // `cargo tree` prints a path after the version of neardup's own crates.
         for line in tree.lines().filter(|line| !line.contains('/')) {
             let mut words = line.split(' ');
             let (name, version) = (words.next(), words.next().context("a version")?);

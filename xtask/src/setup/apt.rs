@@ -1,5 +1,6 @@
-//! Calls of apt-get. Every installation is simulated first. It is rejected if it would change a
-//! package on a machine with a PostgreSQL server, because upgrades restart running servers.
+//! Installs and unpacks system packages by apt-get. Each installation is simulated first. On a
+//! machine with a PostgreSQL server it is rejected if it would change an installed package, because
+//! upgrades restart running servers.
 use super::{Missing, find, sudo};
 use crate::program::{output, run};
 use crate::ui;
@@ -11,7 +12,8 @@ use std::process::{Command, Stdio};
 
 const INSTALL: [&str; 4] = ["install", "-y", "--no-install-recommends", "--no-remove"];
 
-/// Installs packages. On a machine with a PostgreSQL server it only adds packages.
+/// Installs system packages. On a machine with a PostgreSQL server, only adds packages and does not
+/// change any.
 ///
 /// # Errors
 /// [`Missing`] if installed packages would have to change. Another error if apt-get fails.
@@ -30,29 +32,30 @@ pub fn install(packages: &[String]) -> Result<()> {
     run_visibly(apt_get().args(arguments()))
 }
 
-/// Downloads packages without their dependencies and unpacks them into `root`. Does not install
-/// anything or require root.
+/// Downloads packages without the packages that they depend on, and unpacks them into the folder
+/// `root`. Does not install anything or require root.
 ///
 /// # Errors
 /// If apt-get does not know a package or cannot fetch it.
 pub fn unpack(packages: &[String], root: &Path) -> Result<()> {
     if is_root() {
-        // The lists may be older than the archive. Without a network they are used unchanged.
+        // The package lists may be older than the archive. Without a network they are used
+        // unchanged.
         run(apt_get().arg("update")).ok();
     }
     let archives = tempfile::tempdir()?;
     let mut download = apt_get();
-    // apt's own user cannot write into the folder.
+    // apt usually downloads as its own user, which cannot write into this folder.
     download.args(["-o", "APT::Sandbox::User=root", "download"]);
     run(download.args(packages).current_dir(&archives))
         .with_context(|| format!("cannot download {}", packages.join(" ")))?;
     extract(archives.path(), root)
 }
 
-/// Unpacks all Debian packages in the folder `archives`.
+/// Unpacks all Debian packages (.deb) in the folder `archives` into the folder `root`.
 ///
 /// # Errors
-/// If one cannot be unpacked.
+/// If a package cannot be unpacked.
 pub fn extract(archives: &Path, root: &Path) -> Result<()> {
     for entry in fs::read_dir(archives)? {
         let path = entry?.path();
@@ -84,7 +87,8 @@ fn run_visibly(command: &mut Command) -> Result<()> {
         .map(|a| a.to_string_lossy())
         .collect();
     ui::heading(format!("apt-get {}", arguments.join(" ")));
-    // Standard output is only for the results of this program.
+    // apt-get's output goes to standard error. Standard output is only for the results of this
+    // program.
     let status = command.stdout(std::io::stderr()).status();
     let status = status.context("cannot run apt-get")?;
     if !status.success() {
@@ -93,6 +97,7 @@ fn run_visibly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Fails if the output of a simulated installation shows changes to installed packages.
 fn refuse_changes(packages: &[String], simulated: &str) -> Result<()> {
     let changes = changes(simulated);
     if changes.is_empty() {
@@ -113,15 +118,15 @@ fn refuse_changes(packages: &[String], simulated: &str) -> Result<()> {
     Err(Missing(text).into())
 }
 
-/// Returns changes to installed packages in the output of `apt-get --simulate install`: upgrades,
-/// removals, and the configuration of packages that an earlier run left half installed.
+/// Returns the changes to installed packages in the output of `apt-get --simulate install`:
+/// upgrades, removals, and the configuration of packages that an earlier run left half installed.
 fn changes(simulated: &str) -> Vec<String> {
     let mut unpacked = Vec::new();
     let mut changes = Vec::new();
     for line in simulated.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            // The line of an installed package has its version in brackets.
+            // The line of a package that is already installed has its old version in brackets.
             ["Inst", name, old, new, ..] if old.starts_with('[') => {
                 unpacked.push(name);
                 let (old, new) = (old.trim_matches(['[', ']']), new.trim_matches('('));
@@ -142,7 +147,8 @@ fn changes(simulated: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Installing postgresql-server-dev-15 on Debian 12 with PostgreSQL 15.18.
+    /// Output of simulated `apt-get install postgresql-server-dev-15` on Debian 12 with PostgreSQL
+    /// 15.18.
     const UPGRADE: &str = "\
 Reading package lists...
 The following packages will be upgraded:
@@ -154,6 +160,7 @@ Conf libpq5 (15.20-0+deb12u1 Debian-Security:12/oldstable-security [amd64])
 Conf postgresql-15 (15.20-0+deb12u1 Debian-Security:12/oldstable-security [amd64])
 Conf libssl-dev (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64])
 ";
+    /// Output of a simulated installation that only adds packages.
     const ADDITIONS: &str = "\
 NOTE: This is only a simulation!
 Inst libclang1-14 (1:14.0.6-12 Debian:12.15/oldstable [amd64])
@@ -209,7 +216,7 @@ Conf libgc1:amd64 (1:8.2.2-3 Debian:12.15/oldstable [amd64])
         }
     }
 
-    /// Calls in other files would not be simulated.
+    /// A call of apt-get in another file would not be simulated first.
     #[test]
     fn no_other_file_calls_apt_get() {
         let sources = crate::cargo::workspace().join("xtask/src");

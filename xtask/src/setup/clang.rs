@@ -1,14 +1,14 @@
-//! Search for libclang, which reads the server's headers for the bindings.
+//! Finds libclang, by which the build reads PostgreSQL's header files to make bindings.
 use std::path::{Path, PathBuf};
 
-/// Returns whether libclang and its header files are installed. Uses the library search of
-/// clang-sys, like the generator of the bindings.
+/// Returns whether libclang and its own header files are installed. Searches as clang-sys does, by
+/// which the generator of the bindings finds libclang.
 pub fn is_installed() -> bool {
     clang_sys::load().is_ok() && has_builtin_headers()
 }
 
-/// Returns whether `clang/<version>/include` next to a library has stddef.h and similar files.
-/// Debian has them in a separate package.
+/// Returns whether a folder of LLVM, or the folder of the found library, has libclang's own header
+/// files: `clang/<version>/include` with stddef.h. Debian has them in a separate package.
 fn has_builtin_headers() -> bool {
     let library = clang_sys::get_library();
     let beside = library.and_then(|library| Some(library.path().parent()?.to_owned()));

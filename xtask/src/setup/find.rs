@@ -1,28 +1,29 @@
-//! Choice of the PostgreSQL to build for.
+//! Finds installed PostgreSQL versions, and reads the options by which the user chooses one to
+//! build for.
 use anyhow::{Context, Result, ensure};
 use neardup_pgserver::{PgConfig, SUPPORTED};
 use std::path::{Path, PathBuf};
 
-/// Folder in which Debian and Ubuntu install their versions.
+/// Folder in which Debian and Ubuntu install PostgreSQL, with one folder for each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Options that choose a PostgreSQL. The default is the one that the environment names, the one on
-/// PATH, or Debian's newest.
+/// Options that choose the PostgreSQL to build for. By default it is the one that the environment
+/// names, the one on PATH, or Debian's newest.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PgChoice {
-    /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH,
-    /// the one on PATH, the newest in /usr/lib/postgresql]
+    /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH, the
+    /// one on PATH, the newest in /usr/lib/postgresql]
     #[arg(long, global = true, value_name = "PROGRAM")]
     pub pg_config: Option<PathBuf>,
-    /// The major version to build for, installed here or unpacked below target/; `test`, `matrix`
-    /// and `package` take several, as in 16,17,18
+    /// The major version of PostgreSQL to build for, installed on this machine or unpacked below
+    /// target/; `test`, `matrix` and `package` take several, as in 16,17,18
     #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,
 }
 
 impl PgChoice {
-    /// Chooses one major version.
+    /// Returns the choice of one major version of PostgreSQL.
     pub fn major(major: u32) -> Self {
         Self {
             pg_config: None,
@@ -30,7 +31,8 @@ impl PgChoice {
         }
     }
 
-    /// Returns the same options as arguments for another program.
+    /// Returns the options as command line arguments for another program that takes the same
+    /// options.
     pub fn to_arguments(&self) -> Vec<std::ffi::OsString> {
         let mut arguments = Vec::new();
         if let Some(program) = &self.pg_config {
@@ -42,10 +44,10 @@ impl PgChoice {
         arguments
     }
 
-    /// Returns the chosen major version, if the user chose one.
+    /// Returns the chosen major version; `None` if the user did not choose one.
     ///
     /// # Errors
-    /// If there are several versions, or the version is not supported.
+    /// If the user chose several versions, or a version that is not supported.
     pub fn only_major(&self) -> Result<Option<u32>> {
         ensure!(
             self.pg.len() < 2,
@@ -63,15 +65,15 @@ impl PgChoice {
     }
 }
 
-/// Installations from which the build chooses.
+/// PostgreSQL installations from which the build chooses.
 pub struct Found {
-    /// In order of preference.
+    /// Installations, in order of preference.
     pub all: Vec<PgConfig>,
-    /// True if the user named the only one.
+    /// True if the user named an installation, which then is the only one.
     pub is_named: bool,
 }
 
-/// Finds the installations that this choice allows.
+/// Finds the PostgreSQL installations that the user's choice allows.
 ///
 /// # Errors
 /// If an installation that the user named does not work.
@@ -104,7 +106,8 @@ fn named_by_environment() -> Result<Option<PgConfig>> {
     Ok(None)
 }
 
-/// Returns each PostgreSQL of this machine whose `pg_config` works.
+/// Returns each PostgreSQL installation of this machine whose `pg_config` works: first those on
+/// PATH, then Debian's, newest first.
 pub fn installed() -> Vec<PgConfig> {
     candidates()
         .iter()
@@ -112,7 +115,8 @@ pub fn installed() -> Vec<PgConfig> {
         .collect()
 }
 
-/// Resolves a plain name such as `pg_config` on PATH, because the build needs a full path.
+/// Returns the full path of a program, which the build needs. Searches for a plain name such as
+/// `pg_config` on PATH.
 fn absolute(program: &Path) -> Result<PathBuf> {
     if program.components().count() == 1
         && let Some(found) = on_path().into_iter().find(|path| path.ends_with(program))
@@ -141,7 +145,7 @@ fn on_path() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the names of a folder's entries. Empty if the folder does not exist.
+/// Returns the names of the entries of a folder. Empty if the folder does not exist.
 fn list(dir: &Path) -> Vec<String> {
     std::fs::read_dir(dir)
         .into_iter()
@@ -150,7 +154,8 @@ fn list(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Sorts version folders such as `9.6` and `15`, highest first.
+/// Sorts the names of version folders, such as `9.6` and `15`, by their major version, highest
+/// first. Drops other names.
 fn newest_first(names: Vec<String>) -> Vec<String> {
     let number = |name: &str| -> Option<u32> { name.split('.').next()?.parse().ok() };
     let mut versions: Vec<String> = names

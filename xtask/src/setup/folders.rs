@@ -1,4 +1,4 @@
-//! Folders below `target/servers` with unpacked servers.
+//! Provides the folders, usually below `target/servers`, into which servers are unpacked.
 use crate::{cargo, ui};
 use anyhow::{Context, Result, bail};
 use neardup_pgserver::{OsUser, candidate_dirs, own_dir};
@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Returns the folder `name` below `target/servers`, or below a temporary folder if the server's
-/// user cannot enter that. If it is incomplete, creates a new one with `fill`.
+/// operating system user cannot enter `target/servers`. If the folder is incomplete, creates a new
+/// one, which `fill` fills, and shows `text` meanwhile.
 ///
 /// # Errors
-/// If there is no suitable folder, or `fill` fails.
+/// If the server's user can enter neither folder, or `fill` fails.
 pub fn provide(
     name: &str,
     text: &str,
@@ -33,13 +34,13 @@ pub fn provide(
     bail!("found no folder for it:{reasons}")
 }
 
-/// Fills a folder and renames it to `root` when it is complete.
+/// Fills a temporary folder in `dir`, and renames it to `root` when it is complete.
 fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let staging = tempfile::tempdir_in(dir)?;
     let tree = staging.path().join("tree");
     fs::create_dir(&tree)?;
     fill(&tree)?;
-    // The server's user must be able to read it with any umask.
+    // The server's user must be able to read the folder, whatever the umask is.
     fs::set_permissions(&tree, PermissionsExt::from_mode(0o755))?;
     if root.exists() {
         fs::remove_dir_all(root)?;

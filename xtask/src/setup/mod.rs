@@ -1,4 +1,5 @@
-//! Requirements of the build: a PostgreSQL with its headers, and libclang for the bindings.
+//! Finds or installs what the build of the extension needs: a PostgreSQL server with its header
+//! files, and libclang for the bindings.
 mod apt;
 mod clang;
 mod find;
@@ -17,13 +18,14 @@ use neardup_pgserver::{PgConfig, SUPPORTED, is_root};
 use std::fmt;
 use std::process::ExitCode;
 
-/// Tools that were found.
+/// Requirements of the build, all of which were found.
 pub struct Setup {
-    /// The PostgreSQL to build for.
+    /// PostgreSQL to build for, with its header files.
     pub pg: PgConfig,
 }
 
-/// Error for a missing requirement that only the user can install. The text names the command.
+/// Error for a missing requirement that only the user can install. Its text names the command to
+/// type.
 #[derive(Debug)]
 pub struct Missing(String);
 
@@ -35,17 +37,17 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Prefix of commands that the user types as root.
+/// Prefix of commands in messages that must be run as root: `sudo ` unless this user is root.
 fn sudo() -> &'static str {
     if is_root() { "" } else { "sudo " }
 }
 
-/// Missing requirement of the build.
+/// Requirement of the build that is missing and that packages can provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// PostgreSQL's server programs, with the major version if it is already decided.
+    /// PostgreSQL's server programs, of this major version if it is already known.
     Server(Option<u32>),
-    /// Header files of the server, with the major version as above.
+    /// Header files of the server, of this major version if it is already known.
     Headers(Option<u32>),
     /// libclang with its own header files.
     Libclang,
@@ -63,7 +65,8 @@ impl fmt::Display for Need {
     }
 }
 
-/// `cargo xtask setup`: prints the settings that plain cargo needs, for `eval` in a shell.
+/// Runs `cargo xtask setup`: prints the environment variables that plain cargo needs, as shell
+/// commands for `eval`.
 pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     let setup = run(choice)?;
     ui::heading(format!(
@@ -80,7 +83,8 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds what the build needs. Installs or unpacks missing parts if possible.
+/// Finds what the build needs. Installs missing parts or unpacks a server below `target/` if
+/// possible.
 ///
 /// # Errors
 /// [`Missing`] if the user has to install something.
@@ -88,7 +92,8 @@ pub fn run(choice: &PgChoice) -> Result<Setup> {
     provide(choice, true)
 }
 
-/// Finds what the build needs, only for an installed server.
+/// Does the same as [`run`], but only for an installed server: does not unpack a server below
+/// `target/`.
 ///
 /// # Errors
 /// Like [`run`].
@@ -127,7 +132,7 @@ fn provide(choice: &PgChoice, may_unpack: bool) -> Result<Setup> {
     Ok(Setup { pg })
 }
 
-/// Finds installations and chooses the source of the server.
+/// Finds the installations that `choice` allows, and chooses where the server comes from.
 fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)> {
     let found = find::find(choice)?;
     if let Some(first) = found.all.first()
@@ -143,11 +148,13 @@ fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)
     }
 }
 
-/// Parts of an installed PostgreSQL.
+/// Parts that an installed PostgreSQL has.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     major: u32,
+    /// True if it has the server programs.
     server: bool,
+    /// True if it has the server's header files.
     headers: bool,
 }
 
@@ -161,23 +168,25 @@ impl Parts {
     }
 }
 
-/// Source of the server and its headers.
+/// Where the server and its header files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The installation at this index has both.
+    /// The found installation at this index has both.
     Installed(usize),
-    /// A server of this major version, unpacked below `target/`.
+    /// A server of this major version, which is unpacked below `target/`.
     Private(u32),
-    /// The system's packages, because no server is installed.
+    /// Packages of the system, which must be installed first, because no server is installed.
     Packages,
 }
 
-/// The installation at this index has a server without headers, and no other can be unpacked.
+/// Error: the found installation at this index has a server without header files, and unpacking
+/// another server is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Incomplete(usize);
 
-/// Chooses the source. Never adds packages to an installed server, because its headers require
-/// libraries of the same minor version, so apt-get would upgrade the server.
+/// Chooses where the server comes from, given the installations in order of preference and the
+/// major version that the user chose. Never adds packages to an installed server: its header files
+/// require libraries of the same minor version, so apt-get would upgrade the server.
 fn source(found: &[Parts], major: Option<u32>, may_unpack: bool) -> Result<Source, Incomplete> {
     let is_server = |one: &Parts| one.server && SUPPORTED.contains(&one.major);
     let first = found.iter().position(is_server);
@@ -224,7 +233,7 @@ mod tests {
     fn a_complete_server_is_used_as_it_is() {
         let found = [parts(17, true, false), parts(15, true, true)];
         assert_eq!(source(&found, None, true), Ok(Source::Installed(1)));
-        // `install` means the first server.
+        // `cargo xtask install` builds for the first server only.
         assert_eq!(source(&found, None, false), Err(Incomplete(0)));
         assert_eq!(source(&found[1..], None, false), Ok(Source::Installed(0)));
         let unsupported = [parts(14, true, true), parts(16, true, true)];

@@ -1,4 +1,5 @@
-//! Installation of missing packages, or the command for it.
+//! Installs missing requirements of the build from the system's packages, or tells the user the
+//! command that installs them.
 use super::{Missing, Need, apt};
 use crate::ui;
 use anyhow::{Context, Result};
@@ -7,13 +8,16 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Folder that Debian's PostgreSQL packages read before they create and start a cluster.
+/// Folder with settings that Debian's PostgreSQL packages read before they create and start a
+/// database cluster.
 const CREATECLUSTER_DIR: &str = "/etc/postgresql-common/createcluster.d";
 
-/// Installs `needs` by apt-get. Requires root on Debian or a derivative.
+/// Installs the packages for `needs` by apt-get, as root on Debian or a derivative. `pg` is the
+/// PostgreSQL whose parts are missing, if one was found.
 ///
 /// # Errors
-/// [`Missing`], which names the command, for other users, and an error if apt-get fails.
+/// [`Missing`], with the command to type, for other users and systems. Another error if apt-get
+/// fails.
 pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     let list: String = needs.iter().map(|need| format!("  - {need}\n")).collect();
     if let Some(pg) = pg
@@ -48,10 +52,10 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     apt::install(&packages)
 }
 
-/// Installs packages by apt-get. Requires root on Debian or a derivative.
+/// Installs the packages `names` by apt-get, as root on Debian or a derivative.
 ///
 /// # Errors
-/// [`Missing`], which names the command, for other users and systems, and an error if apt-get
+/// [`Missing`], with the command to type, for other users and systems. Another error if apt-get
 /// fails.
 pub fn install_packages(names: &[&str]) -> Result<()> {
     let list = names.join(" ");
@@ -67,7 +71,7 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
     apt::install(&names)
 }
 
-/// Error for an installed server that must be used but has no headers.
+/// Returns the error for an installed server that must be used but has no header files.
 pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     let package = format!("postgresql-server-dev-{}", pg.major);
     let how = match debian_version(&pg.version) {
@@ -89,23 +93,24 @@ pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     Missing(text).into()
 }
 
-/// Returns the package version in a text such as `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`.
+/// Returns the version of the Debian package in PostgreSQL's version text, which is like
+/// `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`. `None` if the text has none.
 fn debian_version(version: &str) -> Option<&str> {
     let (_, package) = version.split_once('(')?;
     package.trim_end_matches(')').split_whitespace().nth(1)
 }
 
-/// Returns whether apt-get has the packages of this PostgreSQL.
+/// Returns whether apt-get can provide packages of this installed server.
 pub fn has_packages(pg: &PgConfig) -> bool {
     is_debian() && pg.has_server() && is_from_packages(pg)
 }
 
-/// Returns whether the path allows that packages of the system or of PostgreSQL installed it.
+/// Returns whether a PostgreSQL may come from packages, judging by the path of its programs.
 fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
 }
 
-/// Returns whether this system is Debian or a derivative.
+/// Returns whether this system is Debian or a derivative of it.
 fn is_debian() -> bool {
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     ["ID", "ID_LIKE"].iter().any(|name| {
@@ -116,7 +121,8 @@ fn is_debian() -> bool {
     })
 }
 
-/// Returns the value of a field in /etc/os-release.
+/// Returns the value of the field `name` in `text`, the content of /etc/os-release; `None` if it is
+/// missing.
 pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut values = text
         .lines()
@@ -124,7 +130,8 @@ pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     values.next().map(|value| value.trim_matches('"'))
 }
 
-/// Returns the packages of a version. Without any PostgreSQL, uses the distribution's version.
+/// Returns the names of the Debian packages that provide `needs`. `default_major` is the major
+/// version that the distribution offers, for needs without a version.
 fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
     let mut all = Vec::new();
     for need in needs {
@@ -143,7 +150,8 @@ fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
     all
 }
 
-/// Returns the major version of the distribution's package `postgresql`.
+/// Returns the major version on which the distribution's package `postgresql` depends; `None` if it
+/// is unknown.
 fn debian_default_major() -> Option<u32> {
     let output = Command::new("apt-cache")
         .args(["show", "--no-all-versions", "postgresql"])
@@ -153,7 +161,7 @@ fn debian_default_major() -> Option<u32> {
     default_major(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Reads lines such as `Depends: postgresql-15`.
+/// Returns the major version in a line such as `Depends: postgresql-15` of apt-cache's output.
 fn default_major(shown: &str) -> Option<u32> {
     shown
         .lines()
@@ -165,9 +173,11 @@ fn default_major(shown: &str) -> Option<u32> {
         })
 }
 
-/// Prevents the packages from creating a cluster while this value exists, because the user has not
-/// asked for a running server. Does not change an existing setting.
+/// Setting that keeps Debian's packages from creating and starting a database cluster while this
+/// value exists, because the user has not asked for a running server. It leaves the user's own
+/// setting unchanged.
 struct NoCluster {
+    /// True if the settings file was written and must be removed.
     written: bool,
 }
 

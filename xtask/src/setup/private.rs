@@ -1,16 +1,17 @@
-//! Servers with headers, unpacked below `target/` without root. Installed servers do not change.
+//! Provides servers with header files that are unpacked below `target/`, without root and without
+//! any change to installed servers.
 use super::{apt, folders, wheels};
 use crate::program::runs;
 use anyhow::{Result, bail, ensure};
 use neardup_pgserver::PgConfig;
 use std::path::{Path, PathBuf};
 
-/// Returns a server of this major version with its headers. The first call unpacks it.
-/// `is_installed` states that the system's packages have a server of this version. Then the
-/// server's libraries are already installed.
+/// Returns a server of the major version `major` with its header files. The first call unpacks it.
+/// `is_installed` is true if a server of this version is installed from the system's packages. Then
+/// the unpacked server finds its libraries in the system.
 ///
 /// # Errors
-/// If there is no server for this system, or it cannot be downloaded.
+/// If there is no such server for this system, or it cannot be downloaded.
 pub fn server(major: u32, is_installed: bool) -> Result<PgConfig> {
     let mut reasons = String::new();
     if is_installed {
@@ -30,11 +31,13 @@ pub fn server(major: u32, is_installed: bool) -> Result<PgConfig> {
     )
 }
 
-/// Returns the server from the packages of Debian, Ubuntu or apt.postgresql.org.
+/// Unpacks the server's packages of Debian, Ubuntu or apt.postgresql.org, if that was not done
+/// before. Returns the server.
 fn debian_server(major: u32) -> Result<PgConfig> {
     let names = ["postgresql", "postgresql-client", "postgresql-server-dev"];
     let packages = names.map(|name| format!("{name}-{major}"));
-    // PostgreSQL's programs find their folders relative to their own folder.
+    // The folders can have any place, because PostgreSQL's programs find them relative to their own
+    // folder.
     let bin = PathBuf::from(format!("usr/lib/postgresql/{major}/bin"));
     let has_server = |root: &Path| runs(&root.join(&bin).join("postgres"));
     let text = format!("Unpacking PostgreSQL {major} of the system's packages");

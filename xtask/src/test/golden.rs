@@ -1,4 +1,5 @@
-//! Golden files and isolation tests, run by PostgreSQL's own programs.
+//! Runs the golden files (`tests/regress`) and the isolation tests (`tests/isolation`) by
+//! PostgreSQL's own test programs.
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
 use crate::private::Private;
@@ -11,13 +12,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Kind of test that a PostgreSQL program runs.
+/// Set of tests that one of PostgreSQL's test programs runs.
 struct Suite {
-    /// Folder below tests/, and name for filters.
+    /// Name of the folder below `tests/`. Filters match it too.
     name: &'static str,
-    /// Program in the folder of PostgreSQL's tests.
+    /// Path of the test program within the folder of PostgreSQL's test programs.
     program: &'static str,
-    /// Folder of the test scripts, and the suffix of their names.
+    /// Folder of the test scripts within the suite's folder, and the extension of their file names.
     scripts: (&'static str, &'static str),
 }
 
@@ -32,22 +33,26 @@ const ISOLATION: Suite = Suite {
     scripts: ("specs", "spec"),
 };
 
-/// Returns whether filters select a test of this module. Without filters all are selected.
+/// Returns whether the filters select a golden file or an isolation test. Without filters all are
+/// selected.
 pub fn are_selected(filters: &[String]) -> Result<bool> {
     Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
 }
 
-/// Runs tests/regress: SQL scripts with expected output.
+/// Runs the selected golden files of `tests/regress`: SQL scripts with expected output.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     REGRESS.run(private, server, filters)
 }
 
-/// Runs tests/isolation: concurrent sessions in every order that the specs list.
+/// Runs the selected isolation tests of `tests/isolation`: concurrent sessions in every order that
+/// the test lists.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     ISOLATION.run(private, server, filters)
 }
 
 impl Suite {
+    /// Runs the selected tests of this suite on `server`, and prints the differences from the
+    /// expected output.
     fn run(&self, private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
         let input = workspace().join("tests").join(self.name);
         let tests = self.tests(filters)?;
@@ -97,7 +102,8 @@ impl Suite {
             }
         }
         let status = child.wait()?;
-        // Tests that could not start, for example because an extension is missing, have no line.
+        // A test that could not start, for example because an extension is missing, has no line in
+        // the output.
         let missing = tests.len().saturating_sub(passed + failed);
         counts.passed += passed;
         counts.failed += failed + missing;
@@ -107,7 +113,7 @@ impl Suite {
         Ok(counts)
     }
 
-    /// Returns the names of the tests that filters select.
+    /// Returns the names of the suite's tests that the filters select.
     fn tests(&self, filters: &[String]) -> Result<Vec<String>> {
         let (folder, ending) = self.scripts;
         let folder = workspace().join("tests").join(self.name).join(folder);
@@ -116,8 +122,9 @@ impl Suite {
         Ok(tests)
     }
 
-    /// Returns the program and the folder of the psql that it calls: the server's own, or, if they
-    /// are missing or do not run (as in one wheel), those of any installed PostgreSQL.
+    /// Returns the suite's test program, and the folder of the psql that it calls. Takes those of
+    /// the tested server. If they are missing or do not run (as in one Python wheel), takes those
+    /// of any installed PostgreSQL. `None` if no installation has them.
     fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
         let of = |pg: &PgConfig, bindir: &Path| {
             let program = pg.test_program(self.program)?;
@@ -133,7 +140,8 @@ impl Suite {
         })
     }
 
-    /// Removes the tests that need an extension that this server does not have.
+    /// Removes the tests whose scripts need an extension that this PostgreSQL does not have, and
+    /// prints why.
     fn possible(&self, tests: Vec<String>, private: &Private) -> Result<Vec<String>> {
         let (folder, ending) = self.scripts;
         let folder = workspace().join("tests").join(self.name).join(folder);
@@ -153,8 +161,8 @@ impl Suite {
         Ok(possible)
     }
 
-    /// Counts the tests of this suite as skipped, or as failed in a strict run. Not every package
-    /// of PostgreSQL contains its test programs.
+    /// Returns the counts for a suite of `tests` tests whose test program is missing, as in some
+    /// packages of PostgreSQL: all are skipped, or failed in a strict run (NEARDUP_TEST_STRICT=1).
     fn without_program(&self, tests: usize) -> Counts {
         ui::note(format!(
             "{} does not come with this PostgreSQL; {tests} test(s) of tests/{} skipped",
@@ -169,6 +177,7 @@ impl Suite {
         }
     }
 
+    /// Returns an empty folder for the output of the suite.
     fn output_dir(&self, private: &Private) -> Result<PathBuf> {
         let name = format!("{PURPOSE}-output-{}", self.name);
         let dir = private.instance.data_root.join(name);
@@ -180,12 +189,14 @@ impl Suite {
     }
 }
 
-/// Returns whether the filters select the test of this name. Without filters all are selected.
+/// Returns whether the filters select the test of this name, such as `regress/types`. Without
+/// filters all are selected.
 fn is_selected(test: &str, filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
 }
 
-/// Returns the sorted names of the scripts in `dir`. Empty if the folder does not exist.
+/// Returns the sorted names, without extension, of the files in `dir` that have the extension
+/// `ending`. Empty if the folder does not exist.
 fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     if !dir.is_dir() {
         return Ok(Vec::new());
@@ -203,7 +214,7 @@ fn scripts(dir: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the names in a script's line `-- Needs: citext, hstore`.
+/// Returns the extensions that a script needs: the names in its line `-- Needs: citext, hstore`.
 fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
     let line = script
         .lines()
@@ -211,8 +222,9 @@ fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
     line.into_iter().flat_map(|names| names.split(", "))
 }
 
-/// Reads a line about one test, as written by PostgreSQL 15 (`test a ... ok   12 ms`) or later
-/// versions (`ok 1   - a   12 ms`). Returns `None` for other lines.
+/// Returns whether a test passed, given the line about it that the test program of PostgreSQL 15
+/// (`test a ... ok   12 ms`) or of later versions (`ok 1   - a   12 ms`) prints. `None` for other
+/// lines.
 fn outcome(line: &str) -> Option<bool> {
     if line.starts_with("ok ") {
         return Some(true);
@@ -224,6 +236,7 @@ fn outcome(line: &str) -> Option<bool> {
     Some(result.trim_start().starts_with("ok"))
 }
 
+/// Prints the differences from the expected output, or why there are none.
 fn show_differences(output: &Path, status: std::process::ExitStatus, missing: usize) {
     let differences = output.join("regression.diffs");
     match fs::read(&differences) {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: runs the tests and counts them.
+//! `cargo xtask test` and `cargo xtask matrix`: run the tests of all kinds and count them.
 mod counts;
 mod golden;
 mod node;
@@ -20,15 +20,15 @@ use rust::RustTests;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Name of the shared server, and prefix of the names of servers that tests create.
+/// Name of the server that tests share, and prefix of the names of servers that tests create.
 const PURPOSE: &str = "test";
 
-/// Extent of a run on one server.
+/// Optional tests of a run on one PostgreSQL version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
-    /// Also runs the tests of the packages that need no server.
+    /// True to run also the tests of the packages that need no server.
     pure: bool,
-    /// Also runs the example with sqlx, whose crates take long to build.
+    /// True to run also the example with sqlx, whose crates take long to build.
     sqlx: bool,
 }
 
@@ -39,11 +39,11 @@ impl Extent {
     };
 }
 
-/// Runs the tests that `filters` select, or all tests without filters, and prints the count. For
-/// several versions, prints a line for each version at the end. Omits the packages that need no
-/// server if `server_only`.
+/// Runs `cargo xtask test`: the tests that `filters` select, or all tests without filters. Prints
+/// the counts, with one line for each version if several are chosen. If `server_only` is true,
+/// skips the packages that need no server.
 ///
-/// `citus` is the folder below which Citus was installed. Without it Citus is not tested.
+/// `citus` is the folder below which Citus was installed. Without it, nothing is tested with Citus.
 pub fn command(
     choice: &PgChoice,
     filters: &[String],
@@ -63,8 +63,8 @@ pub fn command(
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
-/// Runs the tests that `filters` select, including the example for sqlx, on each supported version
-/// or on the chosen versions.
+/// Runs `cargo xtask matrix`: the tests that `filters` select, and the example with sqlx, on each
+/// supported version or on the chosen versions.
 pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     ensure!(
         choice.pg_config.is_none(),
@@ -83,8 +83,9 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     on_each(majors, filters, extent)
 }
 
-/// Runs the tests on each version, and the tests without a server only on the first. A version
-/// that cannot be provided or built gets a line in the table, and counts as a failure.
+/// Runs the tests on each of the major versions `majors`. Runs the tests that need no server only
+/// with the first version. A version that cannot be provided or built gets a line in the table, and
+/// counts as a failure.
 fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
@@ -108,7 +109,7 @@ fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<Exi
     Ok(ExitCode::from(u8::from(!all_passed)))
 }
 
-/// Runs the tests on one PostgreSQL and returns its version.
+/// Runs the tests on the PostgreSQL that `choice` chooses. Returns its version and the counts.
 fn on_one(
     choice: &PgChoice,
     filters: &[String],
@@ -124,8 +125,9 @@ fn on_one(
     Ok((private.pg.version, counts))
 }
 
-/// Runs the golden files, or all tests over a connection that `filters` select, on a server of
-/// another machine, and prints the count. Returns whether none failed.
+/// Runs tests on an emulated server for another processor: the tests over a connection and golden
+/// files that `filters` select, or without filters all golden files. Prints the counts. Returns
+/// true if no test failed.
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),
@@ -135,20 +137,22 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     Ok(counts.failed == 0)
 }
 
-/// Starts the shared server for tests. Stops it and all servers that tests left running.
+/// Starts the server that tests share and calls `tests` with it. Then stops it, and all servers
+/// that tests left running.
 fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
     let dir = private.instance.data_root.clone();
     let lock = private::take(&dir, PURPOSE)?;
     let server = start(private, PURPOSE)?;
     let counts = tests(&server);
     drop(server);
-    // Killed tests leave their servers running.
+    // Tests that were killed leave their servers running.
     stop_leftovers(&dir, PURPOSE)?;
     drop(lock);
     counts
 }
 
-/// Runs the tests of all kinds concurrently, because some compute while others wait.
+/// Runs the selected tests of all kinds. They run concurrently, because some compute while others
+/// wait.
 fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
     let selected = selection::packages(filters, extent.pure)?;
     let rust = RustTests::build(private, server, &selected)?;
@@ -174,7 +178,7 @@ fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -
 }
 
 /// Runs the golden files and the isolation tests on a separate server, because transactions of
-/// other tests would change plans and the effect of VACUUM.
+/// other tests would change query plans and the effect of VACUUM.
 fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
     if !golden::are_selected(filters)? {
         return Ok(Counts::default());
@@ -188,14 +192,15 @@ fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
 fn start(private: &Private, name: &str) -> Result<Server> {
     ui::step("Starting a private server", || {
         let settings = [
-            // The data are temporary. A test that kills a server does not kill the system.
+            // The data are temporary, so they need not survive a crash of the system. Tests only
+            // crash servers.
             ("fsync", "off"),
             ("max_connections", "200"),
-            // Enough parallel workers for all concurrent tests.
+            // All concurrent tests need enough parallel workers.
             ("max_worker_processes", "64"),
             ("max_parallel_workers", "64"),
             ("log_min_messages", "warning"),
-            // Autovacuum could analyze a table or delay a VACUUM at any time.
+            // Autovacuum could analyze a table, or delay a test's VACUUM, at any time.
             ("autovacuum", "off"),
         ];
         Server::create(&private.instance, name, &settings)

@@ -1,4 +1,4 @@
-//! Packages for Node.js and a browser, for modules of `tests/clients`.
+//! Provides Node.js packages and a browser for the tests over a connection that need them.
 use crate::cargo::{target_dir, workspace};
 use crate::program::run;
 use crate::ui;
@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Files that pin the packages.
+/// Files that pin the versions of Node.js packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Parts of names of tests that need the packages of clients.
+/// Parts of the names of tests that need Node.js packages.
 const CLIENTS: &[&str] = &["clients", "drivers", "node", "drizzle", "javascript"];
-/// Parts of names of tests that need a browser.
+/// Parts of the names of tests that need a browser.
 const BROWSER: &[&str] = &["clients", "report", "browser"];
-/// Program names of Chromium.
+/// Names under which Chromium may be installed.
 const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Returns the folder with the packages that `tests/drivers/node` pins. The first call creates it
-/// in the target folder. Returns `None` if the selected tests do not need it or, with a message,
-/// if it cannot be created.
+/// Returns the folder with the Node.js packages that `tests/drivers/node` pins. The first call
+/// creates it in the target folder. Returns `None` if the selected tests do not need the packages
+/// or, with a message, if they cannot be installed.
 pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     if !are_selected(CLIENTS, filters) {
         return None;
@@ -26,8 +26,9 @@ pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     said(what, packages("node", "node-drivers"))
 }
 
-/// Returns a browser, and the folder with the packages and the script of `tests/drivers/browser`.
-/// Returns `None` like [`with_packages`].
+/// Returns a browser, and the folder with the Node.js packages and the script of
+/// `tests/drivers/browser`. Returns `None` if the selected tests do not need a browser or, with a
+/// message, if it or the packages are missing.
 pub fn with_browser(filters: &[String]) -> Option<Browser> {
     if !are_selected(BROWSER, filters) {
         return None;
@@ -35,10 +36,11 @@ pub fn with_browser(filters: &[String]) -> Option<Browser> {
     said("The report is not looked at in a browser", browser())
 }
 
-/// Browser for tests.
+/// Browser in which tests look at the report.
 pub struct Browser {
+    /// Path of Chromium.
     pub chromium: PathBuf,
-    /// Folder with packages for Node.js that use it.
+    /// Folder with the Node.js packages and the script that control the browser.
     pub packages: PathBuf,
 }
 
@@ -53,14 +55,16 @@ fn browser() -> Result<Browser> {
     let chromium = named.or_else(found);
     let chromium = chromium.context("no Chromium is installed (Debian's package: chromium)")?;
     let packages = packages("browser", "node-browser")?;
-    // Copied each time, because it may have changed. It must be next to its packages.
+    // The script is copied each time, because it may have changed. It must be in the folder of its
+    // packages.
     let script = "report.mjs";
     let from = workspace().join("tests/drivers/browser").join(script);
     std::fs::copy(from, packages.join(script))?;
     Ok(Browser { chromium, packages })
 }
 
-/// Returns whether filters select one of these tests. Without filters all are selected.
+/// Returns whether filters select a test whose name contains one of `tests`. Without filters all
+/// are selected.
 fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     let selects = |filter: &String| {
         (tests.iter()).any(|test| test.contains(filter.as_str()) || filter.contains(test))
@@ -68,14 +72,16 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(selects)
 }
 
-/// Returns the result, or prints the reason why there is none.
+/// Returns the value of `found`. If it is an error, prints `what`, which says what is not tested,
+/// and the error.
 fn said<T>(what: &str, found: Result<T>) -> Option<T> {
     found
         .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))
         .ok()
 }
 
-/// Installs the packages that a folder of `tests/drivers` pins into a folder of the target folder.
+/// Installs the packages that the folder `pinned_by` of `tests/drivers` pins into the folder `name`
+/// of the target folder, and returns its path.
 fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
     let folder = target_dir()?.join(name);
     let from = workspace().join("tests/drivers").join(pinned_by);
@@ -87,14 +93,14 @@ fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
             for name in PINS {
                 std::fs::copy(from.join(name), folder.join(name))?;
             }
-            // Drizzle lists all supported drivers as optional peers.
+            // Drizzle lists all drivers that it supports as optional peers, which are not needed.
             let omitted = ["--omit=dev", "--omit=optional", "--omit=peer"];
             run(Command::new("npm")
                 .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
                 .args(omitted)
                 .current_dir(&folder))
         })?;
-        // Written last, because it marks the folder as complete.
+        // This file is written last, because it marks the folder as complete.
         std::fs::write(&done, &wanted)?;
     }
     Ok(folder)

@@ -1,4 +1,5 @@
-//! Rust test programs. Cargo builds them, and this module runs several at once.
+//! Builds Rust test programs by cargo, and runs them. cargo itself would run them one after the
+//! other; this module can run several at once.
 use super::Counts;
 use super::selection::{Package, Selected};
 use crate::cargo::{cargo, workspace};
@@ -8,20 +9,23 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Variable that makes test programs print the time of each test.
+/// Environment variable that makes test programs print the time of each test.
 const TIMES: &str = "NEARDUP_TEST_TIMES";
 
-/// Test program of a package.
+/// Built test program of a package.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
+    /// Package whose tests the program has.
     pub package: &'static Package,
-    /// Name of the target: the library, or a file in the package's folder `tests`.
+    /// Name of cargo's target: the library, or a file in the package's folder `tests`.
     pub target: String,
+    /// Path of the executable.
     pub path: PathBuf,
 }
 
 impl Program {
-    /// Returns the name for the lines that the program prints.
+    /// Returns the name of the program that is printed before its lines: the package's name, and
+    /// the target's name if it differs.
     pub fn title(&self) -> String {
         match self.package.name.replace('-', "_") == self.target {
             true => self.package.name.to_owned(),
@@ -29,14 +33,15 @@ impl Program {
         }
     }
 
-    /// Returns a call of the program with filters, in the folder that cargo would use.
+    /// Returns a call of the program that runs the tests whose names contain one of the filters, in
+    /// the folder in which cargo would run it.
     pub fn command(&self, filters: &[String]) -> Command {
         let folder = workspace().join(self.package.folder);
         let mut command = Command::new(&self.path);
         command.args(filters).current_dir(&folder);
         command.env("CARGO_MANIFEST_DIR", folder);
         if std::env::var_os(TIMES).is_some() {
-            // libtest reports times only as an unstable option.
+            // The test framework libtest reports times only as an unstable option.
             command.env("RUSTC_BOOTSTRAP", "1");
             command.args(["-Zunstable-options", "--report-time"]);
         }
@@ -44,11 +49,11 @@ impl Program {
     }
 }
 
-/// Builds the test programs of these packages.
+/// Builds the test programs of the selected packages.
 ///
 /// # Errors
 ///
-/// If one of them does not compile.
+/// If a program does not compile.
 pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
     if packages.is_empty() {
         return Ok(Vec::new());
@@ -59,8 +64,8 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
         "--no-run",
         "--message-format=json-render-diagnostics",
     ]);
-    // One call for all packages. Separate calls would build dependencies again with other
-    // features.
+    // One call of cargo builds all packages. Separate calls would build dependencies again with
+    // other features.
     for Selected { package, .. } in packages {
         command.args(["--package", package.name]);
     }
@@ -81,7 +86,7 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Returns the test program in a message of cargo, if there is one.
+/// Returns the test program that a message of cargo reports as built; `None` for other messages.
 fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     let path = message["executable"].as_str()?;
     if message["profile"]["test"] != true {
@@ -96,12 +101,13 @@ fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     })
 }
 
-/// Runs a test program and counts its tests. Prints a line for each completed test, and the
-/// reports of failed tests at the end, because the output of concurrent programs would mix.
+/// Runs a test program and counts its tests. Prints a line for each completed test, preceded by
+/// `title`. Prints the reports of failed tests at the end, because the output of concurrent
+/// programs would mix.
 ///
 /// # Errors
 ///
-/// If it cannot be run.
+/// If the program cannot be run.
 pub fn run(title: &str, mut command: Command) -> Result<Counts> {
     let mut child = command
         .stdin(Stdio::null())
@@ -132,7 +138,8 @@ pub fn run(title: &str, mut command: Command) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Returns whether a line has no information. A filtered run has many programs without tests.
+/// Returns whether a line of a test program has no information. With filters, many programs have no
+/// tests to run.
 fn is_noise(line: &str) -> bool {
     line.is_empty() || line.starts_with("running ") || line.starts_with("test result: ok. 0 passed")
 }

@@ -1,4 +1,5 @@
-//! Python packages: drivers and ORMs from the registry, and neardup's own wheel.
+//! Provides the Python packages that tests need: drivers and ORMs from PyPI, and neardup's own
+//! wheel.
 use crate::cargo::{target_dir, workspace};
 use crate::program::{make_venv, run};
 use crate::{package, ui};
@@ -6,7 +7,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Test modules that need the packages.
+/// Names of the test modules that need the Python packages.
 const MODULES: [&str; 6] = [
     "drivers",
     "applications",
@@ -16,10 +17,10 @@ const MODULES: [&str; 6] = [
     "distributed::times",
 ];
 
-/// Returns the Python of a virtual environment with the packages that
-/// `tests/drivers/requirements.txt` pins and the current neardup wheel. The first call creates it
-/// in the target folder. Returns `None` if the selected tests do not need it or, with a message,
-/// if the packages cannot be installed.
+/// Returns the Python interpreter of a virtual environment with the packages that
+/// `tests/drivers/requirements.txt` pins and the current neardup wheel. The first call creates the
+/// environment in the target folder. Returns `None` if the selected tests do not need it or, with a
+/// message, if the packages cannot be installed.
 ///
 /// # Errors
 ///
@@ -45,7 +46,7 @@ pub fn with_drivers(filters: &[String]) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Returns whether a filter selects a single test.
+/// Returns whether a filter may select a single test that needs the Python packages.
 fn names_a_test(filter: &str) -> bool {
     let parts = [
         "drivers::",
@@ -66,7 +67,8 @@ fn names_a_test(filter: &str) -> bool {
     parts.iter().any(|part| filter.contains(part))
 }
 
-/// Returns the folder of the environment with the packages.
+/// Returns the folder of the virtual environment with the pinned packages. The first call creates
+/// it.
 fn environment() -> Result<PathBuf> {
     let folder = target_dir()?.join("python-drivers");
     let pins = workspace().join("tests/drivers/requirements.txt");
@@ -76,7 +78,7 @@ fn environment() -> Result<PathBuf> {
         ui::step("Installing packages for Python", || {
             make_venv(&folder, &["--requirement".as_ref(), pins.as_ref()])
         })?;
-        // Written last, because it marks the folder as complete.
+        // This file is written last, because it marks the environment as complete.
         std::fs::copy(&pins, &done)?;
     }
     Ok(folder)
@@ -86,8 +88,8 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-/// Builds the wheel with maturin, installs it unless it is already installed, and returns the
-/// interpreter.
+/// Builds neardup's wheel by maturin, and installs it into the virtual environment in `folder`
+/// unless the same wheel is already installed there. Returns the Python interpreter.
 fn wheel(folder: &Path) -> Result<PathBuf> {
     let python = interpreter(folder);
     let (made, installed) = (folder.join("wheel"), folder.join("installed.whl"));

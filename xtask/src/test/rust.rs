@@ -1,4 +1,5 @@
-//! Rust tests of the pure packages, and over a connection.
+//! Runs the Rust tests: those of the packages that need no server, and those that connect to a
+//! server.
 use super::programs::{self, Program};
 use super::selection::{SERVER_TESTS, Selected};
 use super::{Counts, PURPOSE, node, python};
@@ -11,30 +12,34 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Variable with the seed of proptest's random cases.
+/// Environment variable with the seed of proptest's random cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
-/// Tests over a connection that wait for the server's clock. They start first.
+/// Parts of the names of tests over a connection that mostly wait for the server's clock. They run
+/// in a program of their own, beside the others.
 const WAITING: [&str; 1] = ["old_snapshots::"];
-/// Number of concurrent tests over a connection. It exceeds the number of cores, because tests
-/// wait for locks, servers and the disk.
+/// Number of tests over a connection that run at the same time. It exceeds the number of cores,
+/// because tests wait for locks, servers and the disk.
 const SERVER_THREADS: &str = "4";
 
-/// Built test programs, and their requirements.
+/// Built Rust test programs, and what they need to run.
 pub struct RustTests<'a> {
     private: &'a Private,
     server: &'a Server,
     selected: &'a [Selected],
     programs: Vec<Program>,
+    /// Seed of the property tests.
     seed: String,
+    /// File to which skipped tests append a line.
     skip_list: PathBuf,
 }
 
 impl<'a> RustTests<'a> {
-    /// Builds the test programs of these packages.
+    /// Builds the test programs of the selected packages, and prints the seed of the property
+    /// tests.
     ///
     /// # Errors
     ///
-    /// If one of them does not compile.
+    /// If a program does not compile.
     pub fn build(
         private: &'a Private,
         server: &'a Server,
@@ -73,7 +78,8 @@ impl<'a> RustTests<'a> {
                 command.env(SEED, &self.seed);
                 counts += programs::run(&program.title(), command)?;
             }
-            // Documentation examples have file names, which filters for tests do not match.
+            // The names of documentation examples are file names, which filters for tests do not
+            // match.
             if package.has_examples && filters.is_empty() {
                 let mut command = cargo();
                 command.args(["test", "--quiet", "--doc", "--package", package.name]);
@@ -86,7 +92,8 @@ impl<'a> RustTests<'a> {
         Ok(counts)
     }
 
-    /// Runs the tests over a connection that mostly wait, if there are no filters.
+    /// Runs the tests over a connection that mostly wait. With filters, does nothing, because then
+    /// [`Self::over_connections`] runs these tests too.
     ///
     /// # Errors
     ///
@@ -102,7 +109,8 @@ impl<'a> RustTests<'a> {
         }
     }
 
-    /// Installs requirements and runs the other tests over a connection.
+    /// Provides the Python packages, Node.js packages and the browser that tests need, and runs the
+    /// tests over a connection. Without filters, leaves out the tests that [`Self::waiting`] runs.
     ///
     /// # Errors
     ///
@@ -133,14 +141,15 @@ impl<'a> RustTests<'a> {
         programs::run("suite", command)
     }
 
-    /// Prints the list of skipped tests, and counts them as skipped.
+    /// Prints the list of skipped tests, and moves them from passed to skipped in `counts`.
     pub fn count_skipped(&self, counts: &mut Counts) {
         let list = fs::read_to_string(&self.skip_list).unwrap_or_default();
         print!("{list}");
         counts.skip(&list);
     }
 
-    /// Returns the program with the tests over a connection, and its filters.
+    /// Returns the test program with the tests over a connection, and the filters for it. `None` if
+    /// no such test is selected.
     fn suite(&self) -> Option<(&Program, &[String])> {
         let is_selected = |it: &&Selected| it.package.name == SERVER_TESTS;
         let selected = self.selected.iter().find(is_selected)?;
@@ -149,6 +158,8 @@ impl<'a> RustTests<'a> {
         Some((suite, &selected.filters))
     }
 
+    /// Sets the environment variables by which a test program finds the shared server, and can
+    /// create servers.
     fn provide_server(&self, command: &mut Command) {
         command
             .env("NEARDUP_TEST_SKIPPED", &self.skip_list)
@@ -160,7 +171,7 @@ impl<'a> RustTests<'a> {
     }
 }
 
-/// Returns the seed of the property tests: the user's, or a fresh seed.
+/// Returns the seed of the property tests: the one that the user has set, or a fresh one.
 fn property_seed() -> String {
     std::env::var(SEED).unwrap_or_else(|_| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -168,7 +179,8 @@ fn property_seed() -> String {
     })
 }
 
-/// Tells tests where they can create servers, whose names begin with `purpose`.
+/// Sets the environment variables by which tests can create servers, whose names begin with
+/// `purpose`.
 pub fn provide(command: &mut Command, private: &Private, purpose: &str) {
     let instance = &private.instance;
     command

@@ -1,24 +1,26 @@
-//! Selection of packages with Rust tests by filters.
+//! Selects the packages with Rust tests by the user's filters, so that only packages with a
+//! matching test are built.
 use crate::cargo::workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use walkdir::WalkDir;
 
-/// Package with Rust tests.
+/// Package of the workspace with Rust tests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Package {
+    /// Name of the package in cargo.
     pub name: &'static str,
-    /// Folder in the workspace.
+    /// Path of the package's folder from the workspace's root.
     pub folder: &'static str,
-    /// True if its documentation has examples, which rustdoc runs.
+    /// True if the package's documentation has examples, which rustdoc runs as tests.
     pub has_examples: bool,
 }
 
-/// Package of the tests over a connection.
+/// Name of the package with the tests over a connection.
 pub const SERVER_TESTS: &str = "neardup-tests";
 
-/// All packages with tests except the benchmarks, which have many additional dependencies.
+/// All packages with tests, except the benchmarks, whose many dependencies take long to build.
 const PACKAGES: [Package; 7] = [
     package("neardup-sketch", "crates/sketch", true),
     package("neardup-blocktree", "crates/blocktree", true),
@@ -37,23 +39,26 @@ const fn package(name: &'static str, folder: &'static str, has_examples: bool) -
     }
 }
 
-/// Package whose tests run, all or some.
+/// Package of which all or some tests run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Selected {
+    /// The selected package.
     pub package: &'static Package,
-    /// Parts of the names of the tests to run. Empty if all tests run.
+    /// Parts of the names of the tests to run. Empty if all tests of the package run.
     pub filters: Vec<String>,
 }
 
-/// Returns each package whose name contains a filter, with all its tests, and each package in
-/// which a test may match a filter. Without filters returns all packages. Unless `pure`, returns
-/// only the package with tests over a connection.
+/// Returns the packages that `filters` select: each package whose name contains a filter, with all
+/// its tests, and each package that may have a test whose name contains a filter. Without filters,
+/// returns all packages. If `pure` is false, returns at most the package with tests over a
+/// connection.
 ///
 /// # Errors
 ///
 /// If the sources cannot be read.
 pub fn packages(filters: &[String], pure: bool) -> Result<Vec<Selected>> {
-    // Rust test names do not contain a slash. Golden files do: regress/dedup.
+    // Filters with a slash select golden files such as regress/dedup. Names of Rust tests have no
+    // slash.
     let names: Vec<String> = (filters.iter())
         .filter(|filter| !filter.contains('/'))
         .cloned()
@@ -78,8 +83,9 @@ pub fn packages(filters: &[String], pure: bool) -> Result<Vec<Selected>> {
     Ok(selected)
 }
 
-/// Returns whether a test in this folder may have a name that contains one of the filters. Test
-/// names consist of names of modules and functions. May return true by mistake, but not false.
+/// Returns whether a test in this folder may have a name that contains one of the filters. Such a
+/// name consists of the names of modules and of a function. The result may be true by mistake, but
+/// not false by mistake.
 fn may_contain(folder: &Path, filters: &[String]) -> Result<bool> {
     if filters.is_empty() {
         return Ok(false);
@@ -90,7 +96,7 @@ fn may_contain(folder: &Path, filters: &[String]) -> Result<bool> {
     Ok(filters.iter().any(occurs_whole))
 }
 
-/// Returns the names of the modules and functions in the Rust files below a folder.
+/// Returns the names of the modules, files and functions in the Rust files below a folder.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in WalkDir::new(folder) {

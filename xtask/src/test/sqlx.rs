@@ -1,4 +1,5 @@
-//! Example with sqlx, whose crates take longer to build than all other tests.
+//! Builds and runs the example with sqlx, separately from the other tests, because its crates take
+//! longer to build than all of them.
 use super::Counts;
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::ui;
@@ -6,7 +7,8 @@ use anyhow::{Context, Result};
 use neardup_pgserver::Server;
 use std::process::Command;
 
-/// Builds the example and runs it on the server. It counts as one test.
+/// Builds the example in `tests/sqlx` and runs it on the server, in a database of its own. Returns
+/// counts in which the example is one test.
 pub fn run(server: &Server) -> Result<Counts> {
     let folder = workspace().join("tests/sqlx");
     let target = target_dir()?.join("sqlx");

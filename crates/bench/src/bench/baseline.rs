@@ -1,27 +1,30 @@
-//! Ratios of an earlier run, and which of them got worse: `crates/bench/baseline.json`.
+//! Stores the ratios of a benchmark in `crates/bench/baseline.json`, and finds the ratios that got
+//! worse since.
 use super::report::{aligned, number};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Share of a ratio of times that counts as noise: runs on one machine differ by a tenth.
+/// Change of a ratio of times, as a share of the ratio, that counts as noise. Runs on one machine
+/// differ by a tenth.
 const NOISE_OF_TIMES: f64 = 0.15;
-/// Share of a ratio of sizes that counts as noise: sizes hardly differ between runs.
+/// Change of a ratio of sizes, as a share of the ratio, that counts as noise. Sizes hardly differ
+/// between runs.
 const NOISE_OF_SIZES: f64 = 0.02;
 
-/// The file of the source tree that holds the ratios.
+/// Path of the stored baseline in the source tree.
 pub fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline.json")
+    xtask::cargo::workspace().join("crates/bench/baseline.json")
 }
 
-/// The part of a run's line that can be compared with other runs.
+/// Line of a benchmark's table, reduced to what can be compared with other runs.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     what: String,
     against: String,
-    /// The other contender's figure divided by neardup's. Uses processor times where they are
-    /// known, because other processes do not influence them.
+    /// The other contender's figure divided by neardup's figure; above 1 neardup is better. It is a
+    /// ratio of processor times if both are known, because other processes do not influence them.
     ratio: f64,
     is_size: bool,
 }
@@ -38,7 +41,8 @@ impl Line {
         }
     }
 
-    /// Reads a line of the JSON of `report`, or of a baseline. `None` without a ratio.
+    /// Reads a line from the JSON of a benchmark's report or of a baseline; `None` if it has no
+    /// ratio.
     fn from_value(value: &Value) -> Option<Self> {
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let unit = text("unit")?;
@@ -52,7 +56,7 @@ impl Line {
     }
 }
 
-/// The lines of one number of rows.
+/// Returns the comparable lines of a run, which has one number of rows.
 fn lines_of(run: &Value) -> Vec<Line> {
     let lines = run["lines"].as_array();
     lines
@@ -62,7 +66,8 @@ fn lines_of(run: &Value) -> Vec<Line> {
         .collect()
 }
 
-/// Stores the ratios of some runs.
+/// Writes the ratios of a benchmark's runs, one run for each number of rows, to the baseline at
+/// `path`.
 pub fn save(results: &Value, path: &Path) -> Result<()> {
     let runs = results["runs"].as_array().context("no runs")?;
     let kept: Vec<Value> = (runs.iter())
@@ -84,7 +89,7 @@ pub fn save(results: &Value, path: &Path) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Rounds to four digits: more digits would only change the file in every run.
+/// Rounds a ratio to four digits. More digits would only change the file in every run.
 fn rounded(ratio: &Value) -> Value {
     match ratio.as_f64() {
         Some(ratio) => json!(format!("{ratio:.3e}").parse::<f64>().unwrap_or(ratio)),
@@ -92,12 +97,12 @@ fn rounded(ratio: &Value) -> Value {
     }
 }
 
-/// Prints how the ratios of some runs differ from those stored, and returns whether none is worse
-/// than noise explains.
+/// Prints how the ratios of a benchmark differ from the baseline at `path`. Returns false if a
+/// ratio is worse by more than noise explains.
 ///
 /// # Errors
 ///
-/// If the stored ratios cannot be read, or none is for the same number of rows.
+/// If the baseline cannot be read, or has no run with the same number of rows.
 pub fn compare(results: &Value, path: &Path) -> Result<bool> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read {}; --save-baseline makes it", path.display()))?;
@@ -137,11 +142,11 @@ enum Verdict {
     Same,
     Better,
     Worse,
-    /// The line is no longer measured.
+    /// The benchmark no longer has this line of the baseline.
     Gone,
 }
 
-/// A line then and now.
+/// Ratio of one line in the baseline and now.
 struct Compared {
     name: String,
     then: f64,

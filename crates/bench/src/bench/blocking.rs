@@ -1,5 +1,5 @@
-//! `cargo xtask bench --load`, second part: measures how often the trigger blocks rows that are
-//! not near-duplicates, at several radii.
+//! Second part of `cargo xtask bench --load`: measures how often the trigger `neardup_dedup` makes
+//! an insert wait for or deadlock with an unrelated row, at several radii.
 use super::corpus::random;
 use super::session::Session;
 use anyhow::{Result, bail};
@@ -10,26 +10,34 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use xtask::ui;
 
+/// Radii of the trigger, in bits.
 const RADII: [u32; 4] = [3, 8, 10, 16];
-/// Concurrent clients, transactions per client, rows per transaction.
+/// Number of concurrent clients.
 const CLIENTS: usize = 4;
+/// Number of transactions of each client.
 const TRANSACTIONS: usize = 60;
+/// Number of rows that each transaction inserts.
 const ROWS: usize = 3;
-/// Rows inserted while another row waits in an AFTER trigger.
+/// Number of rows that are inserted while another row waits in an AFTER trigger.
 const OTHERS: usize = 200;
 
-/// Stream of random values, different from the streams of [`super::corpus`].
+/// Stream of random values (argument of [`random`]), different from the streams of
+/// [`super::corpus`].
 const STREAM: u64 = 8;
 
-/// Measurements at one radius.
+/// Measurements at one radius of the trigger.
 struct Measured {
     radius: u32,
+    /// Number of transactions that deadlocked, although all rows are unrelated.
     deadlocks: usize,
+    /// Elapsed seconds of the concurrent transactions.
     seconds: f64,
+    /// Number of single inserts that waited for an unrelated row.
     held_up: usize,
 }
 
-/// Measures on a database with the extension, prints the table and returns it as JSON.
+/// Measures deadlocks and waits at each radius, in a database with the extension. Prints the table
+/// and returns it as JSON.
 pub fn bench(session: &mut Session, conninfo: &str) -> Result<Value> {
     let mut measured = Vec::new();
     for radius in RADII {
@@ -76,7 +84,7 @@ fn at(session: &mut Session, conninfo: &str, radius: u32) -> Result<Measured> {
     })
 }
 
-/// Values that differ pairwise by more than the largest radius.
+/// Returns `count` values that differ pairwise by more than 16 bits, the largest radius.
 fn far_apart(count: usize) -> Vec<u64> {
     let mut values: Vec<u64> = Vec::new();
     for value in (0..).map(|i| random(STREAM, i)) {
@@ -94,7 +102,8 @@ fn insert(id: usize, value: u64) -> String {
     format!("INSERT INTO crossing VALUES ({id}, '{value:016x}');")
 }
 
-/// Inserts the values with concurrent clients, and counts the transactions that deadlocked.
+/// Inserts the values by concurrent clients, in transactions of several rows. Returns how many
+/// transactions deadlocked.
 fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (values.chunks(TRANSACTIONS * ROWS).enumerate())
@@ -134,7 +143,8 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     })
 }
 
-/// Counts the inserts that wait for another row, which waits in an AFTER trigger.
+/// Returns how many inserts of `values[1..]` wait for the unrelated row `values[0]`, whose
+/// transaction is kept open by an AFTER trigger.
 fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
     const LOCK: &str = "SELECT pg_advisory_lock(42)";
     session.run(
@@ -152,7 +162,8 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
         let held = scope.spawn(move || first.batch_execute(&held));
         while session.value(&format!("SELECT pg_blocking_pids({backend}) = '{{}}'"))? {}
         let mut other = Client::connect(conninfo, NoTls)?;
-        // A blocked insert waits until the first row is released. A short timeout detects it.
+        // An insert that waits for the held row would wait until this function releases it. A short
+        // timeout detects the wait.
         other.batch_execute("SET lock_timeout = '50ms'; SET deadlock_timeout = '10s'")?;
         let mut held_up = 0;
         for (row, &value) in values[1..].iter().enumerate() {
@@ -170,7 +181,7 @@ fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usiz
     })
 }
 
-/// Markdown table of the measurements.
+/// Returns the measurements as a Markdown table.
 fn table(measured: &[Measured]) -> String {
     let mut table = format!(
         "| radius | deadlocks of {} transactions | time | held up of {OTHERS} rows |\n\

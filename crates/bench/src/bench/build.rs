@@ -1,4 +1,4 @@
-//! `cargo xtask bench --build`: indexes built by one process and by several.
+//! `cargo xtask bench --build`: compares the times of index builds by one process and with workers.
 use super::corpus;
 use super::session::{Session, Time, least};
 use super::text::texts;
@@ -8,17 +8,18 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use xtask::ui;
 
-/// Approximate bytes of a document: two rows fill a page.
+/// Approximate bytes of a document, so that two rows fill a page.
 const DOCUMENT: usize = 3_900;
-/// Total bytes of the different documents. The table repeats each many times, with a number.
+/// Total bytes of the distinct documents. The table repeats each of them many times, and puts a
+/// different number in front of each repetition.
 const BYTES: usize = 16_000_000;
-/// Rows of the table of fingerprints for each document.
+/// Number of rows of the table of fingerprints for each row of the table of documents.
 const ROWS_PER_DOCUMENT: u64 = 10;
 
-/// An index that is built.
+/// Index whose build is measured.
 struct Subject {
     what: &'static str,
-    /// Table and definition, after `CREATE INDEX built ON`.
+    /// Table, access method, columns and options: the text after `CREATE INDEX built ON`.
     definition: &'static str,
 }
 
@@ -45,9 +46,9 @@ const SUBJECTS: [Subject; 5] = [
     },
 ];
 
-/// Measures on an empty database with the extension, prints the table and returns the same as
-/// JSON.
-/// `workers` is the largest number of workers.
+/// Measures the builds in an empty database with the extension, each without workers and with 1 to
+/// `workers` workers. `rows` is the number of fingerprints. Prints the table and returns all times
+/// as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32, workers: u32) -> Result<Value> {
     let documents = rows / ROWS_PER_DOCUMENT;
     let step = format!("Loading {rows} fingerprints and {documents} documents");
@@ -80,12 +81,13 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32, workers: u32) -> Res
     Ok(json!({ "rows": rows, "documents": documents, "rounds": rounds, "subjects": subjects }))
 }
 
-/// Loads `docs (id, fp)` and `documents (id, body)`.
+/// Loads `docs (id, fp)` with `rows` fingerprints and `documents (id, body)` with `documents`
+/// texts.
 fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     corpus::load_near(session, "docs", rows)?;
     let text = texts::spaced(texts::LATIN, BYTES).replace('\n', " ");
     let different = texts::documents(&text, DOCUMENT);
-    // PLAIN: not compressed, so that a build spends its time on the expression.
+    // PLAIN storage does not compress the documents, so a build spends its time on the expression.
     session.run(
         "CREATE TABLE different (n bigint GENERATED ALWAYS AS IDENTITY (MINVALUE 0), body text);
          CREATE TABLE documents (id bigint, body text);
@@ -105,7 +107,8 @@ fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     session.run("CHECKPOINT")
 }
 
-/// Builds an index with the backend and `workers` workers, and drops it again.
+/// Builds an index with the backend and `workers` workers, and drops the index again. Returns the
+/// time of the build.
 fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Time> {
     session.run(&format!(
         "SET max_parallel_maintenance_workers = {workers};
@@ -118,7 +121,7 @@ fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Tim
     Ok(time)
 }
 
-/// The table, in Markdown.
+/// Returns the measurements as a Markdown table.
 fn table(measured: &[Vec<Vec<Time>>]) -> String {
     let mut table = String::from(
         "| index | workers | time | times as fast | the leader on a processor |\n\

@@ -1,24 +1,27 @@
-//! Contenders of the benchmark: the indexes of each, and its form of the query.
+//! Contenders of the benchmark: ways to index 64-bit values, and the SQL query by which each
+//! searches.
 use super::corpus::{self, restored};
 use super::session::{Session, Time};
 use anyhow::Result;
 
-/// A way to index 64-bit values.
+/// Way to index the 64-bit values of the benchmark's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// No index: the minimum cost of an insert.
     Bare,
-    /// One index of neardup, as CREATE INDEX makes it without options.
+    /// One neardup index with radius 3.
     Neardup,
-    /// The usual advice: four btree indexes on the 16-bit blocks, joined by OR.
+    /// Four btree indexes on the 16-bit blocks, joined by OR: the usual advice without an
+    /// extension.
     Blocks,
-    /// One btree on the column.
+    /// One btree on the column, which finds equal values only.
     Plain,
-    /// Four btree indexes on the values with each block in front, searched by range.
+    /// Four btree indexes on permuted values, each with another block in front, searched by range.
     Permuted,
 }
 
-/// The bits of a block. The first block has the highest bits.
+/// Returns an SQL expression for block `block` (0 to 3) of the SQL expression `value`. Block 0 is
+/// the highest 16 bits.
 fn block(value: &str, block: u32) -> String {
     match 48 - 16 * block {
         0 => format!("({value} & 65535)"),
@@ -26,68 +29,72 @@ fn block(value: &str, block: u32) -> String {
     }
 }
 
-/// The distance in PostgreSQL's own functions.
+/// Returns an SQL expression for the Hamming distance of two SQL expressions, by PostgreSQL's own
+/// functions.
 fn distance(a: &str, b: &str) -> String {
     format!("bit_count(({a} # {b})::bit(64))")
 }
 
-/// The sequential scans keep each probe from being answered from anything but the table.
+/// Settings that force a sequential scan of `docs` for each probe. Without them a hash join, a
+/// merge join or a materialized copy could answer the probes.
 const SEQUENTIAL: &str = "SET enable_indexscan = off; SET enable_indexonlyscan = off; \
     SET enable_bitmapscan = off; SET enable_material = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off";
-/// Settings that lead to btree plans, so that the comparison does not depend on an estimate.
+/// Settings that force plans with btree indexes, so that the comparison does not depend on the
+/// planner's estimates.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_material = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off";
-/// Settings for neardup's queries: none, since the planner finds the index by itself.
+/// Settings for neardup's queries: none, because the planner chooses neardup's index by itself.
 const BY_NEARDUP: &str = "";
 
-/// The condition of the search.
+/// Returns the join condition of a search by neardup's operator. `q` is the probe and `d` the row.
 fn within(radius: u32) -> String {
     format!("d.fp <~> q.fp <= {radius}")
 }
 
-/// Values to search for: the first rows of a table.
+/// Probes, which are the values to search for: the first rows of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
-    /// The table.
+    /// Table with the values, in the column `fp`.
     pub table: &'static str,
-    /// Number of values.
+    /// Number of probes.
     pub count: u64,
 }
 
 impl Probes {
-    /// Values with neighbours in the table.
+    /// The first `count` probes that have planted neighbours in the table `docs`.
     pub fn planted(count: u64) -> Self {
         let table = corpus::PLANTED_PROBES;
         Self { table, count }
     }
 
-    /// Values without.
+    /// The first `count` probes that have no neighbours in the table `docs`.
     pub fn absent(count: u64) -> Self {
         let table = corpus::ABSENT_PROBES;
         Self { table, count }
     }
 
+    /// Returns a subquery `q` with the probes, for a FROM clause.
     fn first(self) -> String {
         format!("(SELECT * FROM {} WHERE id < {}) q", self.table, self.count)
     }
 }
 
-/// A query of some probes.
+/// Query that searches for each of some probes.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Text after SELECT ... FROM.
+    /// Text of the query after SELECT ... FROM.
     from: String,
-    /// The columns that name what was found.
+    /// Columns that identify a result: the probe, and the row or the value that was found.
     found: &'static str,
-    /// Text that the plan must contain.
+    /// Text that the plan of the query must contain.
     pub plan: &'static str,
-    /// Settings to make before.
+    /// SET statements to run before the query.
     settings: &'static str,
 }
 
 impl Query {
-    /// The rows within a radius, by neardup's index.
+    /// Searches for the rows within `radius` bits of each probe, by neardup's index.
     pub fn neardup(probes: Probes, radius: u32) -> Self {
         Self {
             from: format!("{} JOIN docs d ON {}", probes.first(), within(radius)),
@@ -97,7 +104,7 @@ impl Query {
         }
     }
 
-    /// The nearest rows, by neardup's index.
+    /// Searches for the `limit` nearest rows to each probe, by neardup's index.
     pub fn nearest(probes: Probes, limit: u32) -> Self {
         let nearest = format!("SELECT d.id, d.fp FROM docs d ORDER BY d.fp <~> q.fp LIMIT {limit}");
         Self {
@@ -106,7 +113,7 @@ impl Query {
         }
     }
 
-    /// The query by a sequential scan, with neardup's operator.
+    /// Changes the query so that it runs as a sequential scan, with neardup's operator.
     pub fn sequentially(self) -> Self {
         Self {
             plan: "Seq Scan on docs",
@@ -115,12 +122,14 @@ impl Query {
         }
     }
 
-    /// The rows within a radius, by a sequential scan with neardup's operator.
+    /// Searches for the rows within `radius` bits of each probe, by a sequential scan with
+    /// neardup's operator.
     pub fn sequential(probes: Probes, radius: u32) -> Self {
         Self::neardup(probes, radius).sequentially()
     }
 
-    /// The rows within a radius, by a sequential scan with only PostgreSQL's own functions.
+    /// Searches for the rows within `radius` bits of each probe, by a sequential scan with
+    /// PostgreSQL's own functions only.
     pub fn bit_count(probes: Probes, radius: u32) -> Self {
         let distance = distance("d.fp", "q.fp");
         Self {
@@ -129,7 +138,8 @@ impl Query {
         }
     }
 
-    /// Radius 3 by four btree indexes on blocks: within 3 bits at least one of 4 blocks is equal.
+    /// Searches for the rows within 3 bits of each probe, by four btree indexes on blocks: two
+    /// values within 3 bits agree in at least one of 4 blocks.
     pub fn blocks(probes: Probes) -> Self {
         let equal = [0, 1, 2, 3].map(|i| format!("{} = {}", block("d.fp", i), block("q.fp", i)));
         Self {
@@ -145,8 +155,9 @@ impl Query {
         }
     }
 
-    /// Radius 3 by ranges of four btree indexes on permuted values, which are found in the indexes
-    /// themselves. A value that several of them find is returned by each.
+    /// Searches for the values within 3 bits of each probe, by a range of each of four btree
+    /// indexes on permuted values. Index-only scans return values, not rows. A value that several
+    /// indexes find is returned several times.
     pub fn permuted(probes: Probes) -> Self {
         let low_bits = (1u64 << 48) - 1;
         let ranges = [0, 1, 2, 3].map(|i| {
@@ -165,7 +176,8 @@ impl Query {
         }
     }
 
-    /// Equal values by one btree: the executor's minimum for a probe.
+    /// Searches for values equal to each probe, by one btree: the executor's minimum cost of a
+    /// probe.
     pub fn equality(probes: Probes) -> Self {
         Self {
             from: format!("{} JOIN docs d ON d.fp = q.fp", probes.first()),
@@ -175,15 +187,17 @@ impl Query {
         }
     }
 
-    /// The query that counts the results, whose cost is the cost of the search. If the results are
-    /// rows, it counts one of their columns, so that every contender must fetch them.
+    /// Returns the SQL that counts the results of the query. Its cost is the cost of the search. If
+    /// the results are rows, it counts one of their columns, so that every contender must fetch the
+    /// rows.
     pub fn count(&self) -> String {
         let column = self.found.rsplit(", ").next().unwrap_or("*");
         format!("SELECT count({column}) FROM {}", self.from)
     }
 
-    /// Result for each probe in one number: 1,000 for each row, plus the sum of their
-    /// distances. The nearest rows may differ, but their distances may not.
+    /// Returns pairs of a probe and a number that summarizes the probe's result: 1,000 for each row
+    /// found, plus the sum of the rows' distances. Two searches for the nearest rows may find
+    /// different rows at the same distances. Their numbers are equal.
     pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
@@ -193,18 +207,18 @@ impl Query {
         ))
     }
 
-    /// Applies the settings for the measurement of the query.
+    /// Resets all settings of the session and applies the settings of the query.
     pub fn set(&self, session: &mut Session) -> Result<()> {
         session.run(&format!("RESET ALL; {}", self.settings))
     }
 
-    /// Result as pairs of a probe and a row.
+    /// Returns the result as pairs of a probe and a row. Fails for queries that return values.
     pub fn rows(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         session.pairs(&format!("SELECT {} FROM {}", self.found, self.from))
     }
 
-    /// Result as pairs of a probe and a value.
+    /// Returns the result as pairs of a probe and a value, sorted and without duplicates.
     pub fn values(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let from = &self.from;
@@ -227,7 +241,7 @@ impl Query {
 }
 
 impl Contender {
-    /// All of them, in the order of measurement.
+    /// All contenders, in the order of measurement.
     pub const ALL: [Contender; 5] = [
         Contender::Bare,
         Contender::Neardup,
@@ -236,7 +250,7 @@ impl Contender {
         Contender::Permuted,
     ];
 
-    /// The name in progress messages.
+    /// Name of the contender in progress messages.
     pub fn label(self) -> &'static str {
         match self {
             Contender::Bare => "no index",
@@ -247,7 +261,7 @@ impl Contender {
         }
     }
 
-    /// The name in the names of measurements.
+    /// Name of the contender in the names of measurements.
     pub fn key(self) -> &'static str {
         match self {
             Contender::Bare => "bare",
@@ -258,7 +272,7 @@ impl Contender {
         }
     }
 
-    /// The table that is indexed.
+    /// Name of the table that the contender's indexes are on.
     pub fn table(self) -> &'static str {
         if self == Contender::Permuted {
             "permuted"
@@ -267,7 +281,7 @@ impl Contender {
         }
     }
 
-    /// Names and definitions of the indexes.
+    /// Returns the names of the contender's indexes and the CREATE INDEX statements that make them.
     fn indexes(self) -> Vec<(String, String)> {
         let on_docs = |name: &str, what: &str| {
             (
@@ -297,7 +311,7 @@ impl Contender {
         }
     }
 
-    /// Builds the indexes. Returns the time that it took.
+    /// Builds the contender's indexes one after the other. Returns the total time.
     pub fn build(self, session: &mut Session) -> Result<Time> {
         let mut time = Time::ZERO;
         for (_, statement) in self.indexes() {
@@ -306,7 +320,7 @@ impl Contender {
         Ok(time)
     }
 
-    /// Bytes of the indexes.
+    /// Returns the total size of the contender's indexes in bytes.
     pub fn size(self, session: &mut Session) -> Result<f64> {
         let mut size = 0i64;
         for (name, _) in self.indexes() {
@@ -315,7 +329,7 @@ impl Contender {
         Ok(size as f64)
     }
 
-    /// Drops the indexes.
+    /// Drops the contender's indexes.
     pub fn drop(self, session: &mut Session) -> Result<()> {
         for (name, _) in self.indexes() {
             session.run(&format!("DROP INDEX {name}"))?;

@@ -1,38 +1,44 @@
-//! The data: uniform 64-bit values with neighbours planted at known distances, the same in every
-//! run, loaded by binary COPY.
+//! Makes and loads the benchmark's data: uniform 64-bit values with neighbours planted at known
+//! distances, the same in every run.
 use super::session::Session;
 use crate::lines::each_line;
 use anyhow::{Result, ensure};
 use std::io::Write;
 use std::path::Path;
 
-/// Values that are searched for.
+/// Number of probes: the values that the measured searches look for, each once.
 pub const PROBES: u64 = 1000;
-/// The distances, in bits, at which each probe has a row of its own. Uniform values alone would
-/// have none: two of them lie 32 bits apart, give or take 4.
+/// Distances, in bits, at which each probe has a planted row of its own. Uniform values alone would
+/// be no neighbours: two of them lie 32 bits apart, give or take 4.
 pub const PLANTED: [u32; 8] = [0, 1, 2, 3, 5, 8, 10, 12];
-/// The table of the probes, and that of as many values without any neighbour.
+/// Table of the probes that have planted neighbours.
 pub const PLANTED_PROBES: &str = "probes";
-/// See [`PLANTED_PROBES`].
+/// Table of as many probes that have no neighbour.
 pub const ABSENT_PROBES: &str = "absent";
-/// Rows of one insert.
+/// Number of rows that one measured INSERT statement adds.
 pub const INSERTED: u64 = 200_000;
-/// Statements of a series of inserts.
+/// Number of INSERT statements that are measured one after the other.
 pub const INSERTS: u64 = 5;
-/// The fewest rows that the planted ones can be spread among.
+/// Minimum number of rows of the table, half of which may be planted neighbours.
 pub const FEWEST: u64 = 2 * PROBES * PLANTED.len() as u64;
 
-/// Independent streams of random values.
+/// Stream (argument of [`random`]) of rows without a probe nearby.
 const ROWS: u64 = 1;
+/// Stream of the probes that have planted neighbours.
 const CENTRES: u64 = 2;
+/// Stream that chooses the bits in which a neighbour differs.
 const FLIPS: u64 = 3;
+/// Stream of the probes without neighbours.
 const ABSENT: u64 = 4;
+/// Stream that chooses the values whose blocks [`load_like`] combines.
 const MIXED: u64 = 5;
+/// Stream of the original rows of [`load_near`].
 const LOADED: u64 = 6;
+/// Stream that chooses the original of each copy in [`load_near`].
 const COPIES: u64 = 7;
 
-/// The `i`th value of a stream: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), which gives the
-/// state after any number of steps at once.
+/// Returns the `i`th random value of the stream `stream`, by SplitMix64 (Steele, Lea, Flood, OOPSLA
+/// 2014). SplitMix64 computes any value of a stream without the earlier ones.
 pub fn random(stream: u64, i: u64) -> u64 {
     let mut z = (stream << 48).wrapping_add(i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,12 +46,12 @@ pub fn random(stream: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The `i`th value that is searched for.
+/// Returns the `i`th probe with planted neighbours.
 fn probe(i: u64) -> u64 {
     random(CENTRES, i)
 }
 
-/// A value with `distance` bits set, a different one for each `seed`.
+/// Returns a value with `distance` bits set. Each `seed` chooses other bits.
 fn flips(seed: u64, distance: u32) -> u64 {
     let mut bits = 0u64;
     let mut draw = seed << 16;
@@ -56,9 +62,9 @@ fn flips(seed: u64, distance: u32) -> u64 {
     bits
 }
 
-/// The value of row `row` in a table of `rows` rows. A probe's planted neighbours are far apart in
-/// the table, so that fetching each costs a page of its own, as it would among documents collected
-/// over years.
+/// Returns the value of row `row` of a table of `rows` rows. The planted neighbours of a probe are
+/// far apart in the table, so that fetching each reads a page of its own, as among documents
+/// collected over years.
 fn value(row: u64, rows: u64) -> u64 {
     let planted = PROBES * PLANTED.len() as u64;
     let (stride, shift) = (rows / planted, rows / planted / 2);
@@ -70,30 +76,33 @@ fn value(row: u64, rows: u64) -> u64 {
     probe(plant % PROBES) ^ flips(plant, distance)
 }
 
-/// The value with its `block`th 16 bits in front. The order of the others is arbitrary; a rotation
-/// is simple.
+/// Returns `value` with its block `block` (0 to 3, of 16 bits) in front. The order of the other
+/// blocks does not matter, and a rotation is simple.
 fn rotated(value: u64, block: u32) -> u64 {
     value.rotate_left(16 * block)
 }
 
-/// The value that [`rotated`] was given.
+/// Reverses [`rotated`]: returns the value before block `block` was moved to the front.
 pub fn restored(value: i64, block: u32) -> i64 {
     value.cast_unsigned().rotate_right(16 * block).cast_signed()
 }
 
-/// Loads the table of documents, `docs (id, fp)`.
+/// Loads the table `docs (id, fp)` with `rows` rows, which contain the planted neighbours of the
+/// probes.
 pub fn load_docs(session: &mut Session, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| [row.cast_signed(), value(row, rows).cast_signed()]);
     load(session, "docs (id bigint, fp bigint)", values)
 }
 
-/// Loads the same values in their four permutations, `permuted (p0, p1, p2, p3)`.
+/// Loads the table `permuted (p0, p1, p2, p3)` with the values of `docs`. Each column has another
+/// of the four blocks in front.
 pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| permuted(value(row, rows)));
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads the probes with their permutations.
+/// Loads the tables of probes with and without neighbours. Each has the probes and their four
+/// permutations.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBES).map(|i| {
@@ -107,8 +116,8 @@ pub fn load_probes(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Adds `each` rows within 3 bits of each probe that has no neighbours ([`ABSENT_PROBES`]) to
-/// `docs`, which has `rows` rows, and keeps a copy of them in the table `crowd`.
+/// Adds `each` rows within 3 bits of each probe of [`ABSENT_PROBES`] to the table `docs`, which has
+/// `rows` rows. Keeps a copy of the added rows in the table `crowd`.
 pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
     let values = (0..each * PROBES).map(|i| {
         let seed = (PLANTED.len() as u64 * PROBES) + i;
@@ -120,7 +129,8 @@ pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
     session.run("VACUUM (ANALYZE) docs")
 }
 
-/// Values of other origin: each column of 16 hexadecimal digits of a file with tabs, by its name.
+/// Reads fingerprints from a tab-separated file. Returns the name and the values of each column
+/// that has at least [`PROBES`] values of 16 hexadecimal digits.
 pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     let mut columns: Vec<(String, Vec<u64>)> = Vec::new();
     each_line(path, |fields| {
@@ -144,9 +154,10 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     Ok(columns)
 }
 
-/// Loads `docs (id, fp)` with these values and as many more as make `rows` rows, and `probes` with
-/// 1,000 of them. An added value takes each of its four blocks from a random given value. Indexes
-/// search by blocks, and this keeps the skew of each block at any number of rows.
+/// Loads `docs (id, fp)` with the given values and with as many further values as make `rows` rows,
+/// and the table of probes with 1,000 of the given values. A further value takes each of its four
+/// blocks from a random given value. Indexes search by blocks, and this keeps the skew of each
+/// block at any number of rows.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
     let count = values.len() as u64;
     let mixed = |row: u64| {
@@ -174,8 +185,8 @@ pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()>
     )
 }
 
-/// Loads the rows to insert. Each statement's rows have their own table, `fresh_0 (id, fp)` and so
-/// on.
+/// Loads the rows that the measured INSERT statements add to a table of `rows` rows. The rows of
+/// statement 0 are in the table `fresh_0 (id, fp)`, and so on.
 pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     for statement in 0..INSERTS {
         let start = rows + statement * INSERTED;
@@ -190,19 +201,20 @@ pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Loads a table `(id, fp)` in which three rows in ten are near-duplicates.
+/// Loads the table `table (id, fp)` with `rows` rows, of which three in ten are near-duplicates of
+/// an earlier row.
 pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
     load(session, &format!("{table} (id bigint, fp bigint)"), values)
 }
 
-/// Returns whether a row of [`load_near`] is within 3 bits of an earlier one. No others are.
+/// Returns whether a row of [`load_near`] is within 3 bits of an earlier row by construction.
 pub fn is_copy(row: u64) -> bool {
     row >= 10 && row % 10 >= 7
 }
 
-/// The value of a row of [`load_near`]: a new value, or the value of an earlier original row with
-/// up to three bits changed.
+/// Returns the value of a row of [`load_near`]: a new random value, or for a copy the value of an
+/// earlier original row with up to three bits changed.
 fn near(row: u64) -> u64 {
     if !is_copy(row) {
         return random(LOADED, row);
@@ -224,8 +236,9 @@ fn permuted(value: u64) -> [i64; 4] {
     [0, 1, 2, 3].map(|block| rotated(value, block).cast_signed())
 }
 
-/// Creates a table of bigint columns and fills it, frozen: every row is visible to all, so that
-/// nothing is written to it later and index-only scans need not look at it.
+/// Creates a table of bigint columns, fills it by binary COPY and freezes its rows. Frozen rows are
+/// visible to all transactions, so nothing is written to them later and index-only scans need not
+/// visit them. `definition` is a table name with column definitions in parentheses.
 fn load<const K: usize>(
     session: &mut Session,
     definition: &str,
@@ -236,8 +249,9 @@ fn load<const K: usize>(
     transaction.batch_execute(&format!("CREATE TABLE {definition}"))?;
     let copy = format!("COPY {name} FROM STDIN (FORMAT binary, FREEZE)");
     let mut writer = std::io::BufWriter::with_capacity(1 << 16, transaction.copy_in(&copy)?);
-    // The signature, no flags, no extension; per row the number of fields, and per field its
-    // length and bytes; -1 ends it (PostgreSQL's documentation of COPY, "Binary Format").
+    // COPY's binary format: the signature, no flags and no header extension; for each row the
+    // number of fields, and for each field its length and bytes; -1 after the last row
+    // (PostgreSQL's documentation of COPY, "Binary Format").
     writer.write_all(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0")?;
     for row in rows {
         writer.write_all(&(K as i16).to_be_bytes())?;
@@ -298,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_data_never_change() {
-        // Figures of different versions can be compared only over the same data.
+        // The results of different versions can be compared only over the same data.
         assert_eq!(random(0, 0), 0xe220_a839_7b1d_cdaf);
         let sum = (0..FEWEST).fold(0u64, |sum, row| sum.rotate_left(1) ^ value(row, FEWEST));
         assert_eq!(sum, 0x07d3_3fdd_ddcd_c7ca, "{sum:#x}");

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --jobs`: pairs and clusters of a whole table, with the memory and the
-//! temporary files that they take.
+//! `cargo xtask bench --jobs`: measures CREATE INDEX, `neardup_pairs` and `neardup_clusters` over a
+//! whole table, with the memory and the temporary files that each uses.
 use super::session::{Session, Time};
 use super::{corpus, minhash};
 use anyhow::{Context, Result, anyhow};
@@ -12,17 +12,19 @@ use std::thread;
 use std::time::Duration;
 use xtask::ui;
 
-/// A column of fingerprints or signatures, and the queries over it.
+/// Table with a column of fingerprints or signatures, and what the measured statements need to know
+/// of it.
 pub struct Subject {
     what: &'static str,
     table: &'static str,
     index: &'static str,
-    /// Argument of the functions: the radius of near-duplicates.
+    /// SQL argument of `neardup_pairs` and `neardup_clusters`: the radius, or the minimum
+    /// similarity.
     limit: &'static str,
     load: fn(&mut Session, u64) -> Result<()>,
 }
 
-/// 64 bits, three rows in ten near-duplicates of an earlier one.
+/// Table of 64-bit fingerprints, of which three in ten are near-duplicates of an earlier one.
 pub const FINGERPRINTS: Subject = Subject {
     what: "fingerprints of 64 bits within 3 bits",
     table: "docs",
@@ -31,7 +33,8 @@ pub const FINGERPRINTS: Subject = Subject {
     limit: "3",
     load: |session, rows| corpus::load_near(session, "docs", rows),
 };
-/// 128 hashes of documents; a third of the documents have five versions.
+/// Table of signatures of 128 hashes. About a third of the documents are in groups of five
+/// versions.
 pub const SIGNATURES: Subject = Subject {
     what: "signatures of 128 hashes within similarity 0.8",
     table: "signatures",
@@ -41,29 +44,29 @@ pub const SIGNATURES: Subject = Subject {
     load: minhash::load_signatures,
 };
 
-/// Interval between two looks at the memory and the temporary files of a statement.
+/// Interval at which the memory and the temporary files of a running statement are sampled.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The maximum that a statement used at one time, in bytes, as sampled at intervals.
+/// Largest sampled memory and temporary files of a statement, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Peak {
-    /// Private memory of the server's process, where the system reports it.
+    /// Private memory of the statement's server process. 0 where the system does not report it.
     memory: u64,
-    /// Temporary files of the whole server.
+    /// Size of the temporary files of the whole server.
     temporary: u64,
 }
 
-/// A statement that was measured.
+/// Measurements of one statement.
 struct Done {
     what: String,
     time: Time,
     peak: Peak,
-    /// Rows of its result; 0 for an index.
+    /// Number of rows that the query counts. 0 for CREATE INDEX.
     found: i64,
 }
 
-/// Measures on an empty database with the extension, prints the table and returns the same as
-/// JSON.
+/// Loads `rows` rows of `subject` into an empty database with the extension, and measures the jobs
+/// with two sizes of `maintenance_work_mem`. Prints the table and returns its figures as JSON.
 pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     let mut session = Session::open(conninfo)?;
     ui::step(format!("Loading {rows} rows"), || {
@@ -89,7 +92,7 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
         let set = format!("SET maintenance_work_mem = '{memory}'");
         for (what, statement) in &jobs {
             let what = format!("{what}, maintenance_work_mem {memory}");
-            // Each job has its own session, so that no state is left from the previous job.
+            // Each job has its own session, so that it finds no state of the previous job.
             let mut session = Session::open(conninfo)?;
             session.run(&set)?;
             let done = ui::step(what.clone(), || watched(session, conninfo, what, statement))?;
@@ -122,7 +125,7 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     }))
 }
 
-/// Runs a statement while another connection samples its memory and temporary files.
+/// Runs and times a statement. Another connection samples its memory and temporary files meanwhile.
 fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) -> Result<Done> {
     let pid: i32 = session.value("SELECT pg_backend_pid()")?;
     let mut observer = Client::connect(conninfo, NoTls).context("cannot connect to the server")?;
@@ -143,7 +146,8 @@ fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) 
     })
 }
 
-/// Runs a query that counts, or a command, once.
+/// Runs a query that returns a count, or a command, once. Returns its time and the count, which is
+/// 0 for a command.
 fn run(session: &mut Session, statement: &str) -> Result<(Time, i64)> {
     if statement.starts_with("SELECT") {
         return session.timed_value(statement);
@@ -164,7 +168,8 @@ fn watch(observer: &mut Client, pid: i32, stop: &AtomicBool) -> Result<Peak> {
     Ok(peak)
 }
 
-/// Memory of a process that is neither shared nor of a file, in bytes.
+/// Returns the memory of a process, in bytes, that is neither shared nor part of a file. `status`
+/// is the path of its `/proc/PID/status`. `None` if the system does not report it.
 fn own_memory(status: &str) -> Option<u64> {
     let text = fs::read_to_string(status).ok()?;
     let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;
@@ -172,7 +177,7 @@ fn own_memory(status: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The table, in Markdown.
+/// Returns the measurements as a Markdown table.
 fn report(all: &[Done]) -> String {
     let mut table = String::from(
         "| job | time | on a processor | memory | temporary files | rows |\n\

@@ -1,5 +1,5 @@
 //! `cargo xtask bench --load`: compares a load with near-duplicates into a table that rejects them
-//! with the same load into a table with one btree.
+//! (by a constraint or a trigger) with the same load into a table with one btree.
 use super::corpus;
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
@@ -7,18 +7,20 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use xtask::ui;
 
-/// A means to keep near-duplicates out of a table, or none.
+/// Table with an index, a constraint or a trigger, into which the load is measured.
 struct Contender {
-    /// The name of the table.
+    /// Name of the contender's table.
     table: &'static str,
+    /// Name of the contender in the printed table.
     what: &'static str,
-    /// Statements that set it up on a table of `id` and `fp`.
+    /// Statements that create the index, constraint or trigger on the table, which has columns `id`
+    /// and `fp`.
     made_by: &'static str,
-    /// Clause at the end of INSERT.
+    /// Clause at the end of the INSERT statement.
     clause: &'static str,
-    /// The index that keeps near-duplicates out, if any does.
+    /// Index by which near-duplicates are rejected; `None` if the table keeps them.
     index: Option<&'static str>,
-    /// Minimum rate of inserted rows, as a share of the rate with one btree.
+    /// Goal: minimum number of rows a second, as a share of that of the table with one btree.
     goal: Option<f64>,
 }
 
@@ -60,30 +62,36 @@ const CONTENDERS: [Contender; 4] = [
     },
 ];
 
-/// Measurements of a contender, a value for each round.
+/// Measurements of the loads into one contender's table.
 #[derive(Default)]
 struct Measured {
+    /// Time of the INSERT statement, in each round.
     times: Vec<Time>,
+    /// Bytes of WAL of the INSERT statement, in each round.
     wal: Vec<f64>,
+    /// Number of rows in the table after the load. It is the same in each round.
     kept: u64,
 }
 
 impl Measured {
+    /// Smallest elapsed time in seconds.
     fn wall(&self) -> f64 {
         least(&self.times.iter().map(|time| time.wall).collect::<Vec<_>>())
     }
 
+    /// Smallest processor time in seconds; `None` if it is unknown.
     fn cpu(&self) -> Option<f64> {
         let times: Option<Vec<f64>> = self.times.iter().map(|time| time.cpu).collect();
         times.map(|times| least(&times))
     }
 }
 
-/// Measures on an empty database with the extension, prints the table and returns the same and
-/// more as JSON.
+/// Loads `rows` rows into each contender's table, `rounds` times, in an empty database with the
+/// extension. Prints the table of results and returns all measurements as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     ui::step(format!("Loading {rows} rows to be inserted"), || {
-        // A copy must be inserted after its original.
+        // An original must be inserted before its near-duplicates, so the scan of the staging table
+        // must start at its first row.
         session.run("SET synchronize_seqscans = off")?;
         corpus::load_near(session, "staging", rows)?;
         for contender in &CONTENDERS {
@@ -115,7 +123,8 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     Ok(json!({ "rows": rows, "rounds": rounds, "contenders": contenders }))
 }
 
-/// Inserts all rows into an empty table and compares what was kept with the truth.
+/// Inserts all rows into the contender's empty table, and measures the statement. Fails unless the
+/// table keeps exactly the rows that it should keep.
 fn insert(
     session: &mut Session,
     contender: &Contender,
@@ -152,11 +161,11 @@ fn insert(
             "{what}: {pairs} pairs of near-duplicates are left"
         );
     }
-    // Makes room in the cache for the next contender.
+    // The next contender needs the space in the cache.
     session.run(&format!("TRUNCATE {table}"))
 }
 
-/// The table, in Markdown.
+/// Returns the measurements as a Markdown table. `rows` is the number of loaded rows.
 fn table(rows: u64, measured: &[Measured; CONTENDERS.len()]) -> String {
     let mut table = String::from(
         "| load into a table with | time | rows a second | of those with one btree | by CPU time \

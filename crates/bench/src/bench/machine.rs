@@ -1,23 +1,24 @@
-//! Facts about the machine and the server, which readers need to judge the figures.
+//! Facts about the machine and the server, printed and stored with the results of each benchmark,
+//! because readers need them to judge the results.
 use super::session::Session;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Facts about the machine, as far as the system reports them.
+/// Facts about the machine and the server of a benchmark.
 pub struct Machine {
-    /// The processor's name.
+    /// Name of the processor, or its architecture if the system does not report a name.
     pub cpu: String,
-    /// Processors that this program may use.
+    /// Number of processors that this program may use.
     pub cores: usize,
-    /// Memory in bytes.
+    /// Memory of the machine in bytes; `None` if the system does not report it.
     pub memory: Option<u64>,
-    /// The server's version and build.
+    /// Version and build of PostgreSQL, as `version()` returns them.
     pub server: String,
 }
 
 impl Machine {
-    /// Asks the system and the server.
+    /// Collects the facts from the system and from the server of `session`.
     pub fn ask(session: &mut Session) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -32,7 +33,7 @@ impl Machine {
         })
     }
 
-    /// A line for people.
+    /// Returns the facts as one line of text, printed below the results.
     pub fn line(&self) -> String {
         let memory = self.memory.map_or(String::new(), |bytes| {
             format!(", {:.0} GB of memory", bytes as f64 / (1u64 << 30) as f64)
@@ -43,7 +44,7 @@ impl Machine {
         )
     }
 
-    /// The facts for programs.
+    /// Returns the facts as JSON, stored with the results.
     pub fn json(&self) -> Value {
         json!({
             "cpu": self.cpu,
@@ -54,7 +55,8 @@ impl Machine {
     }
 }
 
-/// The first value of a field in a file of `name : value` lines.
+/// Returns the first value of the field `name` in the file at `path`, which has lines of the form
+/// `name : value`.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| {
@@ -63,13 +65,14 @@ fn field(path: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Runnable processes, averaged over the last minute: above 1 something else was running too.
+/// Returns the number of runnable processes of the machine, averaged over the last minute; `None`
+/// if the system does not report it. Above 1, other programs ran beside the benchmark.
 pub fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
 }
 
-/// Prints the load before and after a benchmark, if it is known.
+/// Prints the load of the machine before and after a benchmark, if the system reports it.
 pub fn print_load(load: [Option<f64>; 2]) {
     if let [Some(before), Some(after)] = load {
         println!(

@@ -1,5 +1,6 @@
-//! The measurements, in their order. Contenders take turns within each round, so that other
-//! activity on the machine affects all of them equally.
+//! Measures neardup's index, the compared indexes and sequential scans, in a fixed order.
+//! Contenders take turns within each round, so that other activity on the machine affects all of
+//! them equally.
 use super::contenders::{Contender, Probes, Query};
 use super::corpus::{self, INSERTED, INSERTS, PROBES};
 use super::session::{Session, Time, least};
@@ -7,30 +8,31 @@ use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use xtask::ui;
 
-/// Memory of index builds, the same for all contenders.
+/// `maintenance_work_mem` of the main index builds, the same for all contenders.
 pub const BUILD_MEMORY: &str = "1GB";
-/// PostgreSQL's default memory of index builds.
+/// PostgreSQL's default `maintenance_work_mem`, with which further index builds are measured.
 pub const DEFAULT_MEMORY: &str = "64MB";
-/// Radii beyond the radius that an index guarantees by default. 6 bits is the recommended radius
-/// of `minhash64`.
+/// Radii, in bits, at which searches beyond radius 3, the radius of the measured index, are
+/// measured. 6 bits is the recommended radius of `minhash64`.
 pub const WIDER: [u32; 3] = [6, 8, 12];
-/// The radii at which all pairs are measured.
+/// Radii, in bits, at which `neardup_pairs` is measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];
-/// Time, in seconds, that the probes of one slow query may take together.
+/// Seconds that all probes of one slow query may take together. It limits the number of probes.
 const SLOW_LIMIT: f64 = 1.0;
 
-/// Measurements of one run over a table of some size.
+/// Measurements at one number of rows.
 #[derive(Default)]
 pub struct Measured {
-    /// Rows of the table.
+    /// Number of rows of the table.
     pub rows: u64,
-    /// All repetitions by name: `probe/...` in seconds a probe, `build/...` in seconds, `size/...`
-    /// in bytes, `insert/...` in seconds and `wal/...` in bytes a statement. Behind `cpu/` stand
-    /// the times on a processor.
+    /// All repetitions of each measurement, by its name: `probe/...` in seconds a probe,
+    /// `build/...` in seconds, `size/...` in bytes, `pairs/...` in seconds, `insert/...` in seconds
+    /// and `wal/...` in bytes a statement. With `cpu/` in front of such a name: the processor time
+    /// in seconds.
     pub samples: BTreeMap<String, Vec<f64>>,
-    /// The plans that were measured.
+    /// Query plans of the measured queries, by name of the measurement.
     pub plans: BTreeMap<String, String>,
-    /// Number of equal results of each comparison.
+    /// Number of results in which two contenders agreed, by name of the comparison.
     pub agreed: BTreeMap<String, usize>,
 }
 
@@ -47,12 +49,13 @@ impl Measured {
         }
     }
 
-    /// The smallest of a measurement's repetitions.
+    /// Returns the smallest repetition of the measurement `name`; `None` if it was not measured.
     pub fn least(&self, name: &str) -> Option<f64> {
         self.samples.get(name).map(|values| least(values))
     }
 
-    /// Requires that two contenders found the same rows.
+    /// Fails unless two contenders found the same results, and at least one. Stores their number
+    /// under `what`.
     fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
         ensure!(
             ours == theirs,
@@ -66,17 +69,20 @@ impl Measured {
     }
 }
 
-/// A run under way.
+/// State of the measurements at one number of rows.
 struct Run<'a> {
     session: &'a mut Session,
     measured: Measured,
-    /// Result of neardup's index within radius 3, as rows and as values.
+    /// Pairs of a probe and a row that neardup's index found within radius 3, to compare with other
+    /// indexes.
     rows_found: Vec<(i64, i64)>,
+    /// Pairs of a probe and a value that neardup's index found within radius 3, to compare with
+    /// indexes that return values.
     values_found: Vec<(i64, i64)>,
 }
 
-/// Loads a table of `rows` rows and takes all measurements. Measurements in rounds are taken
-/// `rounds` times.
+/// Loads a table of `rows` rows and takes all measurements. Builds, searches, pairs and inserts are
+/// measured `rounds` times.
 pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
     ui::step(format!("Loading {rows} rows"), || {
         corpus::load_docs(session, rows)?;
@@ -122,8 +128,8 @@ pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
 
 impl Run<'_> {
     fn build(&mut self, contender: Contender) -> Result<()> {
-        // Every contender starts right after a checkpoint. The pages that its build writes are
-        // logged after it, so inserts need not log them whole again.
+        // Every contender starts right after a checkpoint. Then WAL has full images of the pages
+        // that its build writes, so that inserts need not log these pages whole again.
         self.session.run("RESET ALL; CHECKPOINT")?;
         self.session
             .run(&format!("SET maintenance_work_mem = '{BUILD_MEMORY}'"))?;
@@ -136,7 +142,7 @@ impl Run<'_> {
             .add_times(&format!("build/{}", contender.key()), [time]);
         self.measured
             .add(&format!("size/{}", contender.key()), [size]);
-        // Indexes on expressions have their own statistics.
+        // Indexes on expressions have statistics of their own, which the planner needs.
         self.session.run(&format!("ANALYZE {}", contender.table()))
     }
 
@@ -179,7 +185,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times a query, and notes the time of each of its probes.
+    /// Times a query of `probes`. Stores the time of one probe and the plan under `name`. Fails if
+    /// the planner chose another plan than the query expects.
     fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
         query.set(self.session)?;
         let count = query.count();
@@ -193,7 +200,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures slow searches with fewer probes, and compares them with the index.
+    /// Measures sequential scans, and searches of neardup's index at wider radii. Both use as many
+    /// probes as [`SLOW_LIMIT`] allows, and must find the same rows.
     fn slow(&mut self) -> Result<()> {
         self.sequential("sequential", 3, |probes| Query::sequential(probes, 3))?;
         self.sequential("bit_count", 3, |probes| Query::bit_count(probes, 3))?;
@@ -221,8 +229,8 @@ impl Run<'_> {
             .agree(&format!("rows, {name}"), &ours, &theirs)
     }
 
-    /// All pairs of the table, by one pass over each of the index's permutations and, once, by a
-    /// join that searches for each row.
+    /// Measures the search for all pairs of the table by `neardup_pairs` and, if `with_join` is
+    /// true, by a join that searches the index for each row. Both must find the same pairs.
     fn pairs(&mut self, with_join: bool) -> Result<()> {
         self.session.run("RESET ALL")?;
         for radius in OF_PAIRS {
@@ -251,7 +259,8 @@ impl Run<'_> {
         self.measured.agree("all pairs within 3", &ours, &theirs)
     }
 
-    /// Number of probes that a query may make, given the time of one probe.
+    /// Returns as many probes as a query can search for within [`SLOW_LIMIT`], judging by the time
+    /// of one probe.
     fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
         query(Probes::planted(1)).set(self.session)?;
         let one = query(Probes::planted(1)).count();
@@ -262,8 +271,9 @@ impl Run<'_> {
         ))
     }
 
-    /// Runs statements one after the other, so that page splits are as frequent as in a growing
-    /// table and not as in a newly built index. Reports a statement's share of the total.
+    /// Measures INSERT statements one after the other, so that page splits are as frequent as in a
+    /// growing table and not as in a newly built index. Stores the mean time and WAL of a
+    /// statement, and separately those of the first one.
     fn insert(&mut self, contender: Contender) -> Result<()> {
         self.session.run("RESET ALL")?;
         let (key, share) = (contender.key(), INSERTS as f64);
@@ -293,7 +303,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the indexes and deletes the inserted rows from the table.
+    /// Drops the contender's indexes and deletes the inserted rows from the table.
     fn clear(&mut self, contender: Contender) -> Result<()> {
         contender.drop(self.session)?;
         if contender == Contender::Permuted {
@@ -305,7 +315,8 @@ impl Run<'_> {
         self.session.run("VACUUM docs")
     }
 
-    /// Builds that have to sort outside memory when the table is large.
+    /// Measures index builds with PostgreSQL's default memory. For a large table they must sort
+    /// outside memory.
     fn small_builds(&mut self) -> Result<()> {
         for contender in [Contender::Neardup, Contender::Blocks, Contender::Plain] {
             self.session.run("RESET ALL; CHECKPOINT")?;

@@ -1,5 +1,6 @@
-//! `cargo xtask bench --minhash`: compares making signatures of texts with ClickHouse's function
-//! and rensa, and measures searches in an index on signatures.
+//! `cargo xtask bench --minhash`: compares neardup's functions that make MinHash signatures of
+//! texts with ClickHouse's function and with rensa, and measures searches in an index on
+//! signatures.
 use super::session::{Session, Time, least};
 use super::text::{self, Case, clickhouse, texts};
 use anyhow::{Result, ensure};
@@ -9,6 +10,7 @@ use std::io::Write as _;
 use std::process::Command;
 use xtask::{cargo, ui};
 
+/// Expressions that make signatures of texts, with ClickHouse's counterparts and goals.
 const CASES: &[Case] = &[
     Case {
         what: "English, 3 words, 128 hashes",
@@ -28,8 +30,9 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Makes shingles of the lines of a file. Prints their bytes and the seconds that their signatures
-/// take, the minimum of several runs.
+/// Python program that runs rensa. Makes three-word shingles of each line of a file. Prints the
+/// total bytes of the shingles, and the seconds that making all signatures takes (the minimum of
+/// several runs).
 const RENSA: &str = r#"
 import sys, time
 from rensa import RMinHash
@@ -49,13 +52,15 @@ for _ in range(int(sys.argv[2])):
 print(sum(len(s.encode()) for row in rows for s in row), best)
 "#;
 
-/// Number of rows to search for.
+/// Number of signatures that a measured series of searches looks for.
 const PROBES: u64 = 2000;
-/// Maximum number of words of a document.
+/// Maximum number of words of a generated document, without the words that all documents of its
+/// site share.
 const WORDS: u64 = 140;
 
-/// Measures on an empty database with the extension, prints what it has found and returns it as
-/// JSON.
+/// Runs all measurements in an empty database with the extension: signatures of texts, signatures
+/// of ready-made shingles, and an index on `rows` signatures. Prints the results and returns them
+/// as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     let mut result = text::bench(session, rounds, CASES, None)?;
     result["shingles"] = shingles(session, rounds)?;
@@ -63,7 +68,8 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     Ok(result)
 }
 
-/// Ready-made shingles of three words.
+/// Measures `minhash(features)` over arrays of ready-made three-word shingles, and rensa over the
+/// same texts. Prints the speeds and returns the times as JSON.
 fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
     session.run(
         "CREATE TABLE shingled AS SELECT ARRAY(SELECT words[i] || ' ' || words[i + 1] || ' ' || \
@@ -72,7 +78,7 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
          FROM (SELECT regexp_split_to_array(trim(body), '\\s+') AS words FROM english LIMIT 1000) \
          w",
     )?;
-    // Not compressed, because compression would take most of the time.
+    // The arrays are not compressed, because decompression would take most of the time.
     session.run(
         "ALTER TABLE shingled ALTER features SET STORAGE EXTERNAL; \
          UPDATE shingled SET features = features || ARRAY[]::text[]",
@@ -101,7 +107,8 @@ fn shingles(session: &mut Session, rounds: u32) -> Result<Value> {
     Ok(json!({ "bytes": bytes, "seconds": ours, "rensa": theirs }))
 }
 
-/// Bytes and seconds of rensa for the same texts; `None` if it is not installed.
+/// Runs rensa on 1,000 documents of the table `english`. Returns the total bytes of their shingles
+/// and the seconds that making all signatures takes; `None` if rensa is not installed.
 fn rensa(session: &mut Session, rounds: u32) -> Result<Option<(f64, f64)>> {
     let python = clickhouse::python(&cargo::target_dir()?);
     let file = std::env::temp_dir().join(format!("neardup-{}-shingles", std::process::id()));
@@ -138,9 +145,10 @@ fn on_processor(times: &[Time]) -> f64 {
     )
 }
 
-/// Passes documents that resemble real ones to `give`: their words are about as frequent as in
-/// texts, all pages of a site share a line, and about a third of the documents come as five
-/// versions of a page, each with up to an eighth of the words changed.
+/// Calls `give` with `rows` generated documents, which resemble real ones: their words are about as
+/// frequent as in English texts, documents of one site share a line of words, and about a third of
+/// the documents are in groups of five versions of a page, each with up to an eighth of the words
+/// changed.
 fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let text = texts::spaced(texts::LATIN, 3_000_000);
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -176,7 +184,7 @@ fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> 
     Ok(())
 }
 
-/// Loads the table `signatures (id, sig)` of documents that resemble real ones.
+/// Loads the table `signatures (id, sig)` with the signatures of `rows` generated documents.
 pub fn load_signatures(session: &mut Session, rows: u64) -> Result<()> {
     session
         .run("CREATE UNLOGGED TABLE documents (id int GENERATED ALWAYS AS IDENTITY, body text)")?;
@@ -190,7 +198,8 @@ pub fn load_signatures(session: &mut Session, rows: u64) -> Result<()> {
     session.run("VACUUM (FREEZE, ANALYZE) signatures")
 }
 
-/// Index on signatures: build, size, searches and all pairs.
+/// Measures an index on `rows` signatures: build, size, searches and all pairs. Prints the results
+/// and returns them as JSON.
 fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     ui::step(format!("Making {rows} signatures"), || {
         load_signatures(session, rows)
@@ -232,8 +241,8 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     }))
 }
 
-/// Loads signatures of the table into `probes`, and signatures that are near none into
-/// `strangers`.
+/// Loads [`PROBES`] signatures of the table `signatures` into the table `probes`, and as many
+/// signatures that are similar to no row into `strangers`.
 fn load_probes(session: &mut Session) -> Result<()> {
     session.run(&format!(
         "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \
@@ -243,7 +252,8 @@ fn load_probes(session: &mut Session) -> Result<()> {
     ))
 }
 
-/// Counts the signatures within 0.2 of each one of a table.
+/// Returns a query that searches for the signatures within distance 0.2 of each signature in
+/// `table`, and counts the rows found.
 fn count_near(table: &str) -> String {
     format!(
         "SELECT coalesce(sum(n), 0)::bigint FROM {table} q CROSS JOIN LATERAL \
@@ -251,7 +261,8 @@ fn count_near(table: &str) -> String {
     )
 }
 
-/// Microseconds of a search, by the clock and on a processor.
+/// Returns the microseconds of one search for a signature of `table`: elapsed time and processor
+/// time. Both are minima of all repetitions.
 fn search_times(session: &mut Session, table: &str, rounds: u32) -> Result<[f64; 2]> {
     session.plan(&count_near(table), "Index Scan using signatures_sig")?;
     let mut times = Vec::new();
@@ -262,10 +273,10 @@ fn search_times(session: &mut Session, table: &str, rounds: u32) -> Result<[f64;
     Ok([wall, on_processor(&times)].map(|time| 1e6 * time / PROBES as f64))
 }
 
-/// Number of rows that searches fetch from the table for each row that they find.
+/// Returns how many rows searches fetch from the table for each row that they find.
 fn fetched_per_match(session: &mut Session) -> Result<f64> {
     session.run("BEGIN")?;
-    // The server counts these rows for the index that led to them.
+    // PostgreSQL counts the rows of the table that a scan fetches for the scanned index.
     let fetched = "SELECT pg_stat_get_xact_tuples_fetched('signatures_sig'::regclass)";
     let before: i64 = session.value(fetched)?;
     let matches: i64 = session.value(&count_near("probes"))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: compares neardup with its alternatives. docs/benchmarks.md explains each
-//! line.
+//! `cargo xtask bench`: compares neardup with other indexes, functions and libraries.
+//! docs/benchmarks.md explains what each option measures.
 mod baseline;
 mod blocking;
 mod build;
@@ -28,94 +28,102 @@ use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::{cargo, extension, private, ui};
 
-/// Options of the command line.
+/// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Rows of the table
+    /// Number of rows of the measured tables
     #[arg(long, default_value_t = SMALL)]
     #[arg(value_parser = clap::value_parser!(u64).range(corpus::FEWEST..))]
     rows: u64,
-    /// One million rows and then ten million; takes 15 minutes and 4 GB of disk
+    /// Measure at one million rows and then at ten million; takes 15 minutes and 4 GB of disk
     #[arg(long, conflicts_with = "rows")]
     full: bool,
-    /// Only from text to fingerprints, beside ClickHouse's functions; takes a minute or two
+    /// Measure only functions that make fingerprints of texts, beside ClickHouse's functions; takes
+    /// a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
     text: bool,
-    /// With --text: a file whose lines stand in for the generated English documents
+    /// With --text: a file whose lines replace the generated English documents
     #[arg(long, value_name = "FILE", requires = "text")]
     documents: Option<PathBuf>,
-    /// Only MinHash: from text to signatures, beside ClickHouse and rensa, and an index on them
+    /// Measure only MinHash: functions that make signatures of texts, beside ClickHouse and rensa,
+    /// and an index on signatures
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
     minhash: bool,
-    /// Only the jobs over whole tables, with the memory and temporary files that they take: of
-    /// fingerprints, or with --minhash of signatures
+    /// Measure only jobs over a whole table (CREATE INDEX, neardup_pairs, neardup_clusters), with
+    /// the memory and the temporary files that they use: of fingerprints, or with --minhash of
+    /// signatures
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide"])]
     jobs: bool,
-    /// Only a load of which three rows in ten are near-duplicates; takes two minutes
+    /// Measure only loads in which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
     load: bool,
-    /// Only builds of indexes, by one process and with one worker after the other
+    /// Measure only builds of indexes: by one process, and with 1, 2 ... workers
     #[arg(long, conflicts_with_all = ["text", "full", "load", "wide", "jobs", "minhash"])]
     build: bool,
-    /// With --build: the most workers [default: one for each processor but one, and 4 at most]
+    /// With --build: the largest number of workers [default: the number of processors less one, but
+    /// from 1 to 4]
     #[arg(long, value_name = "NUMBER", requires = "build")]
     workers: Option<u32>,
-    /// Only searches of radius 3, 8 and 12 and of the nearest, beside FAISS if there is one; takes
-    /// some 2 minutes for each million rows
+    /// Measure only searches within radius 3, 8 and 12 and searches for the nearest rows, beside
+    /// FAISS if --faiss is given; takes some 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
     wide: bool,
-    /// Only searches, build, size and pairs at 0.1, 0.3, 1, 3 ... million rows, up to --rows,
-    /// beside what the plans' model expects; up to 100 million rows it takes some 15 minutes and
-    /// 20 GB of disk
+    /// Measure only searches, index builds, index sizes and pairs at 0.1, 0.3, 1, 3 ... million
+    /// rows, up to --rows, beside the times that the cost model expects; up to 100 million rows it
+    /// takes some 15 minutes and 20 GB of disk
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters"])]
     growth: bool,
-    /// Only from text to clusters of near-duplicates: CREATE INDEX on simhash(body) or
-    /// minhash(body), and neardup_clusters
+    /// Measure only the way from texts to clusters of near-duplicates: CREATE INDEX on
+    /// simhash(body) or minhash(body), then neardup_clusters_by_key
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
     clusters: bool,
     /// With --clusters: a Python interpreter that has rensa, text-dedup or datatrove, to compare
-    /// with
+    /// neardup with them
     #[arg(long, value_name = "PYTHON", requires = "clusters")]
     peers: Option<PathBuf>,
-    /// With --peers: number of documents that the libraries are given; neardup is measured on
-    /// these as well [default: 50000]
+    /// With --peers: number of documents that each Python library clusters; neardup is measured
+    /// with the same documents as well [default: 50000]
     #[arg(long, value_name = "NUMBER", requires = "peers")]
     peer_rows: Option<u64>,
-    /// With --growth: where to write the plot
+    /// With --growth: write the plot to this SVG file
     #[arg(long, value_name = "FILE", requires = "growth")]
     svg: Option<PathBuf>,
-    /// Compare the ratios with those stored in crates/bench/baseline.json, which are of --full or
-    /// of either of its numbers of rows; exit with 1 if one got worse
+    /// Compare the ratios of this run with those in crates/bench/baseline.json, which has ratios
+    /// for one million and for ten million rows; exit with 1 if a ratio got worse
     #[arg(long, conflicts_with_all = ["text", "minhash", "jobs", "load", "wide", "clusters"])]
     baseline: bool,
-    /// Store the ratios of this run as the baseline
+    /// Store the ratios of this run in crates/bench/baseline.json
     #[arg(long, requires = "full", conflicts_with = "baseline")]
     save_baseline: bool,
-    /// A Python interpreter that has faiss-cpu, to compare with
+    /// With --wide: a Python interpreter that has faiss-cpu, to compare neardup with FAISS
     #[arg(long, value_name = "PYTHON", requires = "wide")]
     faiss: Option<PathBuf>,
-    /// Search also among values like these: a file with tabs, plain or .gz, in which columns of 16
-    /// hexadecimal digits are taken for fingerprints
+    /// With --wide: search also among values like those in this tab-separated file, plain or .gz;
+    /// each column of 16 hexadecimal digits is taken as fingerprints
     #[arg(long, value_name = "FILE", requires = "wide")]
     hashes: Vec<PathBuf>,
-    /// Repetitions of builds, searches and inserts
+    /// Number of times that builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// The server's own cache, for example 128MB, PostgreSQL's default [default: all data fit]
+    /// Size of the server's own cache, for example 128MB, which is PostgreSQL's default [default:
+    /// all data fit; with --jobs or --growth 2GB]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
-    /// Where to write the results as JSON [default: bench/ROWS.json, or bench/text.json, load.json
-    /// or minhash.json in the target folder]
+    /// Write the results as JSON to this file [default: in the folder bench of the target folder,
+    /// ROWS.json or a file named after the option, such as text.json or load.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
+/// Default number of rows, and the smaller number of `--full`.
 const SMALL: u64 = 1_000_000;
+/// Larger number of rows of `--full`.
 const LARGE: u64 = 10_000_000;
-/// The server's name.
+/// Name of the benchmark's server and of the lock that allows one benchmark at a time.
 const PURPOSE: &str = "bench";
 
-/// Runs the benchmark.
+/// Runs `cargo xtask bench`: measures what the options select, prints tables and writes a JSON
+/// file.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let dir = &private.instance.data_root;
@@ -168,7 +176,8 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     bench_searches(instance, options)
 }
 
-/// Compares searches, builds, sizes and inserts with other indexes, for each number of rows.
+/// Compares searches, builds, sizes and inserts with those of other indexes, for each number of
+/// rows. This is what `cargo xtask bench` does without an option that starts with "Measure only".
 fn bench_searches(instance: &Instance, options: &Options) -> Result<ExitCode> {
     let sizes = match options.full {
         true => vec![SMALL, LARGE],
@@ -196,7 +205,8 @@ fn bench_searches(instance: &Instance, options: &Options) -> Result<ExitCode> {
     Ok(written)
 }
 
-/// Starts a server with these settings.
+/// Starts a temporary server for the benchmark. `settings` are pairs of a PostgreSQL setting and
+/// its value.
 fn start(instance: &Instance, settings: &[(&str, String)]) -> Result<Server> {
     ui::step("Starting a server for the benchmark", || {
         let pairs = settings.iter().map(|(name, value)| (*name, value.as_str()));
@@ -204,7 +214,8 @@ fn start(instance: &Instance, settings: &[(&str, String)]) -> Result<Server> {
     })
 }
 
-/// Writes results to a file.
+/// Writes the results of a benchmark as JSON to `path`, or to `bench/NAME.json` in the target
+/// folder.
 fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
     let path = match path {
         Some(path) => path.to_owned(),
@@ -221,7 +232,7 @@ fn write(results: &Value, name: &str, path: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures loads on a server.
+/// Runs `--load` on a started server. Returns the results as JSON.
 fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
@@ -238,9 +249,10 @@ fn bench_load(server: &Server, rows: u64, rounds: u32) -> Result<Value> {
     Ok(result)
 }
 
-/// Measures builds with workers.
+/// Runs `--build` on its own server: index builds by one process and with workers.
 fn bench_builds(instance: &Instance, options: &Options) -> Result<ExitCode> {
-    // A document takes 4 kB, forty times a fingerprint, and has ten fingerprints.
+    // A document takes 4 kB, forty times as much as a fingerprint. There are ten fingerprints for
+    // each document, so data takes four times as much as the fingerprints alone.
     let settings = settings(4 * options.rows, options.shared_buffers.as_deref());
     let server = start(instance, &settings)?;
     let mut session = Session::open(&server.conninfo("postgres"))?;
@@ -262,7 +274,7 @@ fn bench_builds(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, "build", options.json.as_deref())
 }
 
-/// Measures the jobs over whole tables.
+/// Runs `--jobs` on its own server: CREATE INDEX, pairs and clusters of a whole table.
 fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
     let (subject, name) = match options.minhash {
         true => (&jobs::SIGNATURES, "jobs-minhash"),
@@ -284,7 +296,8 @@ fn bench_jobs(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// Measures growth. The server's own cache stays the same, as it would on one machine.
+/// Runs `--growth` on its own server. The server's cache has the same size for all numbers of rows,
+/// as it would on one machine.
 fn bench_growth(instance: &Instance, options: &Options) -> Result<ExitCode> {
     let buffers = options.shared_buffers.as_deref().unwrap_or("2GB");
     let server = start(instance, &settings(options.rows, Some(buffers)))?;
@@ -303,7 +316,8 @@ fn bench_growth(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// Measures the functions over texts on a server.
+/// Runs `bench`, which measures functions over texts (`--text` or `--minhash`), on a started
+/// server. Returns its results as JSON, with facts about the machine.
 fn bench_texts(
     server: &Server,
     rounds: u32,
@@ -326,7 +340,8 @@ fn bench_texts(
     Ok(result)
 }
 
-/// Measures wide searches on one server.
+/// Runs `--wide` on a started server: searches beyond the radius that an index guarantees. Returns
+/// the results as JSON.
 fn bench_wide(server: &Server, options: &Options, settings: &[(&str, String)]) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
@@ -348,7 +363,8 @@ fn bench_wide(server: &Server, options: &Options, settings: &[(&str, String)]) -
     Ok(result)
 }
 
-/// Measures on one server, prints the table and returns the same and more as JSON.
+/// Compares searches, builds, sizes and inserts at one number of rows. Prints the table. Returns
+/// the lines of the table and all measurements as JSON.
 fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
@@ -370,7 +386,8 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
     Ok(json)
 }
 
-/// Describes the machine and the method of a measurement.
+/// Prints the machine, the server's settings, the number of rounds and the load before and after a
+/// measurement.
 fn print_conditions(
     machine: &Machine,
     settings: &[(&str, String)],
@@ -392,11 +409,13 @@ fn print_conditions(
     machine::print_load(load);
 }
 
-/// Settings of the server. By default all measured data fits into its memory, no checkpoint or
-/// background work interferes, and a query uses one process and no compiled expressions.
+/// Returns the settings of the benchmark's server. By default all measured data fits into its
+/// cache, which `buffers` overrides. No checkpoint or background work interferes, and a query uses
+/// one process and no compiled expressions.
 fn settings(rows: u64, buffers: Option<&str>) -> Vec<(&'static str, String)> {
-    // Table and indexes of one contender, and the table below a quarter of it: above that a
-    // sequential scan reads through a small ring of buffers.
+    // 256 bytes a row hold the table and the indexes of one contender, and keep the table below a
+    // quarter of the cache. PostgreSQL reads a larger table through a small ring of buffers, so
+    // that a sequential scan would not find it in the cache.
     let all = || format!("{}MB", (rows * 256 / (1 << 20)).max(512));
     let buffers = buffers.map_or_else(all, str::to_owned);
     let fixed = [

@@ -1,22 +1,24 @@
-//! The results as a table for people and as JSON for programs.
+//! Report of the benchmark's searches, builds, sizes and inserts: a Markdown table with goals for
+//! people, and JSON for programs.
 use super::corpus::INSERTED;
 use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, OF_PAIRS, WIDER};
 use serde_json::{Value, json};
 
-/// Unit of a figure.
+/// Unit in which the table shows a figure.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// Measured and shown in seconds.
+    /// Seconds. The measurement is in seconds too.
     Seconds,
-    /// Measured in seconds.
+    /// Microseconds. The measurement is in seconds.
     Microseconds,
-    /// Measured in bytes of the whole.
+    /// Bytes a row. The measurement is in bytes of the whole index.
     BytesPerRow,
-    /// Measured in bytes.
+    /// Megabytes. The measurement is in bytes.
     Megabytes,
 }
 
 impl Unit {
+    /// Converts a measurement to this unit. `rows` is the number of rows of the table.
     fn of(self, value: f64, rows: u64) -> f64 {
         match self {
             Unit::Seconds => value,
@@ -36,14 +38,14 @@ impl Unit {
     }
 }
 
-/// Requirement on neardup.
+/// Goal that neardup's figure should meet.
 #[derive(Clone, Copy)]
 enum Goal {
-    /// Neardup's figure is at most this number, in the unit shown.
+    /// neardup's figure is at most this number, in the unit of the table.
     Most(f64),
-    /// The other contender's figure is at least this multiple of neardup's.
+    /// The other contender's figure is at least this multiple of neardup's figure.
     Better(f64),
-    /// Neardup's figure is at most this multiple of the other contender's.
+    /// neardup's figure is at most this multiple of the other contender's figure.
     Times(f64),
 }
 
@@ -56,6 +58,8 @@ impl Goal {
         }
     }
 
+    /// Returns whether the figures meet the goal; `None` if the goal needs the other contender's
+    /// figure, which is missing.
     fn met(self, ours: f64, theirs: Option<f64>) -> Option<bool> {
         match self {
             Goal::Most(most) => Some(ours <= most),
@@ -65,13 +69,15 @@ impl Goal {
     }
 }
 
-/// A line of the table: a figure of neardup next to one of the other contender.
+/// Line of the table: a figure of neardup beside the figure of another contender.
 struct Line {
     what: String,
     unit: Unit,
-    /// The name of the other contender, and the names of both measurements.
+    /// Name of the other contender in the table.
     against: &'static str,
+    /// Name of neardup's measurement in [`Measured::samples`].
     ours: String,
+    /// Name of the other contender's measurement in [`Measured::samples`].
     theirs: String,
     goals: Vec<Goal>,
 }
@@ -99,7 +105,8 @@ const PERMUTED: &str = "4 btree on permuted values";
 const PLAIN: &str = "one btree";
 const SEQUENTIAL: &str = "sequential scan, <~>";
 
-/// The lines, with goals where the number of rows is one that goals were set for.
+/// Returns the lines of the table at `rows` rows. Most goals are set for one million and for ten
+/// million rows only.
 fn lines(rows: u64) -> Vec<Line> {
     use Goal::{Better, Most};
     let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
@@ -115,7 +122,7 @@ fn lines(rows: u64) -> Vec<Line> {
     lines
 }
 
-/// Searches for one fingerprint at a time. `goals` apply to the first line.
+/// Returns the lines about searches for one fingerprint at a time. `goals` apply to the first line.
 fn search_lines(goals: &[Goal]) -> Vec<Line> {
     let line = |what: &str, key: &str, against, theirs: &str| {
         let ours = format!("probe/neardup{key}");
@@ -140,7 +147,7 @@ fn search_lines(goals: &[Goal]) -> Vec<Line> {
     lines
 }
 
-/// Searches for all pairs. `goals` apply to the first line.
+/// Returns the lines about searches for all pairs. `goals` apply to the first line.
 fn pair_lines(goals: &[Goal]) -> [Line; 3] {
     let [three, six, eight] = OF_PAIRS.map(|radius| {
         let what = format!("all pairs, radius {radius}");
@@ -157,7 +164,8 @@ fn pair_lines(goals: &[Goal]) -> [Line; 3] {
     [three.goals(goals), six, eight]
 }
 
-/// Builds with much memory and with the server's default. `goals` apply to the first line.
+/// Returns the lines about index builds, with much memory and with PostgreSQL's default. `goals`
+/// apply to the first line.
 fn build_lines(goals: &[Goal]) -> [Line; 5] {
     let line = |memory: &str, key: &str, against, theirs: &str| {
         let what = format!("build, {memory} of memory");
@@ -186,7 +194,7 @@ fn size_lines() -> [Line; 3] {
     ]
 }
 
-/// Time and WAL of inserts.
+/// Returns the lines about the time and the WAL of inserts.
 fn insert_lines() -> Vec<Line> {
     let mut lines = Vec::new();
     for (what, unit, key) in [
@@ -210,14 +218,14 @@ fn insert_lines() -> Vec<Line> {
     lines
 }
 
-/// The names of all lines, in the form of a baseline.
+/// Returns the names of all lines at `rows` rows, as a baseline has them.
 #[cfg(test)]
 pub fn names(rows: u64) -> Vec<String> {
     let name = |line: Line| format!("{}, beside {}", line.what, line.against);
     lines(rows).into_iter().map(name).collect()
 }
 
-/// The table, in Markdown.
+/// Returns the measurements as a Markdown table, with ratios and goals.
 pub fn table(measured: &Measured) -> String {
     let header = [
         "",
@@ -263,13 +271,15 @@ pub fn table(measured: &Measured) -> String {
     aligned(&cells, &[0, 2, 6, 7])
 }
 
-/// The ratio of the processor times, without the influence of other processes.
+/// Returns the other contender's processor time divided by neardup's, which other processes do not
+/// influence; `None` if one of them is unknown.
 fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
     let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
     Some(cpu(&line.theirs)? / cpu(&line.ours)?)
 }
 
-/// Formats a number with three digits, or all digits before the point.
+/// Formats a number with three significant digits, or with all digits before the decimal point if
+/// there are more.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 0.9995 => 3,
@@ -280,7 +290,8 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Aligns columns: text to the left, numbers to the right.
+/// Returns cells as an aligned Markdown table. The first row is the header. Columns in `text` are
+/// aligned to the left, others, which have numbers, to the right.
 pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String {
     let mut widths = [3; K];
     for row in cells {
@@ -313,7 +324,8 @@ pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String 
     table
 }
 
-/// The complete results for programs: the lines of the table, every repetition, and the plans.
+/// Returns the complete results as JSON: the lines of the table, every repetition, and the query
+/// plans.
 pub fn json(measured: &Measured) -> Value {
     let lines: Vec<Value> = lines(measured.rows)
         .into_iter()

@@ -1,4 +1,5 @@
-//! Connection that times its statements in the client.
+//! Database connection of the benchmarks. It measures the elapsed time of statements in the client,
+//! and the processor time of their server process.
 use anyhow::{Context, Result, ensure};
 use postgres::types::FromSqlOwned;
 use postgres::{Client, NoTls};
@@ -6,30 +7,32 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Connection, with the CPU clock of its backend.
+/// Database connection whose statements can be timed.
 pub struct Session {
+    /// The connection itself.
     pub client: Client,
-    /// `/proc` file with the CPU time of the backend.
+    /// Path of the `/proc` file with the processor time of the connection's server process.
     clock: PathBuf,
 }
 
-/// Duration in seconds.
+/// Time that a statement or a piece of work took, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// Elapsed time.
+    /// Elapsed time in seconds.
     pub wall: f64,
-    /// CPU time, which excludes waits for disks and other programs. None where `/proc` lacks it.
+    /// Processor time in seconds, which excludes waits for disks and other programs. `None` where
+    /// `/proc` lacks it.
     pub cpu: Option<f64>,
 }
 
 impl Time {
-    /// Start value of a sum.
+    /// Zero seconds: start value of a sum of times.
     pub const ZERO: Self = Self {
         wall: 0.0,
         cpu: Some(0.0),
     };
 
-    /// Divides both durations by a number.
+    /// Divides the elapsed time and the processor time by a number.
     pub fn divided(self, by: f64) -> Self {
         Self {
             wall: self.wall / by,
@@ -37,7 +40,8 @@ impl Time {
         }
     }
 
-    /// Returns the sum of two times. Its CPU time is known if both CPU times are known.
+    /// Returns the sum of two times. The processor time of the sum is known if both processor times
+    /// are known.
     pub fn plus(self, other: Self) -> Self {
         Self {
             wall: self.wall + other.wall,
@@ -46,14 +50,16 @@ impl Time {
     }
 }
 
-/// Time after which a query is not repeated any more, once it has run [`FEWEST`] times.
+/// Time after which a measurement is not repeated any more, once it has been repeated [`FEWEST`]
+/// times.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
-/// Minimum and maximum number of repetitions.
+/// Minimum number of repetitions of a measurement.
 const FEWEST: usize = 3;
+/// Maximum number of repetitions of a measurement.
 const MOST: usize = 50;
 
 impl Session {
-    /// Connects to the server.
+    /// Connects to the server and finds the `/proc` file of its process.
     pub fn open(conninfo: &str) -> Result<Self> {
         let mut client =
             Client::connect(conninfo, NoTls).context("cannot connect to the server")?;
@@ -66,7 +72,7 @@ impl Session {
         measure(&self.clock, || run(&mut self.client))
     }
 
-    /// Runs statements without results.
+    /// Runs statements whose results are ignored.
     pub fn run(&mut self, statements: &str) -> Result<()> {
         self.client
             .batch_execute(statements)
@@ -82,7 +88,7 @@ impl Session {
         })
     }
 
-    /// Runs a query once, and returns its time and the one value of its result.
+    /// Runs a query once. Returns its time and the single value of its result.
     pub fn timed_value<T: FromSqlOwned>(&mut self, query: &str) -> Result<(Time, T)> {
         let mut value = None;
         let time = self.measure(|client| {
@@ -93,7 +99,7 @@ impl Session {
         Ok((time, value.context("no value")?))
     }
 
-    /// Returns the one value of a query's result.
+    /// Runs a query and returns the single value of its result.
     pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
         let row = self
             .client
@@ -102,9 +108,9 @@ impl Session {
         Ok(row.try_get(0)?)
     }
 
-    /// Returns the times of a query, without planning. The query is prepared and run once before
-    /// the first measurement, which also fills the cache. The client waits for one row. Its round
-    /// trip adds some 50 microseconds per query.
+    /// Returns the times of repeated runs of a query that returns one row. The query is prepared
+    /// first, so the times exclude planning, and runs once without being measured, which fills the
+    /// cache. The round trip to the server adds some 50 microseconds per run.
     pub fn times(&mut self, query: &str) -> Result<Vec<Time>> {
         let statement = self.client.prepare(query).context(query.to_owned())?;
         self.client.query_one(&statement, &[])?;
@@ -116,8 +122,8 @@ impl Session {
         })
     }
 
-    /// Returns the query's plan. Fails if the plan does not contain `part`, because the benchmark
-    /// would measure another plan.
+    /// Returns the plan of a query. Fails if the plan does not contain `part`, because the
+    /// benchmark would measure another plan than intended.
     pub fn plan(&mut self, query: &str, part: &str) -> Result<String> {
         let rows = self
             .client
@@ -131,7 +137,8 @@ impl Session {
         Ok(plan)
     }
 
-    /// Returns the pairs of a query's result, sorted and without duplicates.
+    /// Runs a query with two integer columns. Returns the rows as pairs, sorted and without
+    /// duplicates.
     pub fn pairs(&mut self, query: &str) -> Result<Vec<(i64, i64)>> {
         let rows = self.client.query(query, &[]).context(query.to_owned())?;
         let mut pairs: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -146,13 +153,15 @@ impl Session {
     }
 }
 
-/// CPU time of a process or thread in seconds. Linux reports it in nanoseconds.
+/// Returns the processor time of a process or thread in seconds; `None` if the file `clock` cannot
+/// be read. Linux reports the time in nanoseconds.
 fn on_processor(clock: &Path) -> Option<f64> {
     let text = fs::read_to_string(clock).ok()?;
     let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;
     Some(nanoseconds / 1e9)
 }
 
+/// Times `run`. `clock` is the `/proc` file of the process or thread whose processor time counts.
 fn measure(clock: &Path, run: impl FnOnce() -> Result<()>) -> Result<Time> {
     let (cpu, start) = (on_processor(clock), Instant::now());
     run()?;
@@ -163,7 +172,7 @@ fn measure(clock: &Path, run: impl FnOnce() -> Result<()>) -> Result<Time> {
     Ok(Time { wall, cpu })
 }
 
-/// Times `work` in this thread, after one run that is not measured.
+/// Times repeated runs of `work` in this thread. The first run is not measured.
 pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     work();
     repeated(|| {
@@ -174,6 +183,8 @@ pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     })
 }
 
+/// Calls `one`, which makes one measurement, [`FEWEST`] to [`MOST`] times. Stops after
+/// [`LONG_ENOUGH`].
 fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     let (mut times, begin) = (Vec::new(), Instant::now());
     while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {
@@ -182,7 +193,7 @@ fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     Ok(times)
 }
 
-/// Returns the smallest measurement. Disturbances only ever add to a measurement.
+/// Returns the smallest of several measurements. Disturbances only ever add to a measurement.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

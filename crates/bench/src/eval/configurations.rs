@@ -1,4 +1,5 @@
-//! The compared configurations: ways to make a fingerprint of a text.
+//! Configurations that `cargo xtask eval` compares: ways to make a fingerprint or a signature of a
+//! text.
 use super::kind::{HASHES, Kind, Sketch};
 use super::set::Set;
 use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
@@ -8,19 +9,21 @@ use neardup_sketch::options::{TextOptions, Tokens, Weight};
 use neardup_sketch::{Sketcher, features, simhash64_hashes};
 use std::collections::HashMap;
 
-/// A way to make fingerprints or signatures.
+/// Way to make fingerprints or signatures of texts, which `cargo xtask eval` measures.
 pub struct Configuration {
     /// Name of the configuration in the tables.
     pub name: &'static str,
-    /// Kind of its sketches.
+    /// Kind of the fingerprints or signatures that the configuration makes.
     pub kind: Kind,
-    /// True if the plots show it.
+    /// True if the plots show this configuration.
     pub plotted: bool,
-    /// Reads the whole set, and returns the function that makes the sketch of a text.
+    /// Returns the function that makes the sketch of one text. May first read all texts of the set,
+    /// for example to count the texts in which a feature occurs.
     pub prepare: fn(&Set) -> Maker,
 }
 
-/// Makes the sketch of a text.
+/// Function that makes the sketch (fingerprint or signature) of a text. Returns `None` for a text
+/// without features.
 pub type Maker = Box<dyn Fn(&str) -> Option<Sketch> + Sync>;
 
 const fn words(shingle: usize, weight: Weight) -> TextOptions {
@@ -76,7 +79,8 @@ fn minhash128(options: TextOptions) -> Maker {
     })
 }
 
-/// `minhash64` without the features that more than 2 % of the set's documents have.
+/// Returns a maker of `minhash64` fingerprints. It ignores each feature that more than 2 % of the
+/// set's documents have.
 fn rare(set: &Set, options: TextOptions) -> Maker {
     let mut sketcher = Sketcher::new(options);
     let mut collector = CommonFeatureCollector::new(Vec::new(), &options, 0.02, usize::MAX);
@@ -101,7 +105,7 @@ fn signature(options: TextOptions) -> Maker {
     })
 }
 
-/// A configuration, in short.
+/// Shorthand for a [`Configuration`]: name, kind, whether the plots show it, and `prepare`.
 macro_rules! configuration {
     ($name:literal, $kind:ident, $plotted:literal, $prepare:expr) => {
         Configuration {
@@ -113,7 +117,7 @@ macro_rules! configuration {
     };
 }
 
-/// Configurations that SQL offers.
+/// Configurations that the SQL functions of neardup offer.
 pub const CONFIGURATIONS: &[Configuration] = &[
     configuration!("simhash word 1 tf", Simhash64, false, |_| simhash(words(
         1,
@@ -195,9 +199,10 @@ pub const CONFIGURATIONS: &[Configuration] = &[
     )),
 ];
 
-/// Configurations without a counterpart in SQL: other weights, made from the features that SQL
-/// offers. The inverse document frequency of a feature is taken from the set itself, which a
-/// function of one text cannot know. These configurations show the possible gain.
+/// Configurations that only `--experiments` measures. They show the possible gain of other weights,
+/// of features of two lengths together, and of texts without punctuation. The inverse document
+/// frequency (`idf`) of a feature comes from the whole set, which a function of one text cannot
+/// know.
 pub const EXPERIMENTS: &[Configuration] = &[
     configuration!("word 1 sqrt idf", Simhash64, false, |set| idf(
         set,
@@ -262,7 +267,8 @@ pub const EXPERIMENTS: &[Configuration] = &[
     ))),
 ];
 
-/// The simhash of hashes with weights above zero.
+/// Returns the 64-bit simhash of features, given as pairs of hash and weight; `None` if no weight
+/// is above zero.
 fn of_weighted(weighted: impl Iterator<Item = (u64, f32)>) -> Option<Sketch> {
     let fingerprint = simhash64_hashes(weighted).expect("no weight is out of range")?;
     Some(Sketch::Bits(fingerprint.into()))
@@ -288,7 +294,8 @@ fn idf(set: &Set, options: TextOptions) -> Maker {
     })
 }
 
-/// Weights features by their length in characters. Chinese, Japanese and Korean ones count twice.
+/// Returns a maker of simhashes. The weight of a feature is multiplied by its length in characters
+/// to the power of `power`. Chinese, Japanese and Korean characters count twice.
 fn by_length(options: TextOptions, power: i32) -> Maker {
     Box::new(move |text| {
         of_weighted(
@@ -328,7 +335,8 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
     })
 }
 
-/// Replaces punctuation by white space, and removes white space next to ideographs or syllables.
+/// Returns a maker that changes the text before it calls `maker`: replaces punctuation by white
+/// space, and removes white space next to ideographs or syllables.
 fn letters(maker: Maker) -> Maker {
     Box::new(move |text| {
         let mut plain = String::with_capacity(text.len());

@@ -1,26 +1,26 @@
-//! Sketches of texts, and their distances.
+//! Fingerprints and signatures that `cargo xtask eval` compares, and their distances.
 use neardup_sketch::minhash::matches;
 
-/// Kind of sketch.
+/// Kind of sketch (fingerprint or signature) that a configuration makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A simhash of 64 bits.
+    /// Simhash of 64 bits.
     Simhash64,
-    /// A simhash of 128 bits.
+    /// Simhash of 128 bits.
     Simhash128,
-    /// A bit of each of 64 minima.
+    /// Fingerprint of 64 bits: one bit of each of 64 MinHash minima.
     Minhash64,
-    /// A bit of each of 128 minima.
+    /// Fingerprint of 128 bits: one bit of each of 128 MinHash minima.
     Minhash128,
-    /// A signature of [`HASHES`] minima.
+    /// MinHash signature of [`HASHES`] minima.
     Signature,
 }
 
-/// Positions of a signature, as in SQL by default.
+/// Number of minima of a signature, the default of SQL's `minhash`.
 pub const HASHES: u32 = 128;
 
 impl Kind {
-    /// The largest distance.
+    /// Largest possible distance between two sketches of this kind, in bits or in minima.
     pub const fn width(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 64,
@@ -29,8 +29,9 @@ impl Kind {
         }
     }
 
-    /// The distance that 1 of 64 bits is. A value of a signature differs twice as often as a bit
-    /// of it.
+    /// Distance of this kind that corresponds to a distance of 1 bit between fingerprints of 64
+    /// bits. Two minima differ twice as often as one bit of each, because half of the bits of
+    /// different minima agree by chance.
     pub const fn unit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,
@@ -39,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// The distance up to which the Jaccard similarity is estimated as at least `similarity`.
-    /// `None` for a simhash, which does not estimate it.
+    /// Returns the largest distance at which the estimate of the Jaccard similarity is at least
+    /// `similarity`; `None` for simhashes, which do not estimate it.
     pub fn estimated(self, similarity: f32) -> Option<u32> {
         let estimates = matches!(self, Self::Minhash64 | Self::Minhash128 | Self::Signature);
         // Rounding errors of floats must not lower the result by one.
@@ -49,17 +50,17 @@ impl Kind {
     }
 }
 
-/// Sketch of a text.
+/// Fingerprint or signature of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sketch {
-    /// A fingerprint; 64 bits are the lower half.
+    /// Fingerprint. One of 64 bits is in the lower half.
     Bits(u128),
-    /// Minima.
+    /// MinHash signature, as its minima.
     Minima(Vec<u32>),
 }
 
 impl Sketch {
-    /// The number of bits or minima that differ.
+    /// Number of bits or minima in which two sketches of one kind differ.
     pub fn distance(&self, other: &Self) -> u32 {
         match (self, other) {
             (Self::Bits(a), Self::Bits(b)) => (a ^ b).count_ones(),

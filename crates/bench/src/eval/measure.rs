@@ -1,24 +1,26 @@
-//! Distances between the fingerprints of similar and of unrelated documents.
+//! Counts the pairs of a set by the distance of their fingerprints, separately for similar and for
+//! unrelated documents. Computes precision and recall from the counts.
 use super::configurations::Configuration;
 use super::kind::{Kind, Sketch};
 use super::set::Set;
 use std::num::NonZero;
 use std::thread;
 
-/// Lower bounds of the bands of similarity. Less similar pairs count in the last band.
+/// Lower bounds of the similarity bands, in descending order. A pair belongs to the first band
+/// whose bound its Jaccard similarity reaches.
 pub const BANDS: [f32; 12] = [
     0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.0,
 ];
-/// Radii for 64 bits.
+/// Radii at which the tables and the plots show results, in bits of a 64-bit fingerprint.
 pub const RADII: [u32; 5] = [3, 6, 8, 10, 12];
-/// Widest fingerprint.
+/// Largest possible distance between two sketches of any kind.
 const MOST_BITS: usize = 128;
 
-/// Numbers of pairs by their distance.
+/// Numbers of pairs of documents, by the distance of their fingerprints.
 #[derive(Clone, Copy)]
 pub struct Histogram {
     counts: [u64; MOST_BITS + 1],
-    /// Pairs in which one text has no fingerprint: no radius finds them.
+    /// Number of pairs in which at least one text has no fingerprint. No radius finds them.
     never: u64,
 }
 
@@ -28,7 +30,7 @@ impl Histogram {
         never: 0,
     };
 
-    /// Counts a pair.
+    /// Counts a pair of documents at this distance; `None` if one of its texts has no fingerprint.
     pub fn add(&mut self, distance: Option<u32>) {
         match distance {
             Some(distance) => self.counts[distance as usize] += 1,
@@ -36,7 +38,7 @@ impl Histogram {
         }
     }
 
-    /// Adds the counts of another histogram.
+    /// Adds the counts of `other` to this histogram.
     pub fn merge(&mut self, other: &Self) {
         self.never += other.never;
         for (count, other) in self.counts.iter_mut().zip(other.counts) {
@@ -44,47 +46,49 @@ impl Histogram {
         }
     }
 
-    /// Number of all pairs.
+    /// Number of all counted pairs, including pairs without a distance.
     pub fn total(&self) -> u64 {
         self.never + self.counts.iter().sum::<u64>()
     }
 
-    /// Pairs within a distance.
+    /// Number of pairs whose distance is at most `radius`.
     pub fn within(&self, radius: u32) -> u64 {
         self.counts[..=radius as usize].iter().sum()
     }
 
-    /// The share of pairs within a distance; `None` if there is no pair.
+    /// Share of the counted pairs whose distance is at most `radius`; `None` if no pair was
+    /// counted.
     pub fn share_within(&self, radius: u32) -> Option<f64> {
         let total = self.total();
         (total > 0).then(|| self.within(radius) as f64 / total as f64)
     }
 }
 
-/// The distances of all pairs of a set.
+/// Histograms of the distances of all pairs of a set, for one configuration.
 #[derive(Clone)]
 pub struct Distances {
-    /// The kind of sketches.
+    /// Kind of the fingerprints or signatures that were compared.
     pub kind: Kind,
-    /// Similar pairs, by [`BANDS`].
+    /// Histograms of the similar pairs (`near.tsv`), one for each band of [`BANDS`].
     pub bands: [Histogram; BANDS.len()],
-    /// Pairs of one cluster that are less similar than all pairs that the set lists.
+    /// Histogram of the pairs of documents in the same cluster that `near.tsv` does not list, so
+    /// that they are less similar than all pairs that it lists.
     pub related: Histogram,
-    /// Pairs of different clusters.
+    /// Histogram of the pairs of documents in different clusters.
     pub unrelated: Histogram,
 }
 
-/// Precision and recall of a radius.
+/// Precision and recall of a search for duplicates with one radius.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// The share of duplicates among the pairs found.
+    /// Share of duplicates among the pairs that the radius finds.
     pub precision: f64,
-    /// The share of pairs found among the duplicates.
+    /// Share of the duplicates that the radius finds.
     pub recall: f64,
 }
 
 impl Quality {
-    /// Their harmonic mean.
+    /// F1 score: the harmonic mean of precision and recall.
     pub fn f1(&self) -> f64 {
         2.0 * self.precision * self.recall / (self.precision + self.recall)
     }
@@ -98,7 +102,7 @@ impl Distances {
         unrelated: Histogram::EMPTY,
     };
 
-    /// Measures a configuration on a set.
+    /// Makes the sketches of all texts of `set` by `configuration`, and compares all pairs of them.
     pub fn measure(set: &Set, configuration: &Configuration) -> Self {
         let maker = (configuration.prepare)(set);
         let made = in_parallel(|worker, workers| {
@@ -129,7 +133,7 @@ impl Distances {
         all
     }
 
-    /// Counts the pairs of a document with later documents.
+    /// Counts the pairs of the document `first` with each later document.
     fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
         let distance = |second: usize| -> Option<u32> {
             Some(
@@ -140,7 +144,7 @@ impl Distances {
         };
         let cluster = set.cluster[first];
         for second in first + 1..sketches.len() {
-            // Most pairs are of different clusters, and need no lookup among the similar pairs.
+            // Most pairs are in different clusters. They need no lookup in `near`.
             if set.cluster[second] != cluster {
                 self.unrelated.add(distance(second));
                 continue;
@@ -156,12 +160,14 @@ impl Distances {
         }
     }
 
-    /// Returns the radius of this kind that corresponds to one for 64 bits.
+    /// Converts a radius in bits of a 64-bit fingerprint to the corresponding distance of this kind
+    /// of sketch.
     pub fn scaled(&self, radius: u32) -> u32 {
         radius * self.kind.unit()
     }
 
-    /// All pairs with a similarity from `from` to below `to`, which must be bounds of bands.
+    /// Histogram of the similar pairs with a similarity from `from` to below `to`. Both must be
+    /// bounds of bands.
     pub fn between(&self, from: f32, to: f32) -> Histogram {
         let mut all = Histogram::EMPTY;
         for (bound, band) in BANDS.iter().zip(&self.bands) {
@@ -172,15 +178,16 @@ impl Distances {
         all
     }
 
-    /// All pairs that are less similar than the pairs that the set lists.
+    /// Histogram of all pairs that `near.tsv` does not list: related and unrelated ones. They are
+    /// less similar than the pairs that it lists.
     pub fn below(&self) -> Histogram {
         let mut all = self.related;
         all.merge(&self.unrelated);
         all
     }
 
-    /// Quality with which a radius finds the pairs of a similarity of at least `duplicate`, a
-    /// bound of a band; `None` if it finds nothing, or there is nothing to find.
+    /// Precision and recall of `radius` for duplicates, which are the pairs with a similarity of at
+    /// least `duplicate`, a bound of a band. `None` if the radius finds no duplicate.
     pub fn quality(&self, duplicate: f32, radius: u32) -> Option<Quality> {
         let duplicates = self.between(duplicate, f32::INFINITY);
         let found = duplicates.within(radius) as f64;
@@ -193,7 +200,8 @@ impl Distances {
 
     /// Share of the pairs with a similarity from `from` to below `to` that is found at the radius
     /// where the share `wrong` of the pairs of [`Self::below`] is found. Both shares are
-    /// interpolated linearly between two radii. `None` if either kind has no pairs.
+    /// interpolated linearly between two neighbouring radii. `None` if there are no pairs with such
+    /// a similarity, or none of [`Self::below`].
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);
@@ -208,7 +216,8 @@ impl Distances {
         Some(last.1)
     }
 
-    /// The smallest radius with the best F1, and its quality.
+    /// Returns the smallest radius with the best F1 for duplicates of a similarity of at least
+    /// `duplicate`, and its precision and recall. `None` if no radius finds a duplicate.
     pub fn best(&self, duplicate: f32) -> Option<(u32, Quality)> {
         let all = (0..=self.kind.width()).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
         // `max_by` returns the last of equal maxima.
@@ -217,7 +226,8 @@ impl Distances {
     }
 }
 
-/// Runs one worker per processor, with its number and the number of workers.
+/// Runs `work` in one thread per processor. Its arguments are the number of the thread, from 0, and
+/// the number of threads. Returns the results in the order of the threads.
 fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
@@ -238,8 +248,8 @@ mod tests {
     use super::*;
     use std::collections::{HashMap, HashSet};
 
-    /// Five documents whose fingerprints are given: 0 and 1 are similar, 1 and 2 somewhat, 0 and 2
-    /// are linked through 1, 3 is unrelated, and 4 has no fingerprint.
+    /// Distances of five documents with given fingerprints. Documents 0 and 1 are similar, 1 and 2
+    /// less so. 0 and 2 are in one cluster through 1. 3 is unrelated, and 4 has no fingerprint.
     fn measured() -> Distances {
         measured_without(&[])
     }
@@ -283,7 +293,7 @@ mod tests {
             ),
             (1, 0, 1)
         );
-        // The pairs of document 4 are at no distance.
+        // The four pairs of document 4 have no distance.
         assert_eq!((all.unrelated.total(), all.unrelated.within(64)), (7, 3));
         assert_eq!((all.unrelated.within(12), all.unrelated.within(13)), (0, 1));
         assert_eq!(all.below().total(), 8);
@@ -328,11 +338,12 @@ mod tests {
     fn shares_beside_others() {
         let all = measured();
         let beside = |wrong| all.found_beside(0.95, 2.0, wrong);
-        // One of the eight others is within 3, two within 13, three within 15; the pair is within
-        // 1.
+        // Of the eight pairs of `below`, one is within distance 3, two within 13 and three within
+        // 15. The similar pair is within 1.
         assert_eq!(beside(0.0), Some(1.0));
         assert_eq!(all.found_beside(0.9, 0.95, 0.5), None);
-        // The pair at distance 3 is the other one here, those before it count in part.
+        // The similar pairs have distances 3 and 13 now. A share between those of two radii is
+        // interpolated.
         let mut far = all.clone();
         far.bands[0] = Histogram::EMPTY;
         far.bands[0].add(Some(3));
@@ -345,7 +356,8 @@ mod tests {
         assert_eq!(beside(1.0), Some(1.0));
     }
 
-    /// Texts that differ in one word are found; texts without a common word are not.
+    /// A radius of 12 bits finds the texts that differ in one word, and no texts without a common
+    /// word.
     #[test]
     fn real_fingerprints_tell_similar_from_unrelated() {
         let word = |i: usize| format!("{:x}", (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -362,7 +374,7 @@ mod tests {
             listed: Vec::new(),
             cluster: Vec::new(),
         };
-        // Enough texts that a feature shared by two of them is not common.
+        // There are so many texts that a feature which two of them share is not common.
         for i in 0..60_u32 {
             set.near.insert((2 * i, 2 * i + 1), 0.98);
             for edited in 0..2 {

@@ -1,5 +1,5 @@
-//! `cargo xtask eval`: measures how many similar pairs of documents fingerprints find, and how
-//! many dissimilar pairs. docs/quality.md has the results.
+//! `cargo xtask eval`: measures how many similar pairs of documents fingerprints find, and how many
+//! dissimilar pairs they find in error. docs/quality.md has the results.
 mod configurations;
 mod kind;
 mod measure;
@@ -16,40 +16,42 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::ui;
 
-/// Options of the command line.
+/// Options of `cargo xtask eval`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Folders, each with docs.tsv (identifier, text), near.tsv (two identifiers, exact Jaccard
-    /// similarity) and perhaps pairs.tsv (two identifiers that belong together); plain or with .gz
+    /// Folders of documents, each with docs.tsv (identifier, text), near.tsv (two identifiers,
+    /// exact Jaccard similarity) and optionally pairs.tsv (two identifiers that belong together);
+    /// each file plain or with .gz
     #[arg(required = true)]
     sets: Vec<PathBuf>,
-    /// Measure only the configurations whose name contains one of these
+    /// Measure only the configurations whose name contains PART; may be repeated
     #[arg(long, value_name = "PART")]
     only: Vec<String>,
-    /// Measure also what was tried and is not offered in SQL
+    /// Measure also configurations that were tried and that SQL does not offer
     #[arg(long)]
     experiments: bool,
-    /// Of the similar pairs, count only those that pairs.tsv names
+    /// Count only the similar pairs that pairs.tsv lists
     #[arg(long)]
     listed: bool,
-    /// From which Jaccard similarity on a pair is a duplicate in the curves of precision and
-    /// recall: a multiple of 0.05
+    /// Minimum Jaccard similarity of a duplicate in the curves of precision and recall: a multiple
+    /// of 0.05
     #[arg(long, value_name = "J", default_value_t = 0.8)]
     duplicate: f32,
-    /// Write the curves as SVG into this folder
+    /// Write the curves as SVG files into this folder
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 }
 
-/// Measurements on one set of documents.
+/// Measurements of all chosen configurations on one set of documents.
 pub struct Measured {
-    /// Name of the set.
+    /// Name of the set's folder.
     pub name: String,
-    /// Configurations with their measurements.
+    /// Configurations, each with the distances of the set's pairs.
     pub rows: Vec<(&'static Configuration, Distances)>,
 }
 
-/// Runs the evaluation.
+/// Runs `cargo xtask eval`: measures each set, prints its tables, and writes the plots if `--svg`
+/// is given.
 pub fn command(options: &Options) -> Result<ExitCode> {
     ensure!(
         BANDS.contains(&options.duplicate) && options.duplicate > 0.0,

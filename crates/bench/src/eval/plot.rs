@@ -1,4 +1,5 @@
-//! The measurements as curves.
+//! Draws the measurements of `cargo xtask eval` as curves, one SVG file per question and one panel
+//! per set of documents.
 use super::Measured;
 use super::configurations::Configuration;
 use super::measure::{BANDS, Distances, RADII};
@@ -12,24 +13,25 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Axes = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Axes>;
 
-/// Width and height of the curves of one set.
+/// Width and height, in pixels, of the panel with the curves of one set.
 const PANEL: (u32, u32) = (360, 300);
-/// Sets side by side.
+/// Number of panels in a row of a picture.
 const ACROSS: u32 = 3;
-/// Position of zero on a logarithmic axis: less than one pair in ten million.
+/// Pairs per million at which zero is drawn, because a logarithmic axis has no zero. It means less
+/// than one pair in ten million.
 const FEWEST: f64 = 1e-3;
 
-/// A curve with its name.
+/// Curve of a panel, with the name that the legend shows.
 struct Curve {
     name: String,
-    /// Index of the colour.
+    /// Index of the curve's colour in [`COLOURS`].
     colour: usize,
     points: Vec<(f64, f64)>,
-    /// The marked points.
+    /// Points of the curve that are drawn as dots.
     marks: Vec<(f64, f64)>,
 }
 
-/// A picture: the same axes for each set.
+/// SVG file with one panel for each set, all with the same axes.
 struct Picture {
     file: &'static str,
     title: String,
@@ -38,18 +40,20 @@ struct Picture {
     curves: Curves,
 }
 
-/// Makes curves of the measurements, given the minimum similarity of a duplicate.
+/// Returns the curves of one set, given the set's measurements and the minimum Jaccard similarity
+/// of a duplicate.
 type Curves = fn(&[(&Configuration, &Distances)], f32) -> Vec<Curve>;
 
 struct Axis {
     title: &'static str,
     from: f64,
     to: f64,
-    /// True if values are powers of ten.
+    /// True if the axis shows powers of ten, and the values are their exponents.
     logarithmic: bool,
 }
 
-/// All pictures: names of files and their contents.
+/// Draws all pictures. Returns pairs of a file name and its SVG text. `duplicate` is the minimum
+/// Jaccard similarity of a duplicate in the curves of precision and recall.
 pub fn plots(all: &[Measured], duplicate: f32) -> Result<Vec<(&'static str, String)>> {
     let share = |title, from| Axis {
         title,
@@ -192,7 +196,8 @@ fn legend(names: &[(String, usize)], area: &Area) -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-/// For two configurations, the share found by similarity.
+/// Curves of `found.svg`: the share of pairs found, by similarity. For two configurations, and for
+/// radii of 3, 6 and 10 of 64 bits.
 fn found(rows: &[(&Configuration, &Distances)], _: f32) -> Vec<Curve> {
     let shown = rows.iter().filter(|(configuration, _)| {
         ["simhash word 2 sqrt", "minhash64 word 3"].contains(&configuration.name)
@@ -255,8 +260,8 @@ fn false_pairs(rows: &[(&Configuration, &Distances)], _: f32) -> Vec<Curve> {
     over_radii(rows, point)
 }
 
-/// A curve for each configuration, with a point for each radius and a mark at the conventional
-/// ones.
+/// Returns a curve for each configuration, with a point for each possible radius. Dots mark the
+/// radii of [`RADII`]. `point` returns a point's coordinates, or `None` if the radius has none.
 fn over_radii(
     rows: &[(&Configuration, &Distances)],
     point: impl Fn(&Distances, u32) -> Option<(f64, f64)>,

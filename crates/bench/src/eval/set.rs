@@ -1,4 +1,5 @@
-//! Set of documents with the exact similarity of their near pairs.
+//! Reads a set of documents with the exact Jaccard similarity of its similar pairs, on which
+//! `cargo xtask eval` measures.
 use crate::lines::each_line;
 use anyhow::{Context, Result, ensure};
 use neardup_sketch::{Sketcher, TextOptions};
@@ -6,28 +7,28 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use xtask::ui;
 
-/// Numbers of two documents, the smaller first.
+/// Numbers of two documents of a set, the smaller number first.
 pub type Pair = (u32, u32);
 
-/// Documents with their similar and listed pairs.
+/// Set of documents with its similar pairs (`near.tsv`) and its listed pairs (`pairs.tsv`).
 pub struct Set {
-    /// Name of the folder.
+    /// Name of the folder that the set was read from.
     pub name: String,
-    /// Texts by document number.
+    /// Texts of the documents, by document number.
     pub texts: Vec<String>,
-    /// Pairs with their exact Jaccard similarity. Every other pair is less similar than the least
-    /// similar pair here.
+    /// Similar pairs with their exact Jaccard similarity. Every pair that is missing here is less
+    /// similar than the least similar pair here.
     pub near: HashMap<Pair, f32>,
-    /// Similar pairs that count neither as found nor as found in error.
+    /// Similar pairs that the evaluation skips: they count neither as found nor as found in error.
     pub ignored: HashSet<Pair>,
     /// Pairs from `pairs.tsv`, regardless of their similarity.
     pub listed: Vec<Pair>,
-    /// Connected component of each document in the graph of `near` and `listed` pairs. Documents
-    /// of different components are unrelated.
+    /// Identifier of each document's connected component in the graph of the `near` and `listed`
+    /// pairs, by document number. Documents of different components are unrelated.
     pub cluster: Vec<u32>,
 }
 
-/// Texts of a set, and their positions by identifier.
+/// Texts of a set by document number, and the document number of each identifier.
 struct Documents {
     texts: Vec<String>,
     numbers: HashMap<String, u32>,
@@ -55,7 +56,8 @@ impl Documents {
     }
 }
 
-/// Reads pairs of documents and their Jaccard similarity.
+/// Reads `near.tsv` in `dir`: pairs of documents and their Jaccard similarity. `pair` turns two
+/// identifiers into document numbers.
 fn read_near(
     dir: &Path,
     pair: impl Fn(&str, &str) -> Result<(u32, u32), String>,
@@ -79,9 +81,9 @@ fn read_near(
 }
 
 impl Set {
-    /// Reads `docs.tsv` (identifier, text), `near.tsv` (two identifiers, Jaccard similarity) and,
-    /// if it is there, `pairs.tsv` (two identifiers, anything) from a folder, each plain or with
-    /// `.gz`.
+    /// Reads a set from the folder `dir`: `docs.tsv` (identifier, text), `near.tsv` (two
+    /// identifiers, Jaccard similarity) and, if it exists, `pairs.tsv` (two identifiers, anything).
+    /// Each file is plain or ends in `.gz`.
     ///
     /// # Errors
     /// When a required file is missing or a line is malformed. The error names the file or line.
@@ -123,8 +125,9 @@ impl Set {
         })
     }
 
-    /// The mean difference between the similarities that the set states and the similarities of
-    /// the sets of three-word shingles that neardup makes of the texts. Uses some 1,000 pairs.
+    /// Returns the mean difference between the similarities that `near.tsv` states and the
+    /// similarities that neardup computes from three-word shingles of the texts. Uses at most some
+    /// 1,000 pairs. `None` if no similarity can be computed.
     pub fn mean_difference(&self) -> Option<f64> {
         let mut pairs: Vec<_> = self.near.iter().collect();
         pairs.sort_unstable_by_key(|(pair, _)| **pair);
@@ -140,7 +143,7 @@ impl Set {
         (count > 0).then(|| differences.iter().sum::<f64>() / count as f64)
     }
 
-    /// Ignores the similar pairs that `pairs.tsv` does not list.
+    /// Moves the similar pairs that `pairs.tsv` does not list from `near` to `ignored`.
     pub fn keep_listed(&mut self) {
         let listed: HashSet<Pair> = self.listed.iter().copied().collect();
         let others = self.near.extract_if(|pair, _| !listed.contains(pair));
@@ -148,7 +151,7 @@ impl Set {
     }
 }
 
-/// Returns the path of `name.tsv` or `name.tsv.gz` in a folder, if one exists.
+/// Returns the path of `name.tsv` or `name.tsv.gz` in the folder `dir`; `None` if neither exists.
 fn find(dir: &Path, name: &str) -> Result<Option<PathBuf>> {
     ensure!(dir.is_dir(), "{} is not a folder", dir.display());
     let paths = ["tsv", "tsv.gz"].map(|ending| dir.join(format!("{name}.{ending}")));
@@ -171,7 +174,8 @@ fn expected(what: &str, columns: &[&str]) -> String {
     )
 }
 
-/// Decodes `\t`, `\n`, `\r` and `\\`. Keeps the backslash before any other character.
+/// Decodes `\t`, `\n`, `\r` and `\\` in a text of `docs.tsv`. Keeps the backslash before any other
+/// character.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -190,7 +194,8 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// Returns a number for each document that is equal in a connected component of the pairs.
+/// Returns the connected component of each of `count` documents in the graph of `pairs`: the
+/// smallest document number of the component.
 fn clusters<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
     let mut parent: Vec<u32> = (0..count as u32).collect();
     fn root(parent: &mut [u32], mut at: u32) -> u32 {
@@ -261,7 +266,7 @@ mod tests {
             cluster: vec![0, 0, 2],
         };
         assert_eq!(set.mean_difference(), None);
-        // One of three shingles is in both.
+        // The two texts share one of their three distinct shingles.
         set.near.insert((0, 1), 0.5);
         set.near.insert((1, 2), 0.0);
         let difference = set.mean_difference().unwrap();

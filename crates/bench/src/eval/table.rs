@@ -1,25 +1,30 @@
-//! Prints the measurements as tables.
+//! Tables that `cargo xtask eval` prints for a set: shares of pairs found, and precision and
+//! recall.
 use super::measure::{Distances, Quality, RADII};
 use super::set::Set;
 use std::fmt::Write;
 use xtask::ui;
 
-/// Similarity bands of the columns.
+/// Similarity bands that are columns of the first table: lower bound, upper bound (exclusive) and
+/// heading.
 const COLUMNS: [(f32, f32, &str); 4] = [
     (0.95, f32::INFINITY, "J >= .95"),
     (0.9, 0.95, ".9 to .95"),
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Dissimilar pairs found per million, at which the shares of similar pairs are compared.
+/// Dissimilar pairs found per million, at which the first table states the share of similar pairs
+/// found.
 const BESIDE: [f64; 2] = [1.0, 10.0];
-/// Minimum similarities of a duplicate.
+/// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
-/// Widths of a column of shares and of a column of pairs per million.
+/// Width, in characters, of a column with shares.
 const SHARES: usize = 19;
+/// Width, in characters, of a column with pairs per million.
 const COUNTS: usize = 24;
 
-/// Returns a heading with the numbers of documents and pairs in the set.
+/// Returns the lines above the tables of a set: numbers of documents and of pairs, and how far the
+/// stated similarities differ from the computed ones.
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());
@@ -41,9 +46,10 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
     )
 }
 
-/// The first table of a set. For each configuration and radius: the percentage of pairs found, and
-/// the pairs found in error per million. Then the share found at the radii where a given number
-/// of dissimilar pairs per million is found.
+/// Returns the first table of a set. Each configuration has the percentage of similar pairs found
+/// and the dissimilar pairs found per million, at each radius of [`RADII`]. Further columns have
+/// the percentage of similar pairs found at the radius where [`BESIDE`] dissimilar pairs per
+/// million are found.
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");
@@ -90,9 +96,9 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
     trimmed(&table)
 }
 
-/// The second table: precision and recall for each minimum similarity of a duplicate, within the
-/// radius with the best F1. Kinds that estimate the similarity have a second line, within the
-/// radius at which the estimate is that similarity.
+/// Returns the second table of a set: precision and recall for each minimum similarity of a
+/// duplicate, at the radius with the best F1. Kinds of sketches that estimate the similarity have a
+/// second line, for the radius at which the estimate is the minimum similarity.
 pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
     const CELL: usize = 22;
     let estimated = "  as estimated";
@@ -132,7 +138,7 @@ pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
     trimmed(&table)
 }
 
-/// Removes the spaces at the ends of lines.
+/// Removes the spaces at the ends of the table's lines.
 fn trimmed(table: &str) -> String {
     let lines = table.lines();
     lines
@@ -140,12 +146,12 @@ fn trimmed(table: &str) -> String {
         .collect()
 }
 
-/// Formats a share in percent.
+/// Formats a share as a percentage without decimals; `None` as `-`.
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share))
 }
 
-/// Formats a share as parts per million, with fewer decimals for larger numbers.
+/// Formats a share as parts per million, with fewer decimals for larger numbers; `None` as `-`.
 fn per_million(share: Option<f64>) -> String {
     match share.map(|share| 1e6 * share) {
         None => "-".to_owned(),
@@ -163,7 +169,7 @@ mod tests {
     use super::*;
     use std::collections::{HashMap, HashSet};
 
-    /// Two texts that are alike, and one that is not.
+    /// Set of two similar texts and an unrelated one.
     fn set() -> Set {
         Set {
             name: "tiny".to_owned(),

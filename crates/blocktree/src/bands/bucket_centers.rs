@@ -1,8 +1,9 @@
-//! Representatives among crowded signatures, in a list for each bucket, within a limit of memory.
+//! Representatives among crowded signatures: one linked list for each crowded bucket, in arrays
+//! that move to temporary files beyond a memory limit.
 //!
-//! A node is compared with the representatives in its own buckets, whose rows may have to be
-//! fetched. Fingerprints are compared in another way ([`crate::crowded_centers`]), because their
-//! nodes have no buckets and are compared without a fetch.
+//! A node is compared only with the representatives in the node's own buckets. A comparison may
+//! fetch the heap rows of both. Representatives among crowded fingerprints are in
+//! [`crate::crowded_centers`]: fingerprints have no buckets and are compared without a fetch.
 
 use super::rows::RowCache;
 use super::{RowSource, Sketch};
@@ -11,27 +12,32 @@ use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, TempFiles};
 
-/// End of a list.
+/// Link number that marks the end of a list, or an empty list.
 const NONE: u32 = u32::MAX;
-/// Numbers in a link: the next link of its list, then the representative's rank, four of its
-/// sketch, and the block and line of its entry.
+/// Number of 32-bit numbers that one link takes in `links`: the next link of the same list, the
+/// representative's rank, four numbers of the representative's sketch, then the heap block and the
+/// line of the representative's row.
 const LINK_NUMBERS: u32 = 8;
 
-/// Lists of representatives, one for each crowded bucket, in the order of ranks.
+/// One list of representatives for each crowded bucket. Each list is in ascending order of rank.
 pub struct BucketCenters<F: TempFiles, S: RowSource> {
+    /// Maximum number of mismatches of near signatures.
     mismatches: u32,
     rows: RowCache<S>,
-    /// First and last link of each bucket.
+    /// Two numbers for each bucket: the first link of the bucket's list, then the last link.
     ends: Paged<F>,
+    /// [`LINK_NUMBERS`] numbers for each link.
     links: Paged<F>,
+    /// Number of links in all lists.
     count: u32,
-    /// Next representative in each bucket of the current node: its rank and its link.
+    /// For each bucket of the current node, the next representative to compare: rank and link.
     next: Vec<(u32, u32)>,
 }
 
 impl<F: TempFiles, S: RowSource> BucketCenters<F, S> {
-    /// Creates empty lists for `buckets` buckets. Near signatures differ in at most `mismatches`
-    /// positions. `memory` is in bytes.
+    /// Creates empty lists of representatives for `buckets` buckets. `source` fetches the rows that
+    /// are compared. Near signatures differ in at most `mismatches` positions. The lists and the
+    /// row cache take `memory` bytes.
     pub fn new(files: &mut F, buckets: u32, source: S, mismatches: usize, memory: usize) -> Self {
         BucketCenters {
             mismatches: mismatches as u32,
@@ -43,16 +49,17 @@ impl<F: TempFiles, S: RowSource> BucketCenters<F, S> {
         }
     }
 
+    /// Returns one of the [`LINK_NUMBERS`] numbers of a link, by the position `number`.
     fn link(&mut self, files: &mut F, link: u32, number: u32) -> u32 {
         self.links.get(files, LINK_NUMBERS * link + number)
     }
 
-    /// Returns the rank and the number of a link, or `None` for the end of a list.
+    /// Returns the rank of a link's representative, and the link. `None` for the end of a list.
     fn ranked(&mut self, files: &mut F, link: u32) -> Option<(u32, u32)> {
         (link != NONE).then(|| (self.link(files, link, 1), link))
     }
 
-    /// Returns the number of bits in which the sketch of a representative differs from another.
+    /// Returns in how many bits the sketch of a link's representative differs from `sketch`.
     fn differing(&mut self, files: &mut F, link: u32, sketch: Sketch) -> u32 {
         (0..4)
             .map(|i| {

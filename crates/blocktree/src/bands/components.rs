@@ -1,23 +1,27 @@
-//! Components of near signatures in crowded buckets, within a limit of memory.
+//! Connected components of near signatures in crowded buckets. Compares the nodes of each bucket
+//! within a memory limit, for clusters with `method => 'connected'`.
 
 use super::{RowSource, Sketch};
 use crate::clusters::Connected;
 use crate::key::Tid;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// End of a list.
+/// Member index that marks the end of a list, or an empty list.
 const NONE: u32 = u32::MAX;
 
-/// Minimum number of members of a bucket that are compared with each other in memory.
+/// Number of members of a bucket that are held in memory at once, even if `memory` is too small.
 const MIN_MEMBERS: usize = 64;
 
-/// Connects crowded nodes that share a bucket and are near each other. Skips comparisons of nodes
-/// that are connected already: in a bucket of one component, each node is compared with one other.
+/// Joins the components of crowded nodes that share a bucket and are near each other. Skips
+/// comparisons of nodes that are in one component already: if all nodes of a bucket are near each
+/// other, each is compared with only one other node.
 ///
-/// Each entry of `crowded` has a node, a bucket and the sketch of the node, and behind them the
-/// entry in the index. Near signatures differ in at most `mismatches` positions. `memory` is in
-/// bytes. A row is read once for each of its buckets, and once more for each part of a bucket that
-/// does not fit into memory. `done` is called for each compared entry.
+/// Each entry of `crowded` has as its key the node's number, the bucket and the two words of the
+/// node's sketch, and as its address that of the index entry. The components are in `connected`.
+/// `source` fetches rows. Near signatures differ in at most `mismatches` positions. `memory` is in
+/// bytes. A row is fetched once for each of its buckets. If a bucket does not fit into memory, the
+/// rows beyond the limit are fetched again for each batch of members that fits. `done` is called
+/// once for each entry of `crowded`.
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
     mut crowded: ExternalSort<F, 4>,
@@ -42,8 +46,8 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
     drop(by_bucket);
     let mut next = sorted.next(files);
     while let Some(first) = next {
-        // Members that do not fit into memory. They are compared with the members in memory, and
-        // later with each other.
+        // Members of this bucket that do not fit into memory. They have been compared with the
+        // members in memory, and are compared with each other in further batches.
         let mut rest = ExternalSort::new(memory / 8);
         bucket.clear();
         while let Some(entry) = next
@@ -64,38 +68,42 @@ pub fn connect_buckets<F: TempFiles, S: RowSource>(
     }
 }
 
-/// A member of a bucket.
+/// Node in a bucket that is compared with the bucket's other nodes.
 struct Member<R> {
+    /// Heap address in the node's index entry, by which the row is fetched.
     entry: Tid,
     sketch: Sketch,
-    /// The row. `None` before it is fetched.
+    /// `None` before the row is fetched, `Some(None)` if the row is invisible.
     row: Option<Option<R>>,
-    /// The next member of its list.
+    /// Index of the next member of the same component, or [`NONE`].
     next: u32,
 }
 
 impl<R> Member<R> {
-    /// Returns the row. The first call fetches it.
+    /// Returns the member's row, or `None` if it is invisible. The first call fetches it.
     fn row(&mut self, source: &mut impl RowSource<Row = R>) -> Option<&R> {
         let fetch = || source.fetch(self.entry);
         self.row.get_or_insert_with(fetch).as_ref()
     }
 }
 
-/// Linked list of the members of one component.
+/// Linked list of the members of a bucket that are in one component.
 struct ComponentList {
+    /// Root node of the component.
     root: u32,
+    /// Index of the first member, or [`NONE`].
     first: u32,
+    /// Index of the last member, or [`NONE`].
     last: u32,
 }
 
-/// Members of a bucket that fit into memory.
+/// Members of the current bucket, as many as fit into memory.
 struct Bucket<'a, S: RowSource> {
     source: &'a mut S,
     mismatches: u32,
     members: Vec<Member<S::Row>>,
     max_members: usize,
-    /// One list for each component.
+    /// One list of members for each component in the bucket.
     lists: Vec<ComponentList>,
 }
 
@@ -116,8 +124,8 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         self.lists.clear();
     }
 
-    /// Connects a node with all members near it. Adds it to the bucket, or to the rest if the
-    /// bucket is full.
+    /// Joins a node's component with the components of all members near the node. Adds the node to
+    /// the members, or to `rest` if the memory for members is full.
     fn add<F: TempFiles>(
         &mut self,
         files: &mut F,
@@ -172,7 +180,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         }
     }
 
-    /// Returns whether a row is near any member of a list.
+    /// Returns whether the node `own` is near any member of the list that starts at `first`.
     fn is_near_any(&mut self, own: &mut Member<S::Row>, first: u32) -> bool {
         let mut next = first;
         while let Some(other) = self.members.get_mut(next as usize) {
@@ -194,7 +202,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         false
     }
 
-    /// Appends linked members to a list.
+    /// Appends the chain of members from index `first` to index `last` to a component's list.
     fn append(&mut self, list: &mut ComponentList, first: u32, last: u32) {
         match self.members.get_mut(list.last as usize) {
             Some(end) => end.next = first,

@@ -1,4 +1,5 @@
-//! Estimate of the work of comparing the sketches of all rows with each other.
+//! Work of an exhaustive search for pairs of near signatures, which compares the sketches of all
+//! rows of a scope. The comparisons are counted and the candidates are estimated from a sample.
 
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -11,22 +12,23 @@ use crate::pairs::KeyOrderScan;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Rows whose sketches are compared to estimate the number of candidates.
+/// Maximum number of rows in the sample from which the number of candidates is estimated.
 const SAMPLE_ROWS: usize = 1024;
 
-/// Returns the scope in a key.
+/// Returns the scope word in an index key, or nothing if keys have no scope.
 fn scope<const N: usize>(key: &Key<N>) -> &[u64] {
     &key[..N - WORDS]
 }
 
-/// Work of a search that compares all rows of a scope with each other.
+/// Work of a search for pairs that compares all rows of each scope with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExhaustiveWork {
-    /// Rows that take part.
+    /// Number of rows that the caller wants compared.
     pub rows: u64,
-    /// Comparisons of two sketches.
+    /// Number of comparisons of two sketches: all pairs of rows within a scope.
     pub comparisons: f64,
-    /// Estimated number of pairs whose sketches do not differ in too many bits.
+    /// Estimated number of pairs whose sketches differ in so few bits that the rows must be
+    /// compared.
     pub candidates: f64,
 }
 
@@ -48,7 +50,8 @@ impl<const N: usize> SketchSample<N> {
         }
     }
 
-    /// Estimates the number of candidates among all pairs of some number of rows.
+    /// Estimates how many of all pairs of `rows` rows are candidates: pairs of one scope whose
+    /// sketches differ in at most `mismatches` bits.
     fn candidates(self, mismatches: usize, rows: f64) -> f64 {
         let sample: Vec<Key<N>> = self.rows.into_iter().map(|(_, key)| key).collect();
         if sample.len() < 2 {
@@ -66,12 +69,14 @@ impl<const N: usize> SketchSample<N> {
     }
 }
 
+/// Returns the number of pairs among `rows` rows.
 fn pairs_of(rows: f64) -> f64 {
     rows * (rows - 1.0) / 2.0
 }
 
-/// Counts the comparisons of a search beyond the guarantee of the bands, and estimates its
-/// candidates from a sample of rows. Reads the first permutation once.
+/// Counts the comparisons of a search for pairs with so many `mismatches` that the bands do not
+/// guarantee to find them, and estimates the candidates from a sample of rows. Only rows for which
+/// `wanted` returns true count. Reads the first permutation of the index once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,
@@ -82,7 +87,7 @@ pub fn exhaustive_work<S: ReadPages, const N: usize>(
     let mut scan = KeyOrderScan::new(layout.clone());
     let mut entries = Vec::new();
     let mut sample = SketchSample::default();
-    // The current scope, and its rows so far.
+    // A key of the current scope, and the number of rows of that scope so far.
     let mut current: Option<(Key<N>, f64)> = None;
     let mut more = true;
     while more {

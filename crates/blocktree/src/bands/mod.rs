@@ -1,18 +1,20 @@
-//! Bands: how signatures of K symbols are indexed, so that all within some number of mismatches of
-//! a query are found.
+//! Bands: keys of MinHash signatures, by which an index finds all signatures that have at most some
+//! number of mismatches with a query. A mismatch is a position at which two signatures differ.
 //!
-//! The positions are cut into bands. Two signatures that differ in fewer positions than there are
-//! bands agree in all positions of at least one (the pigeonhole principle, as for blocks of bits),
-//! so each signature stands in one permutation for each band, under a hash of the band's values. A
-//! query looks up its own hash in each.
+//! The positions of a signature are cut into bands. If two signatures have fewer mismatches than
+//! there are bands, they agree in all positions of at least one band (the pigeonhole principle, as
+//! for the blocks of fingerprints). The index has one permutation for each band. A row has an entry
+//! in each permutation, under a hash of its values in that band. A search looks up the hash of the
+//! query's values in each permutation.
 //!
-//! Beside the hash stands a sketch of the whole signature, some bits for each band: bits that
-//! differ are mismatches. Together with the permutations in which a row was found it tells how many
-//! mismatches there are at least: each band in which the row was not found has one or more, and as
-//! many as its bits that differ. Rows with too many are rejected without an access to their table;
-//! that is exact.
+//! A key also has a sketch of the whole signature, with some bits for each band. Each bit that
+//! differs between two sketches is caused by a mismatch of its own. A search combines the sketch
+//! with the bands in which it found a row to a lower bound of the mismatches: a band in which it
+//! did not find the row has at least one mismatch, and at least as many as sketch bits that differ.
+//! The search rejects rows whose bound is too high without reading the table. It rejects no match.
 //!
-//! Keys are the scope's word, if there is one, and two words: 24 bits of hash, 104 of sketch.
+//! A key consists of the scope's word, if the index has scopes, and of two words: 24 bits of hash,
+//! then 104 bits of sketch.
 
 mod bucket_centers;
 mod components;
@@ -32,49 +34,51 @@ pub use scan::{BandQuery, BandScan};
 use crate::block_layout::BlockLayout;
 use crate::key::{BAND_KEY_WORDS, Key, mix};
 
-/// The most bands: each costs its share of space and of every insert.
+/// Maximum number of bands of an index. Each band takes an entry for each row.
 pub const MAX_BANDS: usize = 256;
 
-/// Maximum number of values in a band that a user can set, limited by the meta page.
+/// Maximum for the option `rows`: the number of positions in each band. The meta page limits it.
 pub const MAX_BAND_ROWS: usize = 64;
 
-/// Words of a key without a scope.
+/// Number of words of a key, not counting the scope's word.
 pub const WORDS: usize = BAND_KEY_WORDS;
 
-/// Bits of a band's hash, at the front of a key.
+/// Number of bits of a band's hash in a key. They are the first bits after the scope's word.
 pub const HASH_BITS: u32 = 24;
 
-/// Bits of the sketch that share the word with the hash.
+/// Mask of the sketch bits in the word that begins with the hash.
 const LOW: u64 = u64::MAX >> HASH_BITS;
 
-/// Bits of the sketch.
+/// Number of bits of a sketch.
 const SKETCH_BITS: usize = 128 - HASH_BITS as usize;
 
-/// The sketch of a signature, below bits that are zero where a key has its hash.
+/// Sketch of a signature, laid out as the last two words of a key. The first [`HASH_BITS`] bits are
+/// zero.
 pub type Sketch = [u64; WORDS];
 
-/// Returns the sketch in a key or in a restored key, behind the bits of the hash.
+/// Returns the last two words of a key: the sketch, and in front of it the hash of a band unless
+/// the key is restored.
 pub fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
-/// Returns the number of bits in which two sketches, behind the bits of the hash, differ. The
-/// signatures have at least as many mismatches.
+/// Returns the number of bits in which two sketches differ, ignoring the first [`HASH_BITS`] bits.
+/// The two signatures have at least as many mismatches.
 #[inline]
 pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
     ((own[0] ^ other[0]) & LOW).count_ones() + (own[1] ^ other[1]).count_ones()
 }
 
-/// Reason why a combination of numbers makes no bands.
+/// Reason why [`Bands::new`] rejects a number of bands and of positions per band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandsError {
     /// The number of bands must be between 1 and [`MAX_BANDS`].
     BandsOutOfRange,
-    /// All bands together have more rows than a signature has positions.
+    /// All bands together need more positions than a signature has.
     TooManyRows,
 }
 
-/// The bands of one index.
+/// Division of an index's signatures into bands. Makes hashes, sketches and keys.
 ///
 /// ```
 /// use neardup_blocktree::bands::Bands;
@@ -83,7 +87,7 @@ pub enum BandsError {
 /// let bands = Bands::new(128, 20, 0)?;
 /// assert_eq!(bands.guaranteed(), 19);
 ///
-/// // With 19 mismatches at least one band has the same hash.
+/// // Two signatures with 19 mismatches have the same hash in at least one band.
 /// let a: Vec<u32> = (0..128).collect();
 /// let mut b = a.clone();
 /// b.iter_mut().step_by(7).for_each(|value| *value += 1_000);
@@ -92,19 +96,26 @@ pub enum BandsError {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Bands {
+    /// Number of positions of a signature.
     hashes: usize,
+    /// Number of positions in each band, or 0 if all positions are distributed evenly.
     rows: usize,
-    /// Start of each band, and the end of the last one.
+    /// First position of each band, then the end of the last band.
     starts: Vec<usize>,
-    /// The bits of each band in a sketch.
+    /// For each band, the mask of its bits in a sketch.
     masks: Vec<Sketch>,
-    /// Sketch bit that each position of a signature flips, as word and bit offset.
+    /// For each position in a band, the sketch bit that its value may flip: the word and the shift
+    /// from the least significant bit. Word [`WORDS`], which is dropped, for positions without one.
     positions: Vec<(usize, u32)>,
 }
 
 impl Bands {
-    /// Cuts signatures of `hashes` positions into `bands` bands of `rows` positions each; positions
-    /// left over are in no band. With 0 rows all positions are shared out, as evenly as possible.
+    /// Divides the `hashes` positions of a signature into `bands` bands of `rows` positions each.
+    /// Positions left over are in no band. If `rows` is 0, distributes all positions among the
+    /// bands, as evenly as possible.
+    ///
+    /// # Errors
+    /// [`BandsError`] if the numbers of bands and positions are out of range.
     pub fn new(hashes: usize, bands: usize, rows: usize) -> Result<Self, BandsError> {
         if !(1..=MAX_BANDS).contains(&bands) {
             return Err(BandsError::BandsOutOfRange);
@@ -124,8 +135,8 @@ impl Bands {
             for i in 0..bits {
                 mask[(bit + i) / 64] |= 1 << (63 - (bit + i) % 64);
             }
-            // Where there are more positions than bits, some share one: it differs if an odd
-            // number of them does, and so at least one.
+            // If a band has more positions than bits, some positions share a bit. The bit differs
+            // only if the bits of an odd number of these positions differ, so of at least one.
             positions.extend((0..rows).map(|row| {
                 let at = bit + row % bits.max(1);
                 let shift = 63 - (at % 64) as u32;
@@ -148,30 +159,32 @@ impl Bands {
         })
     }
 
-    /// The number of bands that is taken when the user names none: with one more than mismatches
-    /// allowed all are found; a sixth more makes far fewer candidates of rows that are none.
+    /// Returns the default number of bands for signatures of `hashes` positions and searches for up
+    /// to `mismatches` mismatches. One band more than mismatches guarantees that all are found. A
+    /// sixth more makes searches compare far fewer rows in vain.
     pub fn default_count(hashes: usize, mismatches: usize) -> usize {
         (mismatches + 1 + mismatches / 6)
             .min(hashes)
             .min(MAX_BANDS.max(mismatches + 1))
     }
 
-    /// Positions of a signature.
+    /// Returns the number of positions of a signature.
     pub fn hashes(&self) -> usize {
         self.hashes
     }
 
-    /// The number of bands.
+    /// Returns the number of bands.
     pub fn count(&self) -> usize {
         self.masks.len()
     }
 
-    /// Positions of each band as the user has named them; 0 if they are shared out evenly.
+    /// Returns the number of positions in each band that the user chose. 0 if all positions of a
+    /// signature are distributed evenly among the bands.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Positions of the smallest band.
+    /// Returns the number of positions in the smallest band.
     pub fn fewest_rows(&self) -> usize {
         (self.starts.windows(2))
             .map(|pair| pair[1] - pair[0])
@@ -179,35 +192,36 @@ impl Bands {
             .unwrap_or(0)
     }
 
-    /// The mismatches up to which all signatures are found.
+    /// Returns the number of mismatches up to which a search by bands finds all signatures.
     pub fn guaranteed(&self) -> usize {
         self.count() - 1
     }
 
-    /// The sketch of a signature. Only its positions in bands count.
+    /// Returns the sketch of a signature. It depends only on the positions that are in a band.
     pub fn sketch(&self, signature: &[u32]) -> Sketch {
         let mut sketch = [0; WORDS + 1];
         for (value, &(word, shift)) in signature.iter().zip(&self.positions) {
-            // One bit of the value, to which all of them contribute.
+            // One bit, which depends on all bits of the value.
             let bit = value.wrapping_mul(0x9e37_79b1) >> 31;
             sketch[word] ^= u64::from(bit) << shift;
         }
         [sketch[0], sketch[1]]
     }
 
-    /// The values of a band of a signature.
+    /// Returns the values of `signature` at the positions of a band.
     #[inline]
     pub(crate) fn values<'s>(&self, band: usize, signature: &'s [u32]) -> &'s [u32] {
         &signature[self.starts[band]..self.starts[band + 1]]
     }
 
-    /// The hash of a band of a signature of some kind, at the front of a word. Signatures that
-    /// cannot be compared are of different kinds, and should not meet.
+    /// Returns the hash of a signature's values in a band: the first [`HASH_BITS`] bits of a word
+    /// whose other bits are zero. `kind` stands for the options that made the signature. Signatures
+    /// that cannot be compared have different kinds, and so most likely different hashes.
     pub fn hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
         self.wide_hash(band, signature, kind) & !LOW
     }
 
-    /// The same hash with all of its 64 bits.
+    /// Returns the hash of [`Bands::hash`] with all its 64 bits.
     pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
         let values = self.values(band, signature);
         let hash = (values.iter()).fold(mix(kind ^ band as u64), |hash, &value| {
@@ -216,7 +230,8 @@ impl Bands {
         mix(hash)
     }
 
-    /// About the share of pairs of this similarity that agree in a band.
+    /// Estimates which share of the pairs of signatures with this Jaccard similarity agree in all
+    /// positions of at least one band.
     pub fn recall(&self, similarity: f64) -> f64 {
         let missed = self.starts.windows(2).map(|band| {
             let rows = (band[1] - band[0]) as i32;
@@ -225,12 +240,14 @@ impl Bands {
         1.0 - missed.product::<f64>()
     }
 
-    /// The first band whose hash two signatures of one kind share.
+    /// Returns the first band in which two signatures of the same `kind` have the same hash. `None`
+    /// if there is no such band.
     pub fn first_shared(&self, a: &[u32], b: &[u32], kind: u64) -> Option<usize> {
         (0..self.count()).find(|&band| self.hash(band, a, kind) == self.hash(band, b, kind))
     }
 
-    /// The key of a signature in a band's permutation.
+    /// Returns the index key of a signature in the permutation of `band`. `kind` is as for
+    /// [`Bands::hash`]. `scope` is `None` if keys have no scope. `sketch` is that of `signature`.
     pub fn key<const N: usize>(
         &self,
         band: usize,
@@ -244,7 +261,8 @@ impl Bands {
         key
     }
 
-    /// The part that all keys of a row share: its scope and its sketch.
+    /// Returns what all keys of one table row have in common: the scope's word if there is one, and
+    /// the sketch. The bits of the band's hash are zero.
     pub fn row<const N: usize>(scope: Option<u64>, sketch: &Sketch) -> Key<N> {
         let mut key = [0; N];
         if let (Some(scope), true) = (scope, N > WORDS) {
@@ -254,8 +272,8 @@ impl Bands {
         key
     }
 
-    /// Two sketches' difference, as far as it is one of signatures: the number of bits that
-    /// differ, and of bands without one.
+    /// Compares two sketches. Returns the number of bits that differ, and the number of bands in
+    /// whose bits the sketches are equal.
     #[inline]
     fn difference(&self, a: &Sketch, b: &Sketch) -> (u32, u32) {
         let differing = [(a[0] ^ b[0]) & LOW, a[1] ^ b[1]];
@@ -266,19 +284,20 @@ impl Bands {
         (bits, alike as u32)
     }
 
-    /// About the share of unrelated rows whose sketches do not rule out that they have `mismatches`
-    /// or fewer: each bit differs with a probability of one half.
+    /// Estimates the share of unrelated rows that the sketch does not reject in a search for up to
+    /// `mismatches` mismatches. Each sketch bit of unrelated rows differs with probability 1/2.
     pub fn chance_sketch(&self, mismatches: usize) -> f64 {
         let bits: u32 = (self.masks.iter())
             .map(|m| m[0].count_ones() + m[1].count_ones())
             .sum();
         let (mean, deviation) = (f64::from(bits) / 2.0, f64::from(bits).sqrt() / 2.0);
         let z = (mismatches as f64 + 0.5 - mean) / deviation;
-        // The normal distribution, by a logistic curve: it is off by at most 0.01.
+        // Logistic approximation of the normal distribution function, with an error below 0.01.
         1.0 / (1.0 + (-1.702 * z).exp())
     }
 
-    /// The layout of an index with these bands.
+    /// Returns the layout of an index with these bands: one permutation for each band. `scope` says
+    /// whether keys begin with a scope's word.
     pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
         BlockLayout::with_bands(scope, self.count(), LOW)
     }
@@ -289,13 +308,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A number of mismatches that two signatures with these sketches have at least, if they were
-    /// found to agree in `agreeing` bands.
+    /// Returns a lower bound of the mismatches of two signatures with the sketches `a` and `b` that
+    /// have the same hash in `agreeing` bands.
     fn least_mismatches(bands: &Bands, a: &Sketch, b: &Sketch, agreeing: usize) -> u32 {
         let (bits, alike) = bands.difference(a, b);
         (bits + alike).saturating_sub(agreeing as u32)
     }
 
+    /// Generates two signatures, a number of bands, and a number of positions per band.
     fn pair() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize, usize)> {
         (16_usize..300).prop_flat_map(|hashes| {
             let values = prop::collection::vec(any::<u32>(), hashes..=hashes);
@@ -310,7 +330,8 @@ mod tests {
     }
 
     proptest! {
-        /// The two properties that exactness depends on.
+        /// Searches are exact because of two properties: signatures with few mismatches share a
+        /// band, and the lower bound from sketches does not exceed the mismatches.
         #[test]
         fn bands_guarantee_and_bounds_hold((a, b, count, rows) in pair()) {
             let bands = Bands::new(a.len(), count, rows).unwrap();
@@ -338,8 +359,8 @@ mod tests {
         }
     }
 
-    /// A number that nobody has seen to fail says nothing: that it rejects most of what has twice
-    /// as many mismatches as are allowed.
+    /// A lower bound of 0 would be correct, too. So this tests that the bound from sketches rejects
+    /// most signatures with twice as many mismatches as a search for 25 allows.
     #[test]
     fn bounds_reject() {
         let bands = Bands::new(128, 30, 0).unwrap();
@@ -364,8 +385,8 @@ mod tests {
         assert!(rejected > 900, "{rejected}");
     }
 
-    /// The share of pairs that agree in a band, by signatures with as many equal positions as their
-    /// similarity says.
+    /// Compares [`Bands::recall`] with the share of random pairs of signatures that share a band.
+    /// Each position of a pair is equal with a probability that is the similarity.
     #[test]
     fn recall_is_the_share_that_agrees() {
         let mut state = 7_u64;
@@ -388,7 +409,7 @@ mod tests {
             let recall = bands.recall(similarity);
             assert!((share - recall).abs() < 0.02, "{count}: {share} {recall}");
         }
-        // The textbook's number.
+        // The published share for 16 bands of 8 positions: 94.7 % at similarity 0.8.
         assert_eq!(
             (Bands::new(128, 16, 8).unwrap().recall(0.8) * 1000.0).round(),
             947.0
@@ -406,7 +427,7 @@ mod tests {
         assert_eq!(Bands::new(128, 16, 8).unwrap().guaranteed(), 15);
     }
 
-    /// Golden values: keys are stored.
+    /// Golden key of a signature. Keys are stored in indexes, so they must not change.
     #[test]
     fn golden() {
         let bands = Bands::new(128, 26, 0).unwrap();

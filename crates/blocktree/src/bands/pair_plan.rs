@@ -1,9 +1,10 @@
 //! Plan of a search for all pairs of near signatures.
 //!
-//! Up to what the bands guarantee, the search compares the rows that have the same hash in a band,
-//! band by band. It reports a pair once for each band that the two rows share, because each shared
-//! band tells more about the pair ([`Bands`]). Beyond the guarantee, the search compares the
-//! sketches of all rows of a scope.
+//! Up to the number of mismatches that the bands guarantee, the search compares the sketches of
+//! rows that have the same hash in a band, one band after the other. It reports a pair once for
+//! each band that the two rows share, because the number of shared bands is needed to reject pairs
+//! by their sketches ([`Bands`]). Beyond the guarantee, the search compares the sketches of all
+//! rows of a scope.
 
 use std::rc::Rc;
 
@@ -12,16 +13,17 @@ use crate::block_layout::BlockLayout;
 use crate::pairs::{Pair, PairPlan, PassOverlap};
 use crate::plan::Probe;
 
-/// Plan of a search for all pairs of signatures with at most some number of mismatches.
+/// Plan of a search of an index on signatures for all pairs with at most some number of mismatches.
 #[derive(Clone, Debug)]
 pub struct BandPairPlan {
     bands: Rc<Bands>,
     mismatches: u32,
+    /// True if only rows that share a band are compared, false if all rows of a scope are.
     by_bands: bool,
 }
 
 impl BandPairPlan {
-    /// Search that finds all pairs.
+    /// Plan that finds all pairs of signatures with at most `mismatches` mismatches.
     pub fn exact(bands: Rc<Bands>, mismatches: usize) -> Self {
         BandPairPlan {
             by_bands: mismatches <= bands.guaranteed(),
@@ -30,8 +32,8 @@ impl BandPairPlan {
         }
     }
 
-    /// Search by bands. Beyond what the bands guarantee it misses pairs that share none
-    /// ([`Bands::recall`]).
+    /// Plan that compares only rows that share a band. If `mismatches` exceeds what the bands
+    /// guarantee, the search misses the pairs that share no band ([`Bands::recall`]).
     pub fn by_bands(bands: Rc<Bands>, mismatches: usize) -> Self {
         BandPairPlan {
             by_bands: true,
@@ -45,24 +47,25 @@ impl BandPairPlan {
         self.mismatches as usize
     }
 
-    /// Returns whether the search reports a pair once for each shared band. Otherwise it reports a
-    /// pair once, and the pair may share no band.
+    /// Returns whether the search compares only rows that share a band, and reports a pair once for
+    /// each shared band. Otherwise it compares all rows of a scope and reports each pair once.
     pub fn is_by_bands(&self) -> bool {
         self.by_bands
     }
 
-    /// The bands.
+    /// Returns the bands of the index.
     pub fn bands(&self) -> &Rc<Bands> {
         &self.bands
     }
 
-    /// Number of permutations that the search reads.
+    /// Returns the number of permutations that the search reads.
     pub fn permutations(&self) -> usize {
         if self.by_bands { self.bands.count() } else { 1 }
     }
 
-    /// Passes of the search over an index of this layout. Distances are numbers of different bits
-    /// of sketches. Rows of a pair have at least as many mismatches.
+    /// Returns the plan in the form that [`Pairs`](crate::pairs::Pairs) follows. `layout` is the
+    /// layout of the index. The distance of a pair in this search is the number of bits in which
+    /// the two sketches differ, a lower bound of the mismatches.
     pub fn passes<const N: usize>(&self, layout: &BlockLayout<N>) -> PairPlan<N> {
         let bits = if self.by_bands { HASH_BITS } else { 0 };
         PairPlan {
@@ -77,8 +80,8 @@ impl BandPairPlan {
         }
     }
 
-    /// Returns a lower bound for the mismatches of a pair that shares no band. Each shared band
-    /// lowers the bound by one.
+    /// Returns a lower bound of the mismatches of a pair, as if its rows shared no band. The caller
+    /// subtracts the number of bands that the two rows share, in a search by bands.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

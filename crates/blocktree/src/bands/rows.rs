@@ -1,42 +1,43 @@
-//! Access to rows for comparisons, and a cache.
+//! Access to heap rows whose signatures are compared ([`RowSource`]), and a cache of such rows.
 
 use std::hash::{BuildHasher, RandomState};
 
 use crate::key::Tid;
 use crate::sort::TempFiles;
 
-/// Source of indexed rows, which decides what rows are near each other.
+/// Fetches rows with signatures from the table and decides which of them are near each other.
 pub trait RowSource {
-    /// Values of a row that a comparison needs.
+    /// Row as fetched: the values that a comparison needs.
     type Row;
 
-    /// Returns the size of a row in memory.
+    /// Returns the number of bytes of heap memory that one fetched row takes, besides `Row` itself.
     fn row_bytes(&self) -> usize;
 
-    /// Returns the row of an entry, or `None` if it is invisible.
+    /// Fetches the row with the address `entry` from an index entry. `None` if it is invisible.
     fn fetch(&mut self, entry: Tid) -> Option<Self::Row>;
 
-    /// Returns whether two rows are near each other.
+    /// Returns whether the signatures of two rows are near each other.
     fn are_near(&self, a: &Self::Row, b: &Self::Row) -> bool;
 }
 
-/// Maximum number of slots of a cache, because all slots are allocated at once.
+/// Maximum number of slots of a [`RowCache`], which allocates all its slots at once.
 const MAX_SLOTS: usize = 1 << 16;
 
-/// Entry, and its row if it is visible.
+/// Address from an index entry, and the row, or `None` if the row is invisible.
 type Cached<R> = (Tid, Option<R>);
 
-/// Direct-mapped cache of rows.
+/// Direct-mapped cache of rows that were fetched for comparisons.
 pub(super) struct RowCache<S: RowSource> {
     source: S,
-    /// First row of the last comparison.
+    /// Row that was passed to the last comparison as `own`.
     own: Option<Cached<S::Row>>,
+    /// Cached rows. The hash of an address determines the slot of its row.
     slots: Vec<Option<Cached<S::Row>>>,
     hasher: RandomState,
 }
 
 impl<S: RowSource> RowCache<S> {
-    /// Creates an empty cache. `memory` is in bytes.
+    /// Creates an empty cache of rows from `source`, which takes up to `memory` bytes.
     pub fn new<F: TempFiles>(files: &mut F, source: S, memory: usize) -> Self {
         let bytes = size_of::<Option<Cached<S::Row>>>() + source.row_bytes();
         let count = (memory / bytes).clamp(1, MAX_SLOTS);
@@ -53,7 +54,8 @@ impl<S: RowSource> RowCache<S> {
         }
     }
 
-    /// Returns whether two rows are near each other. The cache keeps the second row.
+    /// Returns whether the visible rows with the addresses `own` and `other` are near each other.
+    /// Only the last `own` row stays in memory. The row of `other` goes into the cache.
     pub fn are_near(&mut self, own: Tid, other: Tid) -> bool {
         let at = self.hasher.hash_one(other.packed()) as usize % self.slots.len();
         let RowCache { source, slots, .. } = self;
@@ -63,7 +65,8 @@ impl<S: RowSource> RowCache<S> {
     }
 }
 
-/// Returns the row of an entry. Fetches it unless it is in the slot.
+/// Returns the row with the address `entry`, or `None` if it is invisible. Fetches the row into
+/// `slot` unless the slot has it.
 fn cached<'a, S: RowSource>(
     slot: &'a mut Option<Cached<S::Row>>,
     source: &mut S,

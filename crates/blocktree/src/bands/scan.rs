@@ -1,9 +1,9 @@
-//! Finding the rows whose signatures may be near a query's.
+//! Search of an index on signatures for the rows that may be near a query signature.
 //!
-//! All bands are searched before the first row is returned: the number of bands in which a row was
-//! found decides, with its sketch, whether it is returned. Each entry found is kept as one number.
-//! When there are more than memory allows, the rows with the higher addresses are left to another
-//! pass over the index.
+//! A search reads all bands before it returns the first row, because the number of bands in which
+//! it found a row, with the row's sketch, decides whether the row is returned. Each entry found is
+//! kept as one 64-bit number. If there are more entries than memory allows, the search drops the
+//! rows with the higher addresses and finds them in another pass over the index.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -17,26 +17,31 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Bits below a row's address in the number of an entry.
+/// Number of bits below the row's address in the number that stands for a found entry. They hold
+/// the lower bound of the row's mismatches.
 const BELOW: u32 = 16;
 
-/// Minimum number of entries that are kept, even with little memory.
+/// Number of found entries that are kept in any case, even with little memory.
 const MIN_KEPT: usize = 1024;
 
-/// Bands whose leaves are found together, so that the machine fetches them all at once.
+/// Number of bands whose first leaves are found and prefetched together, so that the processor
+/// fetches all of them from memory at the same time.
 const PREFETCH_DEPTH: usize = 8;
 
-/// Query: the signature and the number of mismatches allowed.
+/// Query of an index on signatures: the keys to look up, the sketch and the allowed mismatches.
 #[derive(Clone, Debug)]
 pub struct BandQuery<const N: usize> {
+    /// For each band, the key with the signature's hash in that band. The sketch bits are zero.
     keys: Vec<Key<N>>,
+    /// Sketch of the signature.
     sketch: Sketch,
+    /// Maximum number of mismatches of a match.
     mismatches: u32,
 }
 
 impl<const N: usize> BandQuery<N> {
-    /// Rows that may have `mismatches` or fewer with a signature, within a scope where keys have
-    /// one.
+    /// Query for rows that have at most `mismatches` mismatches with `signature`. `kind` is as for
+    /// [`Bands::hash`]. `scope` is `None` if keys have no scope.
     pub fn new(
         bands: &Bands,
         signature: &[u32],
@@ -54,8 +59,8 @@ impl<const N: usize> BandQuery<N> {
         }
     }
 
-    /// Returns whether a row with that sketch may have few enough mismatches, in whatever bands it
-    /// agrees.
+    /// Returns whether the sketch in `key` permits few enough mismatches. The bands in which the
+    /// row agrees with the query do not matter.
     pub fn admits(&self, key: &Key<N>) -> bool {
         let low = u64::MAX >> HASH_BITS;
         let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
@@ -64,30 +69,37 @@ impl<const N: usize> BandQuery<N> {
     }
 }
 
-/// Search in progress. Between its steps it holds no page.
+/// Search of an index on signatures in progress. Holds no page between steps.
 #[derive(Debug)]
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
+    /// Band that is read now. The number of bands after the last one.
     band: usize,
-    /// The next leaf and the entry key from which it has not been read; `None`: the band's first.
+    /// Next leaf of the band, and the first entry key that has not been read. `None` if no leaf of
+    /// the band has been read.
     next: Option<(Block, EntryKey<N>)>,
-    /// First leaves of the next bands, as they were when they were prefetched.
+    /// First leaf of each band in the current batch of [`PREFETCH_DEPTH`] bands. The tree may have
+    /// changed since the leaves were found.
     ahead: [Option<Block>; PREFETCH_DEPTH],
-    /// Entries: the row's address, and below it a number of mismatches that it has at least, were
-    /// it in no permutation.
+    /// Entries found in this pass: the packed address of the row, and in the [`BELOW`] bits below
+    /// it a lower bound of the row's mismatches, as if the row had been found in no band.
     found: Vec<u64>,
-    /// Indexes of entries on a leaf.
+    /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
+    /// Maximum number of entries in `found` before some are left to another pass.
     kept: usize,
-    /// The addresses of this pass: from the first, and below the second if there is one.
+    /// Lowest packed address of the rows that this pass returns.
     from: u64,
+    /// End (exclusive) of the packed addresses of this pass. `None` in the last pass.
     to: Option<u64>,
+    /// True after the last pass.
     done: bool,
 }
 
 impl<const N: usize> BandScan<N> {
-    /// A search that keeps as many entries as fit into `memory` bytes.
+    /// Creates a search that keeps as many found entries as fit into `memory` bytes, and at least
+    /// `MIN_KEPT`.
     pub fn new(bands: Rc<Bands>, query: BandQuery<N>, memory: usize) -> Self {
         BandScan {
             bands,
@@ -97,7 +109,7 @@ impl<const N: usize> BandScan<N> {
             ahead: [None; PREFETCH_DEPTH],
             found: Vec::new(),
             indexes: Vec::new(),
-            // In the end there may be a row for each entry.
+            // At the end of a pass, each entry may also be a row in the output.
             kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             from: 0,
             to: None,
@@ -105,7 +117,7 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Restarts with another query and keeps the allocated memory.
+    /// Restarts the search with another query for the same bands. Keeps the allocated memory.
     pub fn restart(&mut self, query: BandQuery<N>) {
         self.query = query;
         self.found.clear();
@@ -113,9 +125,10 @@ impl<const N: usize> BandScan<N> {
         (self.from, self.to, self.done) = (0, None, false);
     }
 
-    /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
-    /// there was nothing left to do. Each row is given once, in the order of addresses. A row that
-    /// is given need not be near the query; one that is not given is not.
+    /// Reads one more leaf. After the last leaf of a pass, appends the rows found to `rows`
+    /// instead. Returns false if the search has ended. Returns each row once, in the order of
+    /// addresses. A returned row may not be near the query: the caller compares the signatures. A
+    /// row that is not returned shares no band with the query or has too many mismatches.
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -138,12 +151,12 @@ impl<const N: usize> BandScan<N> {
         Ok(true)
     }
 
-    /// Appends the rows that were found in this pass.
+    /// Appends the rows that were found in this pass, unless their sketches reject them.
     fn emit(&mut self, rows: &mut Vec<Tid>) {
         self.found.sort_unstable();
         for entries in self.found.chunk_by(|a, b| a >> BELOW == b >> BELOW) {
-            // Entries of one row have one sketch, unless another row has taken its place
-            // meanwhile; then the one with the fewest mismatches counts.
+            // All entries of a row have the same sketch, unless VACUUM removed the row and another
+            // row got its address during the search. Then the lowest bound counts.
             let least = (entries[0] & 0xffff) as usize;
             if least <= self.query.mismatches as usize + entries.len() {
                 rows.push(Tid::from_packed(entries[0] >> BELOW));
@@ -151,12 +164,12 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Lowest entry key with a band's hash.
+    /// Returns the lowest entry key with the query's hash in `band`.
     fn start(&self, band: usize) -> EntryKey<N> {
         EntryKey::before_key(band as u16, self.query.keys[band])
     }
 
-    /// Finds and prefetches the first leaves of the next bands.
+    /// Finds and prefetches the first leaves of the current band and of the bands after it.
     fn look_ahead<S: ReadPages + PrefetchPages>(&mut self, tree: &Tree<'_, S, N>) -> Result<()> {
         let bands = self.band..(self.band + PREFETCH_DEPTH).min(self.bands.count());
         let mut wanted = [None; PREFETCH_DEPTH];
@@ -199,8 +212,8 @@ impl<const N: usize> BandScan<N> {
             tree.store.out_of_memory();
         }
         self.collect(&leaf, &entry_key);
-        // The right link is read under the same lock as the entries. Entries that a later split
-        // moves to the right have been read already, and are below the high key read here.
+        // The right link is read under the same lock as the entries. If a later split moves entries
+        // to the right, they are not read twice, because they are below the high key read here.
         let high = leaf.right_sibling();
         tree.store.unlock_keep_pin(leaf.page);
         if self.found.len() > self.kept {
@@ -220,7 +233,7 @@ impl<const N: usize> BandScan<N> {
         Ok(())
     }
 
-    /// The first key with the query's hash in a band, and the last.
+    /// Returns the lowest and the highest key with the query's hash in `band`.
     fn ends(&self, band: usize) -> (Key<N>, Key<N>) {
         let (mut first, mut last) = (self.query.keys[band], self.query.keys[band]);
         first[N - WORDS] &= !(u64::MAX >> HASH_BITS);
@@ -229,13 +242,13 @@ impl<const N: usize> BandScan<N> {
         (first, last)
     }
 
-    /// Returns whether a key is greater than all keys with the query's hash.
+    /// Returns whether `key` is greater than all keys with the query's hash in the current band.
     fn is_beyond(&self, key: &Key<N>) -> bool {
         *key > self.ends(self.band).1
     }
 
-    /// Takes in the entries of a leaf from an entry key on. Those before it have been seen, on a
-    /// leaf that has been merged into this one since.
+    /// Adds the entries of a leaf with the query's hash to `found`, unless their sketches reject
+    /// them. Skips entries before `from`: they were read on a leaf that was merged into this one.
     fn collect(&mut self, leaf: &Leaf<impl Deref<Target = Page>, N>, from: &EntryKey<N>) {
         let wanted = self.query.keys[self.band];
         let word = N - WORDS;
@@ -266,8 +279,9 @@ impl<const N: usize> BandScan<N> {
         }
     }
 
-    /// Leaves half of the rows found to another pass. Entries of one row stay together, however
-    /// many.
+    /// Drops the found entries with the higher half of the addresses. Another pass finds them
+    /// again. All entries of one row are in the same pass, because the bands in which it was found
+    /// count.
     fn spill(&mut self) {
         let middle = self.found.len() / 2;
         let (_, median, _) = self.found.select_nth_unstable(middle);

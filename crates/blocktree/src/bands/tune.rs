@@ -1,44 +1,49 @@
-//! Choosing bands by what they are to find.
+//! Choice of the number of bands and of positions per band, for a similarity and a recall. The SQL
+//! function `neardup_tune` reports it.
 
 use super::{Bands, MAX_BANDS};
 use crate::leaf;
 
-/// The similarity that unrelated documents are taken to have, from boilerplate and frequent
-/// phrases, for estimates of how many rows are compared in vain.
+/// Assumed Jaccard similarity of unrelated documents, which share boilerplate and frequent phrases.
+/// It determines how many rows a search is expected to compare in vain.
 pub const BACKGROUND: f64 = 0.1;
 
-/// Fill factor of leaves after a build.
+/// Share of a leaf that a build fills with entries.
 const FILL: f64 = 0.9;
 
-/// Bands, with their expected recall and cost.
+/// Number of bands and of positions per band. Methods estimate recall, candidates and size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// The number of bands.
+    /// Number of bands.
     pub bands: usize,
-    /// Values in each; of bands that share all values out, in the smallest.
+    /// Number of positions in each band. If `exact`, the positions are distributed evenly, and this
+    /// is the number in the smallest band.
     pub rows: usize,
-    /// All rows of the similarity asked for are found with certainty.
+    /// True if a search is guaranteed to find all rows within the wanted number of mismatches.
     pub exact: bool,
 }
 
 impl Choice {
-    /// The probability that a pair of this Jaccard similarity agrees in a band.
+    /// Returns the probability that two signatures with this Jaccard similarity agree in all
+    /// positions of at least one band, so that a search finds the pair.
     pub fn found(&self, similarity: f64) -> f64 {
         1.0 - (1.0 - similarity.powi(self.rows as i32)).powi(self.bands as i32)
     }
 
-    /// Unrelated rows, out of all, that are expected to agree with a query in a band by chance.
+    /// Returns the expected number of unrelated rows, out of `rows` rows, that agree with a query
+    /// in at least one band by chance.
     pub fn candidates(&self, rows: f64) -> f64 {
         rows * self.found(BACKGROUND)
     }
 
-    /// Bytes of an index of `rows` rows for each of them.
+    /// Returns the expected size of an index of `rows` rows, in bytes per row.
     pub fn bytes_a_row(&self, rows: f64) -> f64 {
         self.bands as f64 * leaf::expected_size(super::WORDS, rows) / FILL
     }
 }
 
-/// The bands that find all of some number of mismatches; `None` if that takes too many.
+/// Returns bands that guarantee to find all signatures of `hashes` positions with at most
+/// `mismatches` mismatches. `None` if that takes more than [`MAX_BANDS`] bands.
 pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
     let bands = Bands::new(hashes, Bands::default_count(hashes, mismatches), 0).ok()?;
     Some(Choice {
@@ -48,9 +53,10 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
     })
 }
 
-/// The cheapest bands with which a pair of a similarity is found with a probability of at least
-/// `recall`, below 1: those with the fewest permutations searched and rows compared in vain,
-/// together. `None` if there are none.
+/// Returns the cheapest bands that find a pair with this Jaccard similarity with a probability of
+/// at least `recall`, which is below 1. The cost of a search is the number of bands plus the
+/// expected number of unrelated rows that it compares, in an index of `rows` rows. `hashes` is the
+/// number of positions of a signature. `None` if no bands reach the recall.
 pub fn approximate(similarity: f64, recall: f64, hashes: usize, rows: f64) -> Option<Choice> {
     let cost = |choice: &Choice| choice.bands as f64 + choice.candidates(rows);
     (1..=hashes.min(super::MAX_BAND_ROWS))
@@ -82,13 +88,13 @@ mod tests {
                 prop_assert!(choice.found(similarity) >= recall);
                 prop_assert!(Bands::new(hashes, choice.bands, choice.rows).is_ok());
             } else {
-                // Not even bands of one value would do.
+                // Even the most bands, of one position each, do not reach the recall.
                 prop_assert!(1.0 - (1.0 - similarity).powi(hashes.min(MAX_BANDS) as i32) < recall);
             }
         }
     }
 
-    /// The textbook's 16 bands of 8, and what its authors say of them.
+    /// Published probabilities for 16 bands of 8 positions.
     #[test]
     fn published_probabilities() {
         let choice = Choice {
@@ -100,7 +106,8 @@ mod tests {
         assert!((choice.found(0.8) - 0.947).abs() < 5e-4);
     }
 
-    /// Found as often as it says, by pairs made to be of a similarity.
+    /// Random pairs whose positions are equal with probability 0.8 share a band as often as the
+    /// recall of the choice for similarity 0.8 says.
     #[test]
     fn recall_is_seen() {
         let choice = approximate(0.8, 0.95, 128, 1e6).unwrap();
@@ -126,7 +133,7 @@ mod tests {
                 (0..bands.count()).any(|i| bands.hash(i, &a, 0) == bands.hash(i, &b, 0)),
             );
         }
-        // Three deviations of that number of draws below 0.95.
+        // 0.95 * 4000 = 3800, minus three standard deviations of the binomial distribution.
         assert!(found > 3759, "{found}");
     }
 

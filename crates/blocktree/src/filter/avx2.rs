@@ -1,23 +1,25 @@
-//! Kernels with AVX2: four words at a time, whose bits are counted by a table of half bytes (Muła,
-//! Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
+//! Kernels with AVX2 that measure Hamming distances of keys to a query. They process four words at
+//! a time. They count bits by a table of the counts of half bytes (Muła, Kurz, Lemire, "Faster
+//! population counts using AVX2 instructions", 2018).
 
 use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
 
-/// Keys of a step: four distances fit into a register.
+/// Number of keys in one step, because a register holds four distances of 64 bits.
 const STEP: usize = 4;
-/// Steps between two checks of the result.
+/// Number of steps whose results are examined together.
 const STEPS: usize = 4;
 
-/// Returns whether the machine has the instructions that [`within`] needs.
+/// Returns whether the processor has the instructions that the kernels of this file need.
 #[inline]
 pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
 }
 
-/// See [`super::within`]. False, with nothing done: not for this number of words.
+/// AVX2 kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel for
+/// this number of compared words.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -35,7 +37,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys whose last `W` words are compared.
+/// [`within`] for keys of `N` words whose last `W` words are compared.
 #[target_feature(enable = "avx2,popcnt")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -44,7 +46,7 @@ fn of_words<const N: usize, const W: usize>(
     found: &mut Vec<u16>,
 ) {
     let repeated: [u64; 4] = std::array::from_fn(|i| query[N - W + i % W]);
-    // SAFETY: four words are what it loads.
+    // SAFETY: the load reads 32 bytes, the four words of `repeated`.
     let queries = unsafe { _mm256_loadu_si256(repeated.as_ptr().cast()) };
     let over = _mm256_set1_epi64x(i64::from(radius) + 1);
     let bytes = 8 * N * STEP;
@@ -72,9 +74,10 @@ fn of_words<const N: usize, const W: usize>(
     push_rest(keys, seen, query, N - W, radius, found);
 }
 
-/// [`super::within_leaf`] for `W` words of each key, which are one key's next to the last one's or
-/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
-/// once.
+/// AVX2 kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key. `SPREAD`
+/// is true if the bytes of a scope separate the compared words of two keys. Returns false, without
+/// a comparison, if the page has too few bytes behind the keys for the loads, which read beyond
+/// them.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -92,7 +95,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
         0 => query[0] & words.mask(),
         word => query[word],
     });
-    // SAFETY: 32 bytes are what each loads.
+    // SAFETY: each load reads 32 bytes, the size of `halves` and of `repeated`.
     let (indexes, queries) = unsafe {
         (
             _mm256_loadu_si256(halves.as_ptr().cast()),
@@ -108,8 +111,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
                     2 => number * stride,
                     _ => number / 2 * stride + number % 2 * (16 - words.cut),
                 };
-                // SAFETY: `first` is the first key of a step that there is, and the halves begin
-                // before its end; 16 bytes from there on are there.
+                // SAFETY: key `first` exists, and each half begins within the step of keys that
+                // starts with it. The check above ensures 16 more bytes behind the last step.
                 unsafe { half::<W, SPREAD>(bytes.as_ptr().add(stride * first + within), stride) }
             };
             let (low, high) = (half_of(2 * part), half_of(2 * part + 1));
@@ -144,12 +147,14 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// The index of each byte of two words in the 16 packed ones that are loaded for them, for both
-/// halves of a register by turns; the highest bit makes a zero.
+/// Returns the shuffle that unpacks two words from the 16 packed bytes loaded for half a register:
+/// for each byte of the words, its index among the packed bytes, or 0x80 for a zero byte. One
+/// shuffle for the low half of a register, one for the high half. `stride` and `cut` are as in
+/// [`PackedWords`].
 fn byte_indexes<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
     [0, 1].map(|half| {
         std::array::from_fn(|at| match (at / 8, at % 8) {
-            // These have come whole.
+            // No byte of these words is omitted.
             _ if SPREAD || W == 4 && half == 1 => at as u8,
             (word, byte) if word == 0 || W == 1 => match byte < 8 - cut {
                 true => (word * stride + byte) as u8,
@@ -160,15 +165,16 @@ fn byte_indexes<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -
     })
 }
 
-/// Loads what half a register is made of.
+/// Loads the packed bytes of two words, for half a register. `stride` is the number of bytes from
+/// one key to the next.
 ///
 /// # Safety
-/// 16 bytes can be read there; of keys of one word that are spread, eight, and eight more a stride
-/// further.
+/// 16 bytes can be read at `at`. If `W` is 1 and `SPREAD` is true, 8 bytes can be read at `at` and
+/// 8 bytes at `at + stride`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn half<const W: usize, const SPREAD: bool>(at: *const u8, stride: usize) -> __m128i {
-    // SAFETY: as the caller says; no load needs an alignment.
+    // SAFETY: the caller ensures that these bytes can be read. The loads need no alignment.
     unsafe {
         match SPREAD && W == 1 {
             true => {
@@ -198,20 +204,21 @@ fn count(words: __m256i) -> __m256i {
     _mm256_sad_epu8(bytes, _mm256_setzero_si256())
 }
 
-/// Loads the compared words (without the scope) of one part of a step: four words, of `4 / W` keys.
+/// Loads the compared words (without the scope) of `4 / W` keys into one register. `keys` has the
+/// bytes of the keys of one step, and `part` is the number of the `4 / W` keys among them.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
     debug_assert!(keys.len() == 8 * N * STEP && part < W && (N == W || N == W + 1));
-    // SAFETY: all that is loaded lies within the keys of the step, as each line says; no load needs
-    // an alignment.
+    // SAFETY: all loaded bytes are within the keys of the step, as each line says. The loads need
+    // no alignment.
     unsafe {
-        // The `i`th key of this part, behind its scope if it has one: W words from there are its.
+        // First compared word of the first key of this part, behind the key's scope if it has one.
         let first = keys.as_ptr().add(8 * N * (4 / W) * part + 8 * (N - W));
         match (N - W, W) {
-            // 4 / W whole keys, or the four words of one: 32 bytes.
+            // 32 bytes: 4 / W whole keys, or the four compared words of one key.
             (0, _) | (_, 4) => _mm256_loadu_si256(first.cast()),
-            // Eight words, beginning with the first scope. Every second word is compared.
+            // 64 bytes: four scopes, each followed by one compared word.
             (_, 1) => {
                 let scope = first.sub(8);
                 let (low, high) = (
@@ -220,7 +227,7 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
                 );
                 in_order(_mm256_unpackhi_epi64(low, high))
             }
-            // Two words each of two keys.
+            // The two compared words of two keys.
             _ => {
                 let two = |i: usize| _mm_loadu_si128(first.add(8 * N * i).cast());
                 _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(0)), two(1))
@@ -229,14 +236,15 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
     }
 }
 
-/// Puts words in order that came from two registers by turns, half by half.
+/// Restores the order of the words of two registers after an unpack or add instruction, which takes
+/// half a register from each by turns.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_order(words: __m256i) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(words)
 }
 
-/// The sums of neighbouring words, in their order.
+/// Returns the sums of each two neighbouring words, in the order of the words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pairs(low: __m256i, high: __m256i) -> __m256i {

@@ -1,14 +1,15 @@
-//! Kernels with AVX-512 and its VPOPCNTDQ: eight words at a time.
+//! Kernels with AVX-512 that measure Hamming distances of keys to a query. They process eight words
+//! at a time and count bits by VPOPCNTDQ.
 
 use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
 
-/// Keys of a step: eight distances fit into a register.
+/// Number of keys in one step, because a register holds eight distances of 64 bits.
 const STEP: usize = 8;
 
-/// Returns whether the machine has the instructions that [`within`] needs.
+/// Returns whether the processor has the instructions that [`within`] needs.
 #[inline]
 pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -16,7 +17,8 @@ pub(super) fn is_there() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// See [`super::within`]. False, with nothing done: not for this number of words.
+/// AVX-512 kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel
+/// for this number of compared words.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -34,8 +36,8 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// [`within`] for keys whose last `W` words are compared; the results of `STEPS` steps are examined
-/// together.
+/// [`within`] for keys of `N` words whose last `W` words are compared. Examines the results of
+/// `STEPS` steps together.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     keys: &[u8],
@@ -44,7 +46,7 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     found: &mut Vec<u16>,
 ) {
     let repeated: [u64; 8] = std::array::from_fn(|i| query[N - W + i % W]);
-    // SAFETY: eight words are what it loads.
+    // SAFETY: the load reads 64 bytes, the eight words of `repeated`.
     let queries = unsafe { _mm512_loadu_si512(repeated.as_ptr().cast()) };
     let limit = _mm512_set1_epi64(i64::from(radius));
     let bytes = 8 * N * STEP;
@@ -68,7 +70,7 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     let mut seen = 0;
     for look in looks {
         let near = |step: usize| near_of(&look[bytes * step..bytes * (step + 1)]) << (STEP * step);
-        // Written out: the compiler would leave a loop.
+        // Unrolled by hand, because the compiler does not unroll a loop here.
         let near = match STEPS {
             1 => near(0),
             2 => near(0) | near(1),
@@ -77,7 +79,7 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
         push_bits(near, seen, found);
         seen += STEP * STEPS;
     }
-    // Groups of a few keys are compared as often as whole leaves.
+    // The remaining steps matter: groups of few keys are compared as often as whole leaves.
     let steps = rest.chunks_exact(bytes);
     let rest = steps.remainder();
     for keys in steps {
@@ -89,7 +91,7 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     }
     if N == 1 {
         let there = (1u8 << (rest.len() / 8)) - 1;
-        // SAFETY: only as many words are read as there are, fewer than eight.
+        // SAFETY: the masked load reads only the words of `rest`, which are fewer than eight.
         let keys = unsafe { _mm512_maskz_loadu_epi64(there, rest.as_ptr().cast()) };
         let distances = _mm512_popcnt_epi64(_mm512_xor_si512(keys, queries));
         let near = _mm512_mask_cmple_epu64_mask(there, distances, limit);
@@ -99,14 +101,15 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     }
 }
 
-/// Returns whether the machine has the instructions that [`within_packed`] needs.
+/// Returns whether the processor has the instructions that [`within_packed`] needs.
 #[inline]
 pub(super) fn packed_is_there() -> bool {
     is_there() && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// The index of each byte of eight compared words among the packed ones, and which of these bytes
-/// are there at all.
+/// Returns the shuffle that unpacks eight compared words: for each of their 64 bytes, its index
+/// among the packed bytes. The second result has a set bit for each byte that the packed keys
+/// contain; the other bytes are omitted on the page. `stride` and `cut` are as in [`PackedWords`].
 const fn byte_indexes<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
     let (mut indexes, mut there) = ([0; 64], 0);
     let mut at = 0;
@@ -122,7 +125,8 @@ const fn byte_indexes<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u
     (indexes, there)
 }
 
-/// [`byte_indexes`] of adjacent keys, for each number of omitted bytes.
+/// Returns [`byte_indexes`] of keys whose compared words are adjacent, for each number of omitted
+/// bytes from 0 to 7.
 const fn dense_byte_indexes<const W: usize>() -> [([u8; 64], u64); 8] {
     let mut all = [([0; 64], 0); 8];
     let mut cut = 0;
@@ -133,9 +137,10 @@ const fn dense_byte_indexes<const W: usize>() -> [([u8; 64], u64); 8] {
     all
 }
 
-/// [`super::within_leaf`] for `W` words of each key, which are one key's next to the last one's or
-/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
-/// once.
+/// AVX-512 kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key.
+/// `SPREAD` is true if the bytes of a scope separate the compared words of two keys. Returns false,
+/// without a comparison, if the page has too few bytes behind the keys for the loads, which read
+/// beyond them.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,popcnt")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -143,11 +148,12 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     radius: u32,
     found: &mut Vec<u16>,
 ) -> bool {
-    /// Steps whose results are examined together.
+    /// Number of steps whose results are examined together.
     const STEPS: usize = 4;
     debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
     let (bytes, count, stride) = (words.bytes, words.count, words.stride);
-    // What is read for eight words: words of scopes in between make it two registers.
+    // Number of bytes that are loaded for eight compared words. With scopes between them, these are
+    // the bytes of two registers.
     let reach = if SPREAD { 128 } else { 64 };
     if count.div_ceil(STEP) * STEP * stride + reach > bytes.len() {
         return false;
@@ -161,7 +167,7 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
         0 => query[0] & words.mask(),
         word => query[word],
     });
-    // SAFETY: 64 bytes are what each loads.
+    // SAFETY: each load reads 64 bytes, the size of `indexes` and of `repeated`.
     let (indexes, queries) = unsafe {
         (
             _mm512_loadu_si512(indexes.as_ptr().cast()),
@@ -172,8 +178,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     let near_of = |first: usize| {
         let differing = |part: usize| {
             let at = stride * (first + STEP / W * part);
-            // SAFETY: `first` is the first key of a step that there is, and the parts begin before
-            // its end; as many bytes as are read are there from that end on.
+            // SAFETY: key `first` exists, and each part begins within the step of keys that starts
+            // with it. The check above ensures `reach` more bytes behind the last step.
             let words = unsafe { unpack::<SPREAD>(bytes.as_ptr().add(at), indexes, there) };
             _mm512_popcnt_epi64(_mm512_xor_si512(words, queries))
         };
@@ -201,14 +207,15 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// Loads eight words from their packed bytes: those of `indexes` that are `there`.
+/// Loads packed bytes at `at` and unpacks eight words from them by [`byte_indexes`]. Unless
+/// `SPREAD`, bytes without a bit in `there` become zero.
 ///
 /// # Safety
-/// 64 bytes can be read there, or 128 if other words stand in between.
+/// 64 bytes can be read at `at`, or 128 if `SPREAD` is true.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 unsafe fn unpack<const SPREAD: bool>(at: *const u8, indexes: __m512i, there: u64) -> __m512i {
-    // SAFETY: as the caller says; no load needs an alignment.
+    // SAFETY: the caller ensures that these bytes can be read. The loads need no alignment.
     unsafe {
         let low = _mm512_loadu_si512(at.cast());
         match SPREAD {
@@ -221,22 +228,22 @@ unsafe fn unpack<const SPREAD: bool>(at: *const u8, indexes: __m512i, there: u64
     }
 }
 
-/// Loads the compared words (without the scope) of one part of a step: eight words, of `8 / W`
-/// keys.
+/// Loads the compared words (without the scope) of `8 / W` keys into one register. `keys` has the
+/// bytes of the keys of one step, and `part` is the number of the `8 / W` keys among them.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {
     debug_assert!(keys.len() == 8 * N * STEP && part < W && (N == W || N == W + 1));
-    // SAFETY: all that is loaded lies within the keys of the step, as each line says; no load needs
-    // an alignment.
+    // SAFETY: all loaded bytes are within the keys of the step, as each line says. The loads need
+    // no alignment.
     unsafe {
-        // The `i`th key of this part, behind its scope if it has one: W words from there are its.
+        // First compared word of the first key of this part, behind the key's scope if it has one.
         let first = keys.as_ptr().add(8 * N * (8 / W) * part + 8 * (N - W));
         let key = |i: usize| first.add(8 * N * i);
         match (N - W, W) {
-            // 8 / W whole keys: 64 bytes.
+            // 64 bytes: 8 / W whole keys.
             (0, _) => _mm512_loadu_si512(first.cast()),
-            // 16 words, beginning with the first scope. Every second word is compared.
+            // 128 bytes: eight scopes, each followed by one compared word.
             (_, 1) => {
                 let scope = first.sub(8);
                 let (low, high) = (
@@ -245,14 +252,14 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {
                 );
                 _mm512_permutex2var_epi64(low, odd(), high)
             }
-            // Two words each of four keys.
+            // The two compared words of four keys.
             (_, 2) => {
                 let two = |i: usize| _mm_loadu_si128(key(i).cast());
                 let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(0)), two(1));
                 let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(2)), two(3));
                 _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
             }
-            // Four words each of two keys.
+            // The four compared words of two keys.
             _ => {
                 let four = |i: usize| _mm256_loadu_si256(key(i).cast());
                 _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(0)), four(1))
@@ -273,7 +280,7 @@ fn odd() -> __m512i {
     _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15)
 }
 
-/// The sums of neighbouring words, in their order.
+/// Returns the sums of each two neighbouring words, in the order of the words.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pairs(low: __m512i, high: __m512i) -> __m512i {

@@ -1,7 +1,8 @@
-//! The kernels that measure the distances of a leaf's keys, all or some, to a query.
+//! Kernels that compare the keys of a leaf with a query: by Hamming distance, or by a prefix.
 //!
-//! All give the same result; the fastest that the machine has is chosen: of x86-64 at run time, of
-//! 64-bit ARM when it is compiled, since all of these have NEON.
+//! All kernels for one task return the same result, and the fastest kernel that the processor
+//! supports is used. On x86-64 it is chosen at run time. On 64-bit ARM it is chosen at compile
+//! time, because all these processors have NEON.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -22,9 +23,9 @@ pub use prefix::{leaf_with_prefix, with_prefix};
 
 use crate::key::{Key, word_at};
 
-/// Appends the positions of the keys within `radius` of the query to `found`, ascending.
-/// `keys` holds whole keys of `N` words in the machine's byte order, of which the first `skipped`
-/// words are ignored.
+/// Appends to `found`, in ascending order, the positions of the keys within `radius` bits of the
+/// query. `keys` contains whole keys of `N` words in the machine's byte order. The first `skipped`
+/// words of each key do not count for the distance.
 #[inline]
 pub fn within<const N: usize>(
     keys: &[u8],
@@ -37,30 +38,30 @@ pub fn within<const N: usize>(
     #[cfg(target_arch = "x86_64")]
     {
         if avx512::is_there() {
-            // SAFETY: the features it needs were just seen.
+            // SAFETY: the processor has the features that the kernel needs: just checked.
             if unsafe { avx512::within(keys, query, skipped, radius, found) } {
                 return;
             }
         } else if avx2::is_there() {
-            // SAFETY: as above.
+            // SAFETY: the processor has the features that the kernel needs: just checked.
             if unsafe { avx2::within(keys, query, skipped, radius, found) } {
                 return;
             }
         }
         if is_x86_feature_detected!("popcnt") {
-            // SAFETY: as above.
+            // SAFETY: the processor has the features that the kernel needs: just checked.
             return unsafe { within_popcnt(keys, query, skipped, radius, found) };
         }
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    // SAFETY: every processor of this kind has NEON.
+    // SAFETY: every 64-bit ARM processor has NEON.
     if unsafe { neon::within(keys, query, skipped, radius, found) } {
         return;
     }
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// [`within`] for keys outside of a page, at most 65,536.
+/// Like [`within`], for an array of keys that are not on a page. It has at most 65,536 keys.
 ///
 /// ```
 /// use neardup_blocktree::filter::within_keys;
@@ -78,12 +79,12 @@ pub fn within_keys<const N: usize>(
     found: &mut Vec<u16>,
 ) {
     let words = keys.as_flattened();
-    // SAFETY: the same memory as bytes, which have no alignment and no invalid values.
+    // SAFETY: the slice is the memory of `words`. Bytes need no alignment, and any value is valid.
     let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * words.len()) };
     within(bytes, query, skipped, radius, found);
 }
 
-/// The kernel for any machine.
+/// Portable kernel of [`within`], with the same parameters.
 #[inline(always)]
 pub fn within_portable<const N: usize>(
     keys: &[u8],
@@ -95,7 +96,7 @@ pub fn within_portable<const N: usize>(
     push_rest(keys, 0, query, skipped, radius, found);
 }
 
-/// [`within_portable`] with the POPCNT instruction.
+/// [`within_portable`], compiled with the POPCNT instruction of x86-64.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn within_popcnt<const N: usize>(
@@ -108,7 +109,8 @@ fn within_popcnt<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// Measures one key after the other, beginning at a position.
+/// Compares one key after the other with the query, from position `from` on. Appends positions as
+/// [`within`] does.
 #[inline(always)]
 fn push_rest<const N: usize>(
     keys: &[u8],
@@ -131,7 +133,7 @@ fn push_rest<const N: usize>(
     }
 }
 
-/// Appends the positions of the bits that are set, counted from `base`.
+/// Appends the position of each set bit in a kernel's result, plus `base`, to `found`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn push_bits(mut bits: u32, base: usize, found: &mut Vec<u16>) {
@@ -146,7 +148,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys of `N` words, some near the query in all words but the first.
+    /// Returns the bytes of keys of `N` words. Each element of `keys` has a key, bits to flip, and
+    /// a flag: if it is true, the query's words behind the first `skipped` words replace those of
+    /// the key, with the bits flipped.
     fn keys_near<const N: usize>(
         query: &Key<N>,
         keys: &[([u64; N], Vec<u32>, bool)],
@@ -190,19 +194,19 @@ mod tests {
         {
             if avx512::is_there() {
                 found.clear();
-                // SAFETY: the features it needs were just seen.
+                // SAFETY: the processor has the features that the kernel needs: just checked.
                 assert!(unsafe { avx512::within(&bytes, &query, skipped, radius, &mut found) });
                 assert_eq!(found, expected, "AVX-512");
             }
             if avx2::is_there() {
                 found.clear();
-                // SAFETY: as above.
+                // SAFETY: the processor has the features that the kernel needs: just checked.
                 assert!(unsafe { avx2::within(&bytes, &query, skipped, radius, &mut found) });
                 assert_eq!(found, expected, "AVX2");
             }
             if is_x86_feature_detected!("popcnt") {
                 found.clear();
-                // SAFETY: as above.
+                // SAFETY: the processor has the features that the kernel needs: just checked.
                 unsafe { within_popcnt(&bytes, &query, skipped, radius, &mut found) };
                 assert_eq!(found, expected, "POPCNT");
             }
@@ -210,7 +214,7 @@ mod tests {
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         {
             found.clear();
-            // SAFETY: every processor of this kind has NEON.
+            // SAFETY: every 64-bit ARM processor has NEON.
             assert!(unsafe { neon::within(&bytes, &query, skipped, radius, &mut found) });
             assert_eq!(found, expected, "NEON");
         }

@@ -1,5 +1,6 @@
-//! Kernels with NEON, which each 64-bit ARM processor has: the set bits of each byte are counted,
-//! and neighbouring counts added until there is one for each key.
+//! Kernels with NEON, which each 64-bit ARM processor has. They compare keys with a query by
+//! Hamming distance or by a prefix. For a distance, they count the bits of each byte and add
+//! neighbouring counts until there is one count for each key.
 
 use super::packed_words::PackedWords;
 use super::push_rest;
@@ -7,14 +8,15 @@ use crate::key::Key;
 use std::arch::aarch64::*;
 use std::array::from_fn;
 
-/// Keys compared in one step. Each byte of a register is the result for one key.
+/// Number of keys compared in one step. Each byte of a register is the result for one key.
 const STEP: usize = 16;
-/// Keys that are examined at once.
+/// Keys of `N` words that are compared in one step.
 type Step<const N: usize> = [[Word; N]; STEP];
-/// A word as it is on the page.
+/// Bytes of a 64-bit word in the machine's byte order, as on a page.
 type Word = [u8; 8];
 
-/// See [`super::within`]. False, with nothing done: not for this number of words.
+/// NEON kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel for
+/// this number of compared words.
 #[target_feature(enable = "neon")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -32,7 +34,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Keys whose last `W` words are compared.
+/// [`within`] for keys of `N` words whose last `W` words are compared.
 #[target_feature(enable = "neon")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -48,7 +50,7 @@ fn of_words<const N: usize, const W: usize>(
             let first_word = |key: usize| N * key + N - W;
             let two_words = |i: usize| match (N, W) {
                 (1, 1) => load(words, 2 * i),
-                // Two keys with their scopes, which are left out.
+                // Two keys of a scope and one compared word. The scopes are dropped.
                 (_, 1) => {
                     let key = |number: usize| load_u64(words, 2 * (2 * i + number));
                     vreinterpretq_u8_u64(vuzp2q_u64(key(0), key(1)))
@@ -63,9 +65,10 @@ fn of_words<const N: usize, const W: usize>(
     );
 }
 
-/// See [`super::within_leaf`]: `W` words of each key, which are one key's next to the last one's or
-/// `SPREAD` further apart. False, with nothing done: less follows the keys than may be read at
-/// once.
+/// NEON kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key. `SPREAD`
+/// is true if the bytes of a scope separate the compared words of two keys. Returns false, without
+/// a comparison, if the page has too few bytes behind the keys for the loads, which read beyond
+/// them.
 #[target_feature(enable = "neon")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -82,12 +85,12 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     query[0] &= words.mask();
     let queries = queries_of::<W>(query);
     let indexes: [u8; 16] = from_fn(|at| match (at / 8, at % 8) {
-        // There is no such byte, and a zero comes instead of it.
+        // The page omits this byte. An index out of range makes a zero byte.
         (word, byte) if (word == 0 || W == 1) && byte >= 8 - cut => u8::MAX,
         (word, byte) if W == 1 => (word * stride + byte) as u8,
         (word, byte) => (word * (8 - cut) + byte) as u8,
     });
-    // SAFETY: 16 bytes are what it loads.
+    // SAFETY: the load reads 16 bytes, the size of `indexes`.
     let indexes = unsafe { vld1q_u8(indexes.as_ptr()) };
     for first in (0..count).step_by(STEP) {
         let two_words = |i: usize| {
@@ -96,8 +99,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
                 2 => i * stride,
                 _ => i / 2 * stride + i % 2 * (16 - cut),
             };
-            // SAFETY: `first` is the first key of a step that there is, and what is loaded begins
-            // before that step's end; 16 bytes from there on are there.
+            // SAFETY: key `first` exists, and each load begins within the step of keys that starts
+            // with it. The check above ensures 16 more bytes behind the last step.
             unsafe {
                 let at = bytes.as_ptr().add(stride * first + within);
                 match (W, SPREAD) {
@@ -114,8 +117,9 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// See [`super::with_prefix`]: keys of two words, of which the first is compared. `rest` does it
-/// for fewer than 16.
+/// NEON kernel of [`super::with_prefix`] for keys of two words. Appends to `found` the positions of
+/// the keys whose first word agrees with `wanted` in the bits of `mask`. Calls `rest` to compare
+/// the keys if they are fewer than 16.
 #[target_feature(enable = "neon")]
 pub(super) fn with_prefix(
     keys: &[u8],
@@ -134,8 +138,10 @@ pub(super) fn with_prefix(
     each_step::<2>(keys, equal_of, rest, found);
 }
 
-/// See [`super::leaf_with_prefix`]: `count` keys, `stride` bytes apart, whose first eight bytes are
-/// compared. False, with nothing done: less follows the keys than may be read at once.
+/// NEON kernel of [`super::leaf_with_prefix`] for `count` keys, each `stride` bytes behind the
+/// previous key. Appends to `found` the positions of the keys whose first eight bytes agree with
+/// `wanted` in the bits of `mask`. Returns false, without a comparison, if there are too few bytes
+/// behind the keys for the loads, which read beyond them.
 #[target_feature(enable = "neon")]
 pub(super) fn packed_with_prefix(
     bytes: &[u8],
@@ -149,8 +155,8 @@ pub(super) fn packed_with_prefix(
     }
     for first in (0..count).step_by(STEP) {
         let two = |i: usize| {
-            // SAFETY: `first` is the first key of a step that there is; eight bytes from the start
-            // of each key of a step on are there.
+            // SAFETY: key `first` exists. The check above ensures eight bytes from the start of
+            // each key in the step of keys that starts with it.
             unsafe {
                 let at = bytes.as_ptr().add(stride * (first + 2 * i));
                 let words = vcombine_u8(vld1_u8(at), vld1_u8(at.add(stride)));
@@ -163,14 +169,14 @@ pub(super) fn packed_with_prefix(
     true
 }
 
-/// Lanes of the 16 words, two of which `two` loads, that have the bits of a mask in common with
-/// another one.
+/// Compares 16 words with `wanted`. Sets the byte of each word that agrees with `wanted` in the
+/// bits of `mask`. `two(i)` loads the words `2 * i` and `2 * i + 1`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_t {
     let (wanted, mask) = (vdupq_n_u64(wanted), vdupq_n_u64(mask));
     let equal = |i: usize| vceqzq_u64(vandq_u64(veorq_u64(two(i), wanted), mask));
-    // All bytes of a word are alike, so that any of them may be kept.
+    // All bytes of a comparison result are equal, so any of them may be kept.
     let of_4 = |i: usize| {
         let [a, b] = [equal(2 * i), equal(2 * i + 1)].map(|lanes| vreinterpretq_u32_u64(lanes));
         vreinterpretq_u16_u32(vuzp1q_u32(a, b))
@@ -179,8 +185,10 @@ fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_
     vuzp1q_u8(of_8(0), of_8(1))
 }
 
-/// Has `matches_of` examine 16 keys of `N` words at a time, and the last of them once more in part
-/// if their number is no multiple of 16. Fewer than 16 are left to `rest`.
+/// Calls `matches_of` for each 16 keys of `N` words and appends the positions of the keys whose
+/// bytes it sets to `found`. If the number of keys is not a multiple of 16, the last 16 keys are
+/// compared once more, and only new positions are appended. If there are fewer than 16 keys, calls
+/// `rest`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn each_step<const N: usize>(
@@ -205,7 +213,8 @@ fn each_step<const N: usize>(
     }
 }
 
-/// The queries for halves of keys of four words, or for keys of fewer words.
+/// Returns registers of two query words: for keys of four words, words 0 and 1, then words 2 and 3.
+/// For keys of fewer words both registers are equal: the words 0 and 1, or twice word 0.
 #[inline]
 #[target_feature(enable = "neon")]
 fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
@@ -215,8 +224,9 @@ fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
     })
 }
 
-/// Lanes of the 16 keys that are within the radius. `two_words` loads two of their words, one after
-/// the other.
+/// Compares 16 keys of `W` words with the query. Sets the byte of each key that is within the
+/// radius. `two_words(i)` loads the words `2 * i` and `2 * i + 1`, counted over all keys. `queries`
+/// is the result of [`queries_of`].
 #[inline]
 #[target_feature(enable = "neon")]
 fn near<const W: usize>(
@@ -237,7 +247,7 @@ fn near<const W: usize>(
         }
         _ => {
             let key = |i: usize| vaddq_u8(count(2 * i, 0), count(2 * i + 1, 1));
-            // 256 does not fit into a byte.
+            // A distance of 256 bits does not fit into a byte.
             let limit = vdupq_n_u16(radius.min(256) as u16);
             let eight = |half: usize| {
                 let distances = vpaddlq_u8(sum_of_8(from_fn(|i| key(8 * half + i))));
@@ -248,7 +258,7 @@ fn near<const W: usize>(
     }
 }
 
-/// The sums of eight neighbouring bytes each of eight registers, in their order.
+/// Returns 16 sums, each of eight neighbouring bytes, in the order of the registers and bytes.
 #[inline]
 #[target_feature(enable = "neon")]
 fn sum_of_8(registers: [uint8x16_t; 8]) -> uint8x16_t {
@@ -261,23 +271,23 @@ fn sum_of_8(registers: [uint8x16_t; 8]) -> uint8x16_t {
     vpaddq_u8(low, high)
 }
 
-/// Loads the two words that begin at an offset.
+/// Loads two words, from the word at index `at` on, as bytes.
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(words: &[Word], at: usize) -> uint8x16_t {
     let bytes = words[at..at + 2].as_flattened();
-    // SAFETY: these are the 16 bytes that it loads; it needs no alignment.
+    // SAFETY: the load reads the 16 bytes of `bytes`. It needs no alignment.
     unsafe { vld1q_u8(bytes.as_ptr()) }
 }
 
-/// [`load`], as words.
+/// Loads two words, from the word at index `at` on.
 #[inline]
 #[target_feature(enable = "neon")]
 fn load_u64(words: &[Word], at: usize) -> uint64x2_t {
     vreinterpretq_u64_u8(load(words, at))
 }
 
-/// Reduces each byte, which is all ones or zero, to four bits.
+/// Reduces the results of 16 keys from a byte (all ones or zero) to four bits each.
 #[inline]
 #[target_feature(enable = "neon")]
 fn lanes(bytes: uint8x16_t) -> u64 {
@@ -285,7 +295,7 @@ fn lanes(bytes: uint8x16_t) -> u64 {
     vget_lane_u64::<0>(vreinterpret_u64_u8(narrow))
 }
 
-/// The lanes of the first keys of a step, four bits for each.
+/// Returns a mask of the results of the first `keys` keys of a step, with four bits for each key.
 #[inline]
 fn first_lanes(keys: usize) -> u64 {
     match keys < STEP {
@@ -294,7 +304,7 @@ fn first_lanes(keys: usize) -> u64 {
     }
 }
 
-/// Appends the positions of the lanes that are set, counted from `base`.
+/// Appends the position of each key whose four bits in `lanes` are set, plus `base`, to `found`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn push_lanes(lanes: u64, base: usize, found: &mut Vec<u16>) {

@@ -1,4 +1,5 @@
-//! Distances of the keys of a leaf as they stand there, without the bytes that all begin with.
+//! Hamming distances of the keys of a leaf to a query, computed from the packed keys on the page: a
+//! leaf omits the bytes with which all its keys begin ([`Shape`](crate::shape::Shape)).
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::neon;
@@ -13,8 +14,8 @@ use super::{avx2, avx512};
 use crate::key::{Key, distance};
 use crate::leaf::LeafKeys;
 
-/// [`within`] for the keys of a leaf: appends to `found` the indexes of those within `radius` of
-/// the query, in ascending order.
+/// Like [`within`], for the keys of a leaf: appends to `found`, in ascending order, the indexes of
+/// the keys within `radius` bits of the query. The first `skipped` words of keys do not count.
 #[inline]
 pub fn within_leaf<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -27,7 +28,7 @@ pub fn within_leaf<const N: usize>(
     if left_out == 0 {
         return within(keys.bytes(), query, skipped, radius, found);
     }
-    // What is left out differs from the query by the same in all keys.
+    // The omitted bits are the same in all keys, so they add the same to all distances.
     let differing = |word: usize| (keys.low[word] ^ query[word]) & !keys.mask(word);
     let words = skipped..N.min(left_out.div_ceil(8));
     let of_all: u32 = words.map(|word| differing(word).count_ones()).sum();
@@ -46,14 +47,15 @@ pub fn within_leaf<const N: usize>(
     }
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("popcnt") {
-        // SAFETY: the feature it needs was just seen.
+        // SAFETY: the processor has POPCNT: just checked.
         return unsafe { within_words_popcnt(keys, query, skipped, rest, found) };
     }
     within_words(keys, query, skipped, rest, found);
 }
 
-/// The fastest kernel that the machine has for the compared words of keys and query. False, with
-/// nothing done: there is none.
+/// Calls the fastest kernel that the processor supports. Appends to `found` the indexes of the keys
+/// whose compared `words` are within `radius` bits of `query`, the compared words of the query.
+/// Returns false, without a comparison, if no kernel is available.
 #[cfg(any(
     target_arch = "x86_64",
     all(target_arch = "aarch64", target_endian = "little")
@@ -73,7 +75,7 @@ fn within_compared(
     }
 }
 
-/// [`within_compared`] for `W` words.
+/// [`within_compared`] for `W` compared words of each key.
 #[cfg(any(
     target_arch = "x86_64",
     all(target_arch = "aarch64", target_endian = "little")
@@ -87,7 +89,7 @@ fn within_packed<const W: usize>(
 ) -> bool {
     let is_spread = words.is_spread(W);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the features that each needs were just seen.
+    // SAFETY: each kernel is called only after a check that the processor has its features.
     unsafe {
         if avx512::packed_is_there() {
             return match is_spread {
@@ -103,7 +105,7 @@ fn within_packed<const W: usize>(
         }
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    // SAFETY: every processor of this kind has NEON.
+    // SAFETY: every 64-bit ARM processor has NEON.
     unsafe {
         match is_spread {
             false => neon::within_packed::<W, false>(words, query, radius, found),
@@ -114,7 +116,8 @@ fn within_packed<const W: usize>(
     false
 }
 
-/// The kernel for any machine. `radius` counts the bits that are there.
+/// Portable kernel of [`within_leaf`]. `radius` is the remaining radius, after subtraction of the
+/// distance of the omitted bits.
 #[inline(always)]
 fn within_words<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -136,7 +139,7 @@ fn within_words<const N: usize>(
     }
 }
 
-/// [`within_words`] with the POPCNT instruction.
+/// [`within_words`], compiled with the POPCNT instruction of x86-64.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn within_words_popcnt<const N: usize>(
@@ -149,7 +152,8 @@ fn within_words_popcnt<const N: usize>(
     within_words(keys, query, skipped, radius, found);
 }
 
-/// [`within_leaf`] key by key, the reference for the kernels.
+/// Reference implementation of [`within_leaf`], which restores each whole key. Tests compare the
+/// kernels with it.
 pub fn within_leaf_portable<const N: usize>(
     keys: &LeafKeys<'_, N>,
     query: &Key<N>,
@@ -170,7 +174,9 @@ mod tests {
     use crate::shape::Shape;
     use proptest::prelude::*;
 
-    /// A leaf whose keys begin with some bytes of the query, and are far from it or near.
+    /// Returns a leaf whose keys begin with `alike` bytes of the query, or of another key if
+    /// `other`. Each element of `keys` has a key, bits to flip, and a flag: if it is true, the
+    /// query is taken instead of the key. The bits are flipped in what follows the common bytes.
     fn leaf_of<const N: usize>(
         query: &Key<N>,
         alike: usize,
@@ -226,7 +232,7 @@ mod tests {
         let mut found = vec![7];
         within_leaf(&keys, &query, skipped, radius, &mut found);
         assert_eq!(found[1..], expected, "chosen");
-        // Some of the keys, at any offset on the page.
+        // Parts of the keys, which start at various offsets of the page.
         for start in [keys.len() / 3, keys.len() * 6 / 7] {
             let part = start..start + (keys.len() - start) * 2 / 3;
             let mut indexes: Vec<u16> = Vec::new();
@@ -259,7 +265,7 @@ mod tests {
         within_words(&keys, &query, skipped, rest, &mut found);
         assert_eq!(found, expected, "word by word");
         let compared = &query[skipped.max(left_out / 8)..];
-        // Three words are compared word by word.
+        // There is no vector kernel for three compared words.
         if compared.len() == 3 {
             return;
         }
@@ -278,7 +284,7 @@ mod tests {
         }
     }
 
-    /// The kernel for machines without AVX-512.
+    /// Calls the AVX2 kernel, which `within_compared` does not use on a processor with AVX-512.
     #[cfg(target_arch = "x86_64")]
     fn with_avx2(words: PackedWords<'_>, query: &[u64], radius: u32, found: &mut Vec<u16>) -> bool {
         fn of<const W: usize>(
@@ -287,7 +293,7 @@ mod tests {
             radius: u32,
             found: &mut Vec<u16>,
         ) -> bool {
-            // SAFETY: the caller has seen the features it needs.
+            // SAFETY: the caller has checked that the processor has AVX2.
             unsafe {
                 match words.is_spread(W) {
                     false => avx2::within_packed::<W, false>(words, &query, radius, found),
@@ -334,14 +340,14 @@ mod tests {
     #[test]
     fn all_kernels_read_a_full_leaf() {
         fn full<const N: usize>(skipped: usize) {
-            // Miri takes seconds for a leaf.
+            // Miri takes seconds for each leaf, so it tests fewer shapes.
             let step = if cfg!(miri) { 5 } else { 1 };
             for alike in (0..=Shape::<N>::MOST_LEFT_OUT).step_by(step) {
                 let query: Key<N> = std::array::from_fn(|i| 0x9e37_79b9_7f4a_7c15 << i);
                 let keys: Vec<_> = (0..2000u32).map(|i| (query, vec![i; 1], true)).collect();
                 let mut capacity = 0;
                 for count in [1, 2000] {
-                    // The first page limits the number of keys.
+                    // The page with one key shows how many keys fit on a page.
                     let count = if capacity == 0 { count } else { capacity };
                     let page = leaf_of(&query, alike, false, &keys[..count]);
                     capacity = LeafRef::<N>::open(&page, 1).unwrap().shape().capacity();

@@ -1,23 +1,24 @@
-//! Keys of a leaf without the bytes that all begin with, as the kernels take them.
+//! Input of the kernels for the keys of a leaf: the compared words of the packed keys on the page,
+//! which lack the bytes with which all keys of the leaf begin.
 
 use crate::leaf::LeafKeys;
 
-/// The compared words of keys that stand one after the other.
+/// Compared words of the packed keys of a leaf, or of a range of its keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedWords<'a> {
-    /// The page from the compared words of the first key on.
+    /// Bytes of the page from the first compared word of the first key to the page's end.
     pub bytes: &'a [u8],
     /// Number of keys.
     pub count: usize,
-    /// Bytes from one key to the next.
+    /// Number of bytes from the start of one key to the start of the next.
     pub stride: usize,
-    /// Bytes that the first compared word of each key lacks in front: 0 to 7.
+    /// Number of most significant bytes of the first compared word that the page omits: 0 to 7.
     pub cut: usize,
 }
 
 impl<'a> PackedWords<'a> {
-    /// The words of a leaf's keys but for the first `skipped`, of which those that the leaf leaves
-    /// out are dropped.
+    /// Selects the compared words of a leaf's keys: all words behind the first `skipped`, except
+    /// words that the leaf omits entirely.
     pub fn new<const N: usize>(keys: &LeafKeys<'a, N>, skipped: usize) -> Self {
         let left_out = keys.shape.left_out();
         PackedWords {
@@ -32,13 +33,13 @@ impl<'a> PackedWords<'a> {
         }
     }
 
-    /// Bits of the first compared word that are there.
+    /// Returns the mask of those bits of the first compared word that the page does not omit.
     pub fn mask(&self) -> u64 {
         u64::MAX >> (8 * self.cut)
     }
 
-    /// Returns whether other words stand between those of one key and the next, `words` of each:
-    /// those of scopes.
+    /// Returns whether bytes that are not compared, those of a scope, are between the compared
+    /// words of one key and those of the next. `words` is the number of compared words of a key.
     pub fn is_spread(&self, words: usize) -> bool {
         self.stride > 8 * words
     }

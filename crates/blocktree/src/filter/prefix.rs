@@ -1,10 +1,12 @@
-//! Keys with a common prefix: the bucket of a band.
+//! Kernels that find the keys of a leaf with a wanted prefix: the hash of a band, or an element of
+//! a set.
 
 use crate::key::word_at;
 use crate::leaf::LeafKeys;
 
-/// Appends to `found` the indexes of the keys that have the first `bits` bits of a word in common
-/// with `wanted`, in ascending order. `keys` is as for [`super::within`].
+/// Appends to `found`, in ascending order, the indexes of the keys whose word at index `word`
+/// agrees with `wanted` in its first `bits` bits (1 to 64). `keys` contains whole keys of `N` words
+/// in the machine's byte order.
 #[inline]
 pub fn with_prefix<const N: usize>(
     keys: &[u8],
@@ -16,7 +18,7 @@ pub fn with_prefix<const N: usize>(
     let mask = u64::MAX << (64 - bits);
     #[cfg(target_arch = "x86_64")]
     if N == 2 && word == 0 && is_x86_feature_detected!("avx512f") {
-        // SAFETY: the feature it needs was just seen.
+        // SAFETY: the processor has AVX-512F: just checked.
         return unsafe { with_prefix_avx512(keys, wanted, mask, found) };
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -24,13 +26,14 @@ pub fn with_prefix<const N: usize>(
         let rest = |found: &mut Vec<u16>| {
             with_prefix_portable::<2>(keys, 0, 0, wanted, mask, found);
         };
-        // SAFETY: every processor of this kind has NEON.
+        // SAFETY: every 64-bit ARM processor has NEON.
         return unsafe { super::neon::with_prefix(keys, wanted, mask, rest, found) };
     }
     with_prefix_portable::<N>(keys, 0, word, wanted, mask, found);
 }
 
-/// [`with_prefix`] for the keys of a leaf.
+/// Like [`with_prefix`], for the keys of a leaf, which may omit the bytes with which all its keys
+/// begin.
 #[inline]
 pub fn leaf_with_prefix<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -45,7 +48,7 @@ pub fn leaf_with_prefix<const N: usize>(
     }
     let mask = u64::MAX << (64 - bits);
     let there = keys.mask(word);
-    // What is left out differs from what is wanted in all keys, or in none.
+    // The omitted bits are the same in all keys. If they are not the wanted bits, no key matches.
     if (keys.low[word] ^ wanted) & mask & !there != 0 {
         return;
     }
@@ -57,14 +60,14 @@ pub fn leaf_with_prefix<const N: usize>(
         && is_x86_feature_detected!("avx512bw")
     {
         let stride = keys.shape.key_size();
-        // SAFETY: the features it needs were just seen.
+        // SAFETY: the processor has AVX-512 VBMI and BW: just checked.
         return unsafe { packed_with_prefix_avx512(keys, stride, wanted, mask, found) };
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     {
         let bytes = &keys.bytes_and_more()[(8 * word).saturating_sub(left_out)..];
         let (count, stride) = (keys.len(), keys.shape.key_size());
-        // SAFETY: every processor of this kind has NEON.
+        // SAFETY: every 64-bit ARM processor has NEON.
         let is_done =
             unsafe { super::neon::packed_with_prefix(bytes, count, stride, (wanted, mask), found) };
         if is_done {
@@ -79,7 +82,8 @@ pub fn leaf_with_prefix<const N: usize>(
     found.extend((0..keys.len()).filter(equal).map(|i| i as u16));
 }
 
-/// Portable kernel, beginning at the key at a position.
+/// Portable kernel of [`with_prefix`], from the key at position `from` on. `mask` selects the
+/// compared bits of the word.
 fn with_prefix_portable<const N: usize>(
     keys: &[u8],
     from: usize,
@@ -95,7 +99,8 @@ fn with_prefix_portable<const N: usize>(
     }
 }
 
-/// Compares the first words of sixteen keys of two words at a time.
+/// AVX-512 kernel of [`with_prefix`] for the first word of keys of two words, 16 keys at a time.
+/// `mask` selects the compared bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>) {
@@ -109,12 +114,12 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
     let (steps, _) = keys.as_chunks::<{ 16 * STEP }>();
     for (step, chunk) in steps.iter().enumerate() {
         let equal = |four: usize| {
-            // SAFETY: the 64 bytes lie within the chunk of 256; the load needs no alignment.
+            // SAFETY: the 64 bytes are within the chunk of 256 bytes. The load needs no alignment.
             let keys = unsafe { _mm512_loadu_si512(chunk.as_ptr().add(64 * four).cast()) };
             let differing = _mm512_xor_si512(keys, wanted_words);
             u32::from(_mm512_testn_epi64_mask(differing, masks)) << (8 * four)
         };
-        // Every second lane is a second word and is ignored.
+        // Every second bit belongs to the second word of a key and is ignored.
         let mut bits = (equal(0) | equal(1) | equal(2) | equal(3)) & 0x5555_5555;
         while bits != 0 {
             found.push((STEP * step) as u16 + bits.trailing_zeros() as u16 / 2);
@@ -124,7 +129,9 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
     with_prefix_portable::<2>(keys, STEP * steps.len(), 0, wanted, mask, found);
 }
 
-/// Compares the first words of sixteen keys of less than two words at a time.
+/// AVX-512 kernel of [`leaf_with_prefix`] for the first word on the page of keys that take at most
+/// 16 bytes there, eight keys at a time. `stride` is the number of bytes of a key. `mask` selects
+/// the compared bits, none of which the page omits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn packed_with_prefix_avx512<const N: usize>(
@@ -138,13 +145,13 @@ fn packed_with_prefix_avx512<const N: usize>(
     const STEP: usize = 8;
     let (bytes, count) = (keys.bytes_and_more(), keys.len());
     assert!(count.div_ceil(STEP) * STEP * stride + 64 <= bytes.len());
-    // The first words of four keys, each where a word of a register is. The mask drops what is
-    // not theirs.
+    // Copies the first eight bytes of each of four keys to two words of a register. The mask drops
+    // the second words, and bytes that are not part of the compared word.
     let mut indexes = [0u8; 64];
     for (at, index) in indexes.iter_mut().enumerate() {
         *index = (at / 16 * stride + at % 8) as u8;
     }
-    // SAFETY: 64 bytes are what it loads.
+    // SAFETY: the load reads 64 bytes, the size of `indexes`.
     let indexes = unsafe { _mm512_loadu_si512(indexes.as_ptr().cast()) };
     let pairs = |word: u64| {
         let word = word as i64;
@@ -154,7 +161,8 @@ fn packed_with_prefix_avx512<const N: usize>(
     for first in (0..count).step_by(STEP) {
         let equal = |four: usize| {
             let at = stride * (first + 4 * four);
-            // SAFETY: the first key of a step is there, and 64 bytes from each key of a step on.
+            // SAFETY: key `first` exists. The assertion above ensures 64 bytes from the start of
+            // each key in the step of keys that starts with it.
             let packed = unsafe { _mm512_loadu_si512(bytes.as_ptr().add(at).cast()) };
             let words = _mm512_permutexvar_epi8(indexes, packed);
             let differing = _mm512_xor_si512(words, wanted_words);

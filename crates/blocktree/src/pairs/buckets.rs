@@ -1,35 +1,39 @@
-//! Crowded buckets: rows that are near so many others that not all of their pairs are reported.
+//! Crowded buckets in a search for pairs: their rows are near so many others that the search
+//! reports the rows instead of all their pairs ([`Pairs::crowding`]).
 //!
-//! A bucket consists of the entries of a permutation whose scope and leading bits are equal. A
-//! search for pairs that reports crowded buckets compares whole buckets only: a chunk ends where a
-//! bucket ends. All rows of a bucket that does not fit into memory are crowded.
+//! A bucket consists of the entries of a permutation whose scope and leading bits are equal. The
+//! search reads a permutation in chunks. It ends each chunk at the end of a bucket, so that it
+//! compares whole buckets. If a bucket does not fit into a chunk, all its rows are crowded.
 
 use super::Pairs;
 use crate::key::{EntryKey, Key, Tid};
 use crate::level_cursor::LevelCursor;
 use std::ops::Range;
 
-/// Row of a crowded bucket.
+/// Crowded row that a search for pairs reports: the row has too many pairs in one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrowdedRow<const N: usize> {
-    /// Number of the bucket.
+    /// Number of the bucket, counted from 0 over all crowded buckets of the search.
     pub bucket: u32,
-    /// Address of the row.
+    /// Heap address in the row's index entry.
     pub row: Tid,
-    /// Scope and fingerprint of the row, or scope and sketch of its signature.
+    /// Scope's word, if keys have one, and fingerprint of the row. In an index on signatures, the
+    /// sketch instead of the fingerprint.
     pub fingerprint: Key<N>,
 }
 
-/// Scope and leading bits of a bucket.
+/// Scope (0 if keys have none) and leading bits of a bucket, as returned by
+/// [`SortedChunk::bucket`](super::chunk::SortedChunk::bucket).
 type BucketId = (u64, u64);
 
-/// Counts crowded buckets.
+/// State of a search for pairs that reports crowded buckets.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    /// Number of pairs in a bucket beyond which a row is crowded.
+    /// A row is crowded if it has more than this number of pairs in one bucket.
     max_pairs: u32,
+    /// Number of crowded buckets so far.
     count: u32,
-    /// Bucket that did not fit into a chunk and may go on in the next one.
+    /// Bucket that did not fit into the last chunk and may continue in the next chunk.
     open: Option<BucketId>,
 }
 
@@ -46,15 +50,17 @@ impl Buckets {
         self.count
     }
 
-    /// Prepares for another permutation, which may have buckets with the same leading bits.
+    /// Prepares for the next permutation. Its buckets are different ones, even if they have the
+    /// same leading bits.
     pub fn begin_permutation(&mut self) {
         self.open = None;
     }
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Limits the chunk, whose groups are not formed yet, to whole buckets. Reports the rows of a
-    /// bucket that does not fit into the chunk.
+    /// Removes the entries of incomplete buckets from the chunk that was read, before its groups
+    /// are formed. Passes the rows of a bucket that does not fit into one chunk to `emit`. The last
+    /// bucket, if it may continue to the right, is read again with the next chunk.
     pub(super) fn keep_whole_buckets(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(buckets) = &mut self.buckets else {
             return;
@@ -76,7 +82,7 @@ impl<const N: usize> Pairs<N> {
             self.report_rows(0..kept.start, emit);
         }
         if goes_on && first != last {
-            // The next chunk has all of the last bucket.
+            // The next chunk starts with the whole last bucket.
             kept.end = keys.partition_point(|key| bucket(key) < last);
             let position = self.start_of_bucket(last, bits);
             self.cursor = LevelCursor::at(position);
@@ -85,7 +91,8 @@ impl<const N: usize> Pairs<N> {
         self.chunk.keep(kept);
     }
 
-    /// Returns the position before all entries of a bucket.
+    /// Returns an entry key below all entries of a bucket with `bits` leading bits in the current
+    /// permutation.
     fn start_of_bucket(&self, (scope, prefix): BucketId, bits: u32) -> EntryKey<N> {
         let scope_words = self.layout.scope_words();
         let mut key = [0; N];
@@ -94,7 +101,8 @@ impl<const N: usize> Pairs<N> {
         EntryKey::before_key(self.plan.probes[self.probe].permutation, key)
     }
 
-    /// Reports the crowded rows of the chunk, whose entries have been compared with each other.
+    /// Passes the crowded rows of the chunk to `emit`, after the entries of the chunk have been
+    /// compared with each other.
     pub(super) fn report_crowds(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(max_pairs) = self.buckets.as_ref().map(|buckets| buckets.max_pairs) else {
             return;
@@ -115,7 +123,8 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Reports rows of the chunk as rows of the last bucket.
+    /// Passes the rows of some entries of the chunk to `emit`, as rows of the crowded bucket that
+    /// was counted last.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
             &self.layout.permutations()[usize::from(self.plan.probes[self.probe].permutation)];

@@ -1,4 +1,5 @@
-//! A part of a permutation in memory: its entries in the order of their keys, cut into groups.
+//! Chunk of a permutation in memory, for a search for pairs: index entries in key order, divided
+//! into groups with equal leading bits. The search compares groups with each other.
 
 use crate::block_layout::Permutation;
 use crate::key::{EntryKey, Key, Tid};
@@ -8,65 +9,78 @@ use crate::probes::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
-/// Flag of an entry that has been resolved: the rest of the word is the address that `resolve`
-/// returned.
+/// Flag in the state of an entry whose row has been resolved. The bits below [`UNWANTED`] are the
+/// address that the caller's `resolve` returned.
 const RESOLVED: u64 = 1 << 63;
-/// Flag, with [`RESOLVED`], of an entry for which `resolve` returned `None`.
+/// Flag, together with [`RESOLVED`], in the state of an entry for which `resolve` returned `None`.
 const UNWANTED: u64 = 1 << 62;
-/// Of an entry that is not resolved yet, the pairs that it was in stand above its address.
+/// Unit of the pair counter in the state of an entry that has not been resolved: the number of
+/// pairs of the entry is stored in the bits above its 48-bit address.
 const MET: u64 = 1 << 48;
-/// Most pairs that are counted of an entry.
+/// Maximum number of pairs that the state of an unresolved entry counts.
 pub(super) const MOST_MET: u32 = 1 << 13;
 
-/// Entries of one scope that follow each other; without scopes, all of a chunk.
+/// Run of the entries of a chunk that are in the same scope. Without scopes, all entries are one
+/// run.
 #[derive(Clone, Debug)]
 pub(super) struct ScopeRun {
-    /// The scope; 0 if there are none.
+    /// Scope's word, or 0 if keys have no scope.
     pub scope: u64,
-    /// Leading bits that make its groups.
+    /// Number of leading bits that are equal within each group of the run.
     pub bits: u32,
-    /// Its groups.
+    /// Indexes of the run's groups in the chunk.
     pub groups: Range<usize>,
-    /// Start of its part of the directory, and the shift from prefixes to slots.
+    /// Start of the run's slots in the directory of the chunk.
     directory: usize,
+    /// Number of low bits of a prefix (relative to the run's lowest prefix) that do not select a
+    /// directory slot.
     shift: u32,
 }
 
-/// Entries whose leading bits agree. It ends where the next one starts.
+/// Group of entries of a chunk whose leading bits are equal. A group ends where the next group
+/// starts.
 #[derive(Clone, Copy, Debug)]
 struct Group {
+    /// Leading bits of the group's keys, as a number.
     prefix: u64,
+    /// Index of the group's first entry.
     start: u32,
 }
 
-/// Entries of one permutation, from some leaves of it.
+/// Chunk: entries from neighbouring leaves of one permutation, in key order.
 #[derive(Debug)]
 pub(super) struct SortedChunk<const N: usize> {
-    /// Words of a key that hold a scope.
+    /// Number of words of a key that hold a scope: 0 or 1.
     scope_words: usize,
-    /// Keeps one of several equal keys.
+    /// True if only one entry is kept for each distinct key.
     distinct: bool,
-    /// Pairs of an entry before its row is asked for.
+    /// Number of pairs of an entry that are returned before the entry's row is resolved.
     trusted: u32,
     keys: Vec<Key<N>>,
-    /// Rows in the same order, packed, with their state.
+    /// For each key, the packed address of the row, with the flags [`RESOLVED`] and [`UNWANTED`] or
+    /// a pair counter in units of [`MET`].
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
-    /// For the high bits of a prefix, the first group that has them or higher ones.
+    /// Directory of the groups: for the high bits of a prefix, the first group whose prefix has the
+    /// same high bits or greater ones. Each run has its own slots.
     directory: Vec<u32>,
-    /// A number for each entry, if pairs are thinned out.
+    /// In a thinned search, a number for each entry: its pairs so far, or its parent in a forest
+    /// ([`Thinning`](super::Thinning)).
     marks: Vec<Cell<u32>>,
-    /// A leaf's entries on their way.
+    /// Entries that were copied from a locked leaf and have not been accepted yet: key and packed
+    /// address.
     incoming: Vec<(Key<N>, u64)>,
 }
 
-/// Bytes that an entry takes at most.
+/// Returns the maximum number of bytes of a chunk per entry.
 pub(super) const fn entry_size<const N: usize>() -> usize {
     size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 4 * size_of::<u32>()
 }
 
 impl<const N: usize> SortedChunk<N> {
+    /// Creates an empty chunk for keys with `scope_words` words of scope (0 or 1). With `distinct`,
+    /// the chunk keeps one entry of each distinct key.
     pub fn new(scope_words: usize, distinct: bool) -> Self {
         SortedChunk {
             scope_words,
@@ -91,12 +105,14 @@ impl<const N: usize> SortedChunk<N> {
         self.marks.clear();
     }
 
-    /// Gives an entry's row unasked for its first pairs; at most [`MOST_MET`].
+    /// Lets [`SortedChunk::row`] return an entry's own address for the first `pairs` pairs of the
+    /// entry, without resolving it. At most [`MOST_MET`].
     pub fn trust(&mut self, pairs: u32) {
         self.trusted = pairs.min(MOST_MET);
     }
 
-    /// Sets the mark of each entry; false: there is no memory.
+    /// Sets the mark of each entry to `mark(index of the entry)`. Returns false if memory cannot be
+    /// allocated.
     pub fn mark_all(&mut self, mark: impl Fn(usize) -> u32) -> bool {
         let count = self.keys.len();
         self.marks.clear();
@@ -126,13 +142,13 @@ impl<const N: usize> SortedChunk<N> {
         &self.keys
     }
 
-    /// Returns the address in an entry that has not been resolved.
+    /// Returns the address in an entry. The entry must not have been resolved.
     #[inline]
     pub fn entry_tid(&self, entry: usize) -> Tid {
         Tid::from_packed(self.rows[entry].get() % MET)
     }
 
-    /// Removes all entries outside of a range, before any groups exist.
+    /// Removes all entries outside a range of indexes. Groups must not have been formed yet.
     pub fn keep(&mut self, entries: Range<usize>) {
         debug_assert!(self.groups.is_empty());
         self.keys.truncate(entries.end);
@@ -141,14 +157,15 @@ impl<const N: usize> SortedChunk<N> {
         self.rows.drain(..entries.start);
     }
 
-    /// Replaces each key by what a permutation says about its row.
+    /// Replaces each key by the key that `permutation` restores: without the hash of a band.
     pub fn restore(&mut self, permutation: &Permutation<N>) {
         for key in &mut self.keys {
             *key = permutation.restore(key);
         }
     }
 
-    /// Returns the scope and the leading bits of a key.
+    /// Returns the scope of a key, or 0 without scopes, and its first `bits` bits after the scope,
+    /// as a number.
     pub fn bucket(&self, key: &Key<N>, bits: u32) -> (u64, u64) {
         let scope = if self.scope_words == 0 { 0 } else { key[0] };
         (scope, prefix(key[self.scope_words], bits))
@@ -158,7 +175,7 @@ impl<const N: usize> SortedChunk<N> {
         &self.runs
     }
 
-    /// Makes room for another leaf; false: there is no memory.
+    /// Allocates room for the entries of one more leaf. Returns false if memory is exhausted.
     pub fn reserve(&mut self) -> bool {
         let more = leaf::most_entries::<N>();
         self.incoming.try_reserve(more).is_ok()
@@ -166,9 +183,9 @@ impl<const N: usize> SortedChunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies the entries of a leaf from an entry key on, up to another if there is one, of one
-    /// scope if one is given. The leaf is locked, so that [`SortedChunk::accept`] does the rest
-    /// later.
+    /// Copies the entries of a leaf from `from` (inclusive) to `to` (exclusive, if given), in the
+    /// scope `scope` if given. Does no more while the leaf is locked. After unlocking it, the
+    /// caller calls [`SortedChunk::accept`].
     pub fn copy<P: Deref<Target = Page>>(
         &mut self,
         leaf: &Leaf<P, N>,
@@ -183,8 +200,8 @@ impl<const N: usize> SortedChunk<N> {
             .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }
 
-    /// Takes in those of the copied entries that are wanted. They come from a leaf to the right of
-    /// all before.
+    /// Appends the copied entries whose addresses are `wanted` to the chunk, in key order. They
+    /// must be from a leaf to the right of all earlier ones.
     pub fn accept(&mut self, wanted: &mut impl FnMut(Tid) -> bool) {
         self.incoming.sort_unstable();
         for (key, row) in self.incoming.drain(..) {
@@ -197,9 +214,9 @@ impl<const N: usize> SortedChunk<N> {
         }
     }
 
-    /// Forms groups of entries whose first `bits` bits agree. With `coarser`, of fewer bits where
-    /// groups would hold less than a few entries each: neighbouring groups are then fewer, too.
-    /// False: there is no memory.
+    /// Divides the entries into groups whose first `bits` bits are equal. With `coarser`, uses
+    /// fewer bits in a run where groups would have less than four entries on average, so that each
+    /// group has fewer neighbouring groups to look up. Returns false if memory is exhausted.
     pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
         let mut start = 0;
         while start < self.keys.len() {
@@ -218,11 +235,14 @@ impl<const N: usize> SortedChunk<N> {
         true
     }
 
-    /// The most bits, up to `bits`, that make groups of four entries or more, on average.
+    /// Returns the greatest number of leading bits, up to `bits`, with which the groups of a run of
+    /// entries have four entries or more on average.
     fn coarser(&self, entries: Range<usize>, bits: u32) -> u32 {
+        /// Minimum average number of entries of a group.
         const FEWEST: usize = 4;
         let word = self.scope_words;
-        // How many entries differ from the one before at bit i first.
+        // At index i, the number of entries whose first difference from the previous entry is bit
+        // i.
         let mut first_differing = [0usize; 65];
         for pair in self.keys[entries.clone()].windows(2) {
             first_differing[(pair[0][word] ^ pair[1][word]).leading_zeros() as usize] += 1;
@@ -237,6 +257,8 @@ impl<const N: usize> SortedChunk<N> {
             .unwrap_or(bits)
     }
 
+    /// Forms the groups and the directory of one run, the entries of one scope. Returns false if
+    /// memory is exhausted.
     fn form_run(&mut self, scope: u64, entries: Range<usize>, bits: u32) -> bool {
         let word = self.scope_words;
         let first = self.groups.len();
@@ -281,6 +303,7 @@ impl<const N: usize> SortedChunk<N> {
         true
     }
 
+    /// Returns the leading bits of a group, as a number.
     pub fn prefix(&self, group: usize) -> u64 {
         self.groups[group].prefix
     }
@@ -289,13 +312,13 @@ impl<const N: usize> SortedChunk<N> {
         self.groups.len()
     }
 
-    /// The entries of a group.
+    /// Returns the indexes of the entries of a group.
     pub fn entries(&self, group: usize) -> Range<usize> {
         let end = self.groups.get(group + 1);
         self.groups[group].start as usize..end.map_or(self.keys.len(), |group| group.start as usize)
     }
 
-    /// The group of a run that has a prefix.
+    /// Returns the group of a run whose leading bits are `prefix`, or `None` if there is none.
     pub fn group(&self, run: &ScopeRun, prefix: u64) -> Option<usize> {
         let low = self.groups[run.groups.start].prefix;
         let slot = usize::try_from(prefix.checked_sub(low)? >> run.shift).ok()?;
@@ -309,8 +332,10 @@ impl<const N: usize> SortedChunk<N> {
         Some(from + found.ok()?)
     }
 
-    /// The row of an entry that is in one more pair, as the caller sees it; `None` if it does not
-    /// want it. The caller is asked once, or not yet.
+    /// Returns the row of an entry, for one more pair of the entry. `None` if the row must not be
+    /// in a pair. The first pairs of an entry get its own address ([`SortedChunk::trust`]). The
+    /// pairs after them get what `resolve` returns for that address. It is called at most once per
+    /// entry.
     #[inline]
     pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
         let cell = &self.rows[entry];
@@ -331,7 +356,7 @@ impl<const N: usize> SortedChunk<N> {
         (row & UNWANTED == 0).then(|| Tid::from_packed(row & !RESOLVED))
     }
 
-    /// Returns whether an entry's row is known not to be wanted.
+    /// Returns whether `resolve` has returned `None` for an entry.
     #[inline]
     pub fn is_unwanted(&self, entry: usize) -> bool {
         self.rows[entry].get() & UNWANTED != 0

@@ -1,4 +1,5 @@
-//! Comparing the groups of two chunks, or of one with itself, a piece at a time.
+//! Comparison of groups of index entries in a search for pairs: the groups of two chunks, or the
+//! groups of one chunk with each other. It stops after a batch of pairs and can be resumed.
 
 use super::Pair;
 use super::chunk::{ScopeRun, SortedChunk};
@@ -13,24 +14,26 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Pairs after which a step ends; it may give a few more.
+/// A step of the search ends when it has reported this number of pairs, or a few more.
 const BATCH: usize = 1024;
-/// Keys that are compared at once. What they bring at most is added to a batch.
+/// Maximum number of keys that an entry is compared with at once. A step may exceed its batch by as
+/// many pairs.
 const PIECE: usize = 4096;
-/// Comparisons between two checks for interrupts.
+/// Number of comparisons of keys between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
-/// Comparisons after which a step ends without a full batch: some tenths of a second.
+/// A step of the search ends after this number of comparisons, which take some tenths of a second,
+/// even if it has found few pairs.
 const MAX_STEP_COMPARISONS: u64 = 1 << 26;
 
-/// Both inputs of the join.
+/// The two chunks whose entries are compared, and the pass of the plan that compares them.
 pub(super) struct JoinInputs<'a, const N: usize> {
-    /// The passes up to this one, which is the last.
+    /// Passes of the plan up to the current one, which is the last of the slice.
     pub probes: &'a [Probe<N>],
     pub overlap: PassOverlap,
     pub layout: &'a BlockLayout<N>,
     pub left: &'a SortedChunk<N>,
     pub right: &'a SortedChunk<N>,
-    /// Both sides are the same chunk: then each pair of entries is met once.
+    /// True if `left` and `right` are the same chunk. Then each two entries are compared once.
     pub within: bool,
 }
 
@@ -39,13 +42,16 @@ impl<const N: usize> JoinInputs<'_, N> {
         &self.probes[self.probes.len() - 1]
     }
 
+    /// Returns the position of the current pass in the plan.
     pub fn pass(&self) -> usize {
         self.probes.len() - 1
     }
 
-    /// The start of those of some entries of the right side, in order and none below an entry of
-    /// the left, with which this pass compares it. Pairs of equal keys are the first pass's: there
-    /// may be the square of the rows that have them, or of the versions that a row has had.
+    /// Returns the first of the entries `others` in the right chunk that this pass compares with
+    /// `entry` of the left chunk. The keys of `others` are in order, and none is below the key of
+    /// `entry`. Skips keys equal to that of `entry` unless this is the first pass, which reports
+    /// their pairs. The number of such pairs may be the square of the number of equal rows or row
+    /// versions.
     #[inline]
     fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
         let key = &self.left.keys()[entry];
@@ -57,8 +63,9 @@ impl<const N: usize> JoinInputs<'_, N> {
         }
     }
 
-    /// Returns the fingerprints of two entries, by their positions, whose keys have this
-    /// difference. Returns `None` if this pass does not report the pair.
+    /// Returns the fingerprints of an entry of the left chunk and an entry of the right chunk,
+    /// given by their indexes. `difference` is the XOR of their keys. Returns `None` if another
+    /// pass reports the pair.
     #[inline]
     pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
         let permutation = &self.layout.permutations()[usize::from(self.probe().permutation)];
@@ -71,21 +78,23 @@ impl<const N: usize> JoinInputs<'_, N> {
     }
 }
 
-/// Progress of a comparison of two chunks.
+/// Position in the comparison of two chunks, by which the comparison is resumed.
 #[derive(Debug)]
 pub(super) struct JoinCursor {
+    /// Index of the current run of the left chunk.
     run: usize,
-    /// The group of the left side, within its run.
+    /// Index of the current group of the left chunk, within the run.
     group: usize,
-    /// The next of its neighbours.
+    /// Number of the next candidate among the neighbours of the current group.
     neighbour: usize,
-    /// Neighbours of a group of the run; `None` before its first group.
+    /// How the neighbours of a group of the run are found. `None` before the run's first group.
     neighbours: Option<Neighbours>,
+    /// The two groups that are compared now.
     task: Option<GroupPair>,
 }
 
 impl JoinCursor {
-    /// Starts at the first group of a run.
+    /// Creates a cursor at the first group of a run of the left chunk.
     pub fn from_run(run: usize) -> Self {
         JoinCursor {
             run,
@@ -97,51 +106,59 @@ impl JoinCursor {
     }
 }
 
-/// The groups that a group is compared with.
+/// Rule that finds the groups with which a group is compared: its neighbours.
 #[derive(Clone, Debug)]
 enum Neighbours {
-    /// Groups whose prefixes differ from its own by one of these values.
+    /// Looks up the groups whose prefix is the group's prefix XOR one of these values.
     Differences(Rc<Vec<u64>>),
-    /// All groups, whose prefixes are compared: they are fewer.
+    /// Compares the prefixes of all groups, because there are fewer groups than XOR values.
     All,
 }
 
-/// Two groups that are compared.
+/// Comparison of two groups, or of a group with itself.
 #[derive(Debug)]
 pub(super) struct GroupPair {
+    /// Entries of the left chunk that have not been compared with all entries of `right`.
     pub left: Range<usize>,
+    /// Entries of the group in the right chunk.
     pub right: Range<usize>,
+    /// True if both are the same group.
     pub same: bool,
     /// In a thinned search, the entries of `right` that can still produce pairs.
     pub open: Open,
-    /// Progress of the entry at the start of `left`.
+    /// First entry of `right` with which the first entry of `left` has not been compared.
     at: usize,
 }
 
-/// Compares groups of entries.
+/// Compares the entries of groups and reports pairs within a radius.
 #[derive(Debug)]
 pub(super) struct Compare<const N: usize> {
+    /// Maximum distance of a pair, in bits.
     pub radius: u32,
-    /// Words of keys that are not compared.
+    /// Number of words at the start of a key that do not count for distances: the scope.
     pub skipped: usize,
+    /// True if two equal keys are not a pair.
     pub distinct: bool,
+    /// Pairs that a thinned search skips. `None` in other searches.
     pub thinning: Option<Thinning>,
-    /// By the number of bits of a prefix and in how many of them others may differ, the differences
-    /// to its neighbours.
+    /// Cache of the XOR values between the prefixes of neighbouring groups, by the number of bits
+    /// of a prefix and the number of bits that may differ. `None` if there are too many values.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
+    /// Buffer for the positions of keys within the radius.
     pub found: Vec<u16>,
-    /// Pairs that the current step has given.
+    /// Number of pairs that the current step has reported.
     pub emitted: usize,
-    /// Comparisons since the last pause.
+    /// Number of comparisons since the last check for interrupts, including other work.
     since_pause: usize,
-    /// Comparisons of keys, and their number at the start of the current step.
+    /// Number of comparisons of two keys in the whole search.
     comparisons: u64,
+    /// Value of `comparisons` at the start of the current step.
     step_start: u64,
 }
 
 impl<const N: usize> Compare<N> {
-    /// Comparisons of all but the first words of keys, for pairs within a radius. With `distinct`
-    /// equal keys are no pair.
+    /// Creates a comparison for pairs within `radius` bits. It ignores the first `skipped` words of
+    /// keys. With `distinct`, two equal keys are not a pair.
     pub fn new(radius: u32, skipped: usize, distinct: bool) -> Self {
         Compare {
             radius,
@@ -162,26 +179,27 @@ impl<const N: usize> Compare<N> {
         self.step_start = self.comparisons;
     }
 
-    /// Number of comparisons of two keys.
+    /// Returns the number of comparisons of two keys in the whole search.
     pub fn comparisons(&self) -> u64 {
         self.comparisons
     }
 
-    /// Counts comparisons of keys.
+    /// Adds to the number of comparisons of two keys.
     #[inline]
     pub(super) fn count(&mut self, comparisons: usize) {
         self.since_pause += comparisons;
         self.comparisons += comparisons as u64;
     }
 
-    /// Counts work that takes about as long as some comparisons.
+    /// Counts other work, which takes about as long as `work` comparisons, for interrupt checks.
     #[inline]
     pub(super) fn count_other(&mut self, work: usize) {
         self.since_pause += work;
     }
 
-    /// Prepares a chunk for thinning, if there is any: entries are in no pairs, and each is its own
-    /// parent, by a number from `first` on. False: there is no memory.
+    /// In a thinned search, initializes the marks of a chunk's entries: 0 pairs each, or each entry
+    /// as its own parent. `first` is the number of the chunk's first entry in the forest. Returns
+    /// false if memory is exhausted.
     pub fn mark(&self, chunk: &mut SortedChunk<N>, first: usize) -> bool {
         match self.thinning {
             None => true,
@@ -190,7 +208,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares until everything is compared. Returns false if the step ends before.
+    /// Continues the comparison of two chunks at the cursor `join`. Returns true when all groups
+    /// have been compared, and false if the step ends before: after a batch of pairs or many
+    /// comparisons. `resolve` and `emit` are as for [`Pairs::step`](super::Pairs::step).
     pub fn resume<S: ReadPages>(
         &mut self,
         join: &mut JoinCursor,
@@ -222,7 +242,7 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Lets the store pause from time to time.
+    /// Lets the store check for interrupts after every [`PAUSE`] comparisons.
     #[inline]
     pub(super) fn check_interrupts<S: ReadPages>(&mut self, store: &S) {
         if self.since_pause >= PAUSE {
@@ -231,7 +251,7 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// The next two groups to be compared.
+    /// Returns the next two groups to compare and advances the cursor. `None` if there are no more.
     fn next_task<S: ReadPages>(
         &mut self,
         join: &mut JoinCursor,
@@ -241,7 +261,8 @@ impl<const N: usize> Compare<N> {
         loop {
             let run = sides.left.runs().get(join.run)?;
             if sides.within && sides.probe().threshold == 0 {
-                // A group meets only itself, and most groups of long prefixes have one entry.
+                // A group is compared only with itself, so groups of one entry are skipped. Most
+                // groups of long prefixes are such groups.
                 let groups = run.groups.clone().skip(join.group);
                 let lone = groups.take_while(|&group| sides.left.entries(group).len() == 1);
                 let lone = lone.count();
@@ -276,7 +297,7 @@ impl<const N: usize> Compare<N> {
                 };
                 let (left, right) = (sides.left.entries(group), sides.right.entries(other));
                 let same = sides.within && other == group;
-                // Most groups of long prefixes have one entry.
+                // A single entry has no pair within its own group.
                 if same && left.len() == 1 {
                     continue;
                 }
@@ -291,10 +312,12 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// The neighbours of groups of this number of bits, if there are `groups` that may be some.
+    /// Returns how the neighbours of a group are found. Prefixes have `bits` bits, and those of
+    /// neighbours differ in at most `threshold` bits. `groups` is the number of possible
+    /// neighbours.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
-            // More than a chunk has groups are of no use.
+            // If there are more XOR values than groups, all groups are compared instead.
             plan::masks(bits, threshold, 1 << 16).map(Rc::new)
         });
         match masks {
@@ -303,8 +326,8 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares the first entry left in a task with a piece of the other group, and strikes it off
-    /// when it has met all.
+    /// Compares the first entry of `task.left` with up to [`PIECE`] entries of `task.right` and
+    /// reports the pairs. Removes the entry from `task.left` after the last entry of `task.right`.
     #[inline]
     fn compare_entry(
         &mut self,
@@ -367,8 +390,9 @@ impl<const N: usize> Compare<N> {
     }
 }
 
-/// The next group, from a neighbour's number on, that a group of the left side is compared with;
-/// `None` after the last. Of two groups of one chunk the lower one meets the other.
+/// Returns the next group of the right chunk that is compared with `group` of the left chunk, and
+/// advances the candidate number `next` behind it. `None` after the last neighbour. Within one
+/// chunk, a group is compared with itself and the groups behind it only.
 #[inline]
 fn next_neighbour<const N: usize>(
     neighbours: &Neighbours,

@@ -1,22 +1,25 @@
-//! All pairs of rows within a radius, a permutation at a time.
+//! Search for all pairs of rows within a radius, one permutation of the index after the other.
 //!
-//! A pass reads a permutation from left to right, once, a chunk at a time: as many leaves as memory
-//! is given for. Rows whose leading bits agree, or nearly, are compared with each other (see
-//! [`plan`]). A pair that reaches over a chunk's end is found by reading on, from the end, those
-//! leaves to the right that hold groups near one of the chunk; at the guaranteed radius that is the
-//! rest of its last group, seldom more than one leaf.
+//! The search of one permutation is a pass. A pass reads the permutation once, from left to right,
+//! in chunks of as many leaves as fit into memory. It compares entries whose leading bits are equal
+//! or differ in few bits (see [`plan`]). A chunk is first compared with itself. To find pairs
+//! across the chunk's end, the pass then reads the leaves to the right that have entries near those
+//! of the chunk. At the guaranteed radius these entries are the rest of the chunk's last group,
+//! seldom more than one leaf.
 //!
-//! Each pair is returned once, even if entries are inserted or leaves are split meanwhile. Entries
-//! of a permutation have a fixed order, and chunks end where leaves ended when they were read.
-//! The lower entry of a pair is in one chunk, the upper entry in the same chunk or to its right. If
-//! several passes find a pair, the difference of its keys decides which pass returns it: the first.
+//! Each pair is returned once, even if entries are inserted or leaves are split during the search:
+//! entries of a permutation have a fixed order, and a chunk ends where its last leaf ended when it
+//! was read. The lower entry of a pair is in some chunk. The upper entry is in the same chunk or to
+//! its right. If several passes find a pair, only the first of them returns it, which follows from
+//! the bits in which the two fingerprints differ.
 //!
 //! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the permutation
 //! itself as the set of queries.
 //!
-//! The search serves two kinds of index. In an index on fingerprints a distance of keys is the
-//! distance of the rows. In an index on signatures ([`crate::bands`]) it is a lower bound, and each
-//! pass reports its pairs, because the number of bands that two rows share raises that bound.
+//! The search serves two kinds of index. In an index on fingerprints, the distance of two keys is
+//! the distance of the fingerprints. In an index on signatures ([`crate::bands`]), it is the number
+//! of different sketch bits. Then each pass returns the pairs that it finds, because the caller
+//! needs the number of bands that two rows share.
 
 mod buckets;
 mod chunk;
@@ -46,67 +49,74 @@ pub use range::PairRange;
 use std::rc::Rc;
 pub use thinning::Thinning;
 
-/// Two rows within the radius.
+/// Pair of rows within the radius, as a search for pairs returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<const N: usize> {
-    /// Their addresses, as the caller sees them, in no particular order.
+    /// Addresses of the two rows, in no particular order: what the caller's `resolve` returned for
+    /// each, or the address in the index entry ([`Pairs::step`]).
     pub rows: [Tid; 2],
-    /// Their fingerprints, behind their scope.
+    /// Keys of the two rows, in the same order as `rows`: the scope's word if keys have one, then
+    /// the fingerprint, or the sketch in an index on signatures.
     pub fingerprints: [Key<N>; 2],
-    /// Their distance in bits.
+    /// Number of bits in which the two fingerprints or sketches differ.
     pub distance: u32,
-    /// Position, in the plan, of the pass that found them.
+    /// Position in the plan of the pass that found the pair.
     pub pass: usize,
 }
 
-/// Next step of a search.
+/// What a search for pairs does next.
 #[derive(Debug)]
 enum Phase {
     /// Read the next chunk.
     Read,
-    /// Read more leaves to the right of it.
+    /// Read leaves to the right of the chunk with entries that may be near those of the chunk.
     ReadOn,
-    /// Compare the chunk with itself (true) or with those leaves.
+    /// Compare the chunk with itself (true), or with the entries read to its right (false).
     Compare(JoinCursor, bool),
-    /// Nothing: all pairs are given.
+    /// Nothing. All pairs have been returned.
     Done,
 }
 
-/// Search for all pairs in progress. Between its steps it holds no page.
+/// Search for all pairs within a radius, in progress. Holds no page between steps.
 #[derive(Debug)]
 pub struct Pairs<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     plan: PairPlan<N>,
-    /// The current pass.
+    /// Position of the current pass in the plan.
     probe: usize,
-    /// The range that is searched, instead of all permutations.
+    /// Range of a permutation that is searched. `None` for a search of all permutations.
     range: Option<PairRange<N>>,
     phase: Phase,
-    /// Cursor that reads the chunk.
+    /// Cursor that reads the leaves of the chunk.
     cursor: LevelCursor<N>,
-    /// End of the part read so far; `None` at the permutation's end.
+    /// End (exclusive) of what the pass has read into chunks. `None` at the end of the permutation.
     end: Option<EntryKey<N>>,
+    /// Entries that are compared with each other and with `other`.
     chunk: SortedChunk<N>,
-    /// Cursor that reads the entries to the right of the chunk, which are compared with it.
+    /// Cursor that reads leaves to the right of the chunk.
     beyond: LevelCursor<N>,
+    /// End (exclusive) of what `beyond` has read. `None` if nothing further right can be near the
+    /// chunk.
     beyond_end: Option<EntryKey<N>>,
+    /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
-    /// The prefixes of the chunk's last run: ranges of them that share their high bits, and the
-    /// number of these bits.
+    /// Ranges that together contain the prefixes of all groups in the chunk's last run: the high
+    /// bits that all prefixes of a range share, as a number, and how many bits these are.
     cover: Vec<(u64, u32)>,
-    /// Maximum number of entries of a chunk.
+    /// Maximum number of entries in `chunk`, and in `other`.
     capacity: usize,
     compare: Compare<N>,
-    /// State of a search that reports crowded buckets.
+    /// State of a search that reports crowded buckets. `None` in other searches.
     buckets: Option<Buckets>,
     /// Number of entries whose chunk has been compared with itself.
     entries_done: u64,
 }
 
 impl<const N: usize> Pairs<N> {
-    /// A search that follows a plan within `memory` bytes, or as many as two leaves take.
-    /// With `distinct`, returns pairs of fingerprints, each with one row that has it. A pair may
-    /// be returned twice.
+    /// Creates a search that follows `plan` and takes `memory` bytes, or more if that is too little
+    /// for two leaves in each of two chunks. With `distinct`, it returns pairs of distinct
+    /// fingerprints: the rows of a pair are any rows with its fingerprints, and a pair may be
+    /// returned twice.
     pub fn new(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -135,10 +145,10 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Returns the first `pairs` pairs of an entry in each chunk without resolving its row, by the
-    /// entry's own address, so that the caller can look up many rows together. Resolves entries in
-    /// more pairs: invisible entries can be as many as a row has versions, and their pairs grow
-    /// with the square.
+    /// Makes the search return the first `pairs` pairs of an entry in each chunk with the address
+    /// in the index entry, without a call of `resolve`. So the caller can look up many rows
+    /// together. `resolve` is called for entries in more pairs, because a row can have many
+    /// invisible versions, whose number of pairs grows with the square of their number.
     #[must_use]
     pub fn trusting(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -146,8 +156,9 @@ impl<const N: usize> Pairs<N> {
         self
     }
 
-    /// Search for pairs of distinct fingerprints that skips the pairs named by `thinning`. It may
-    /// report a pair twice. The rows of a pair are any rows with its fingerprints.
+    /// Creates a search for pairs of distinct fingerprints that may skip the pairs described by
+    /// `thinning`. `memory` is in bytes. The rows of a pair are any rows with its fingerprints. A
+    /// pair may be returned twice.
     pub fn thinned(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -159,10 +170,14 @@ impl<const N: usize> Pairs<N> {
         search
     }
 
-    /// Search for pairs that skips pairs of two rows that both have more than `max_pairs` pairs in
-    /// the same bucket. [`Pairs::step_with_crowds`] reports these rows instead. So the number of
-    /// results is a multiple of the rows, however many rows are near each other. A bucket consists
-    /// of the rows whose leading bits are equal.
+    /// Creates a search for pairs that skips a pair if both rows have more than `max_pairs` pairs
+    /// in one bucket. [`Pairs::step_with_crowds`] reports these rows as crowded instead. So the
+    /// number of results is at most proportional to the number of rows, even if many rows are near
+    /// each other. A bucket consists of the entries of a permutation whose scope and leading bits
+    /// are equal. `memory` is in bytes.
+    ///
+    /// # Panics
+    /// If the plan compares groups whose leading bits differ.
     pub fn crowding(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -170,14 +185,17 @@ impl<const N: usize> Pairs<N> {
         max_pairs: u32,
     ) -> Self {
         assert!(plan.probes.iter().all(|probe| probe.threshold == 0));
-        // A chunk takes all the memory, because it is compared with itself only.
+        // Each chunk is compared only with itself, so it may take the memory of two chunks.
         let mut search = Self::new(layout, plan, 2 * memory, false);
         search.compare.thinning = Some(Thinning::Degree(max_pairs));
         search.buckets = Some(Buckets::new(max_pairs));
         search
     }
 
-    /// Continues with another range of the same plan. Drops the work in progress.
+    /// Starts a search of one range of the plan. Drops the search in progress.
+    ///
+    /// # Panics
+    /// If the permutation of the range is not that of its pass in the plan.
     pub fn begin_range(&mut self, range: PairRange<N>) {
         assert_eq!(
             self.plan.probes[range.pass].permutation,
@@ -190,17 +208,20 @@ impl<const N: usize> Pairs<N> {
         self.phase = Phase::Read;
     }
 
-    /// The plan.
+    /// Returns the plan that the search follows.
     pub fn plan(&self) -> &PairPlan<N> {
         &self.plan
     }
 
-    /// Searches on until it has given some pairs. False: these were the last, if there were any.
+    /// Searches on until it has passed a batch of pairs to `emit`, or has made many comparisons.
+    /// Returns false if the search has ended.
     ///
-    /// The search skips entries that are not `wanted`. It calls `resolve` for an entry of a pair at
-    /// most once. `resolve` returns the address under which the caller knows the row, or `None` if
-    /// the row must not be in a pair. A [trusting](Pairs::trusting) search may not call it. A
-    /// thinned search never does, so a row that must not connect others must not be `wanted`.
+    /// The search skips entries for whose addresses `wanted` returns false. `resolve` gets the
+    /// address in an entry of a pair. It returns the address that [`Pair::rows`] gets, or `None` if
+    /// the row must not be in a pair. It is called at most once for an entry in a chunk. A
+    /// [trusting](Pairs::trusting) search may report pairs of an entry without that call. A
+    /// [thinned](Pairs::thinned) search never calls `resolve`, so `wanted` must reject each row
+    /// that must not be in a pair.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -211,8 +232,8 @@ impl<const N: usize> Pairs<N> {
         self.advance(tree, wanted, resolve, emit, &mut |_| ())
     }
 
-    /// Like [`Pairs::step`], for a [crowding](Pairs::crowding) search. `emit_crowded` gets the rows
-    /// of crowded buckets. Any two rows of one bucket may be a pair.
+    /// Like [`Pairs::step`], for a [crowding](Pairs::crowding) search. `emit_crowded` gets the
+    /// crowded rows. Any two crowded rows of one bucket may be a pair that is not passed to `emit`.
     pub fn step_with_crowds<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -223,6 +244,7 @@ impl<const N: usize> Pairs<N> {
         self.advance(tree, wanted, &mut Some, emit, emit_crowded)
     }
 
+    /// Common part of [`Pairs::step`] and [`Pairs::step_with_crowds`].
     fn advance<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -284,27 +306,28 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Number of passes of the plan that are done.
+    /// Returns the number of completed passes of the plan.
     pub fn passes_done(&self) -> usize {
         self.probe
     }
 
-    /// Number of entries, summed over all passes, that have been compared with the entries of the
-    /// same chunk.
+    /// Returns the number of entries that have been compared with the other entries of their chunk,
+    /// summed over all passes.
     pub fn entries_done(&self) -> u64 {
         self.entries_done
     }
 
-    /// Number of comparisons of two keys.
+    /// Returns the number of comparisons of two keys so far.
     pub fn comparisons_done(&self) -> u64 {
         self.compare.comparisons()
     }
 
-    /// Number of crowded buckets that have been reported.
+    /// Returns the number of crowded buckets whose rows have been reported.
     pub fn crowded_buckets(&self) -> u32 {
         self.buckets.as_ref().map_or(0, Buckets::count)
     }
 
+    /// Prepares the next pass of the plan and returns its first phase. A search of one range ends.
     fn next_pass(&mut self) -> Phase {
         if self.range.is_some() {
             return Phase::Done;
@@ -319,8 +342,9 @@ impl<const N: usize> Pairs<N> {
         Phase::Read
     }
 
-    /// Reads leaves into the chunk until it is full or the permutation ends. Returns whether the
-    /// chunk may be empty although the permutation goes on.
+    /// Reads leaves into the chunk until it is full or the permutation (or range) ends, and forms
+    /// groups. Returns true if the pass may continue even if the chunk is empty, in a search that
+    /// reports crowded buckets. `emit_crowded` gets the rows of a bucket that is too large.
     fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -335,7 +359,7 @@ impl<const N: usize> Pairs<N> {
         {
             let (cursor, chunk) = (&mut self.cursor, &mut self.chunk);
             self.end = read_leaf(tree, cursor, chunk, (None, to), wanted)?;
-            // A leaf may reach over the range's end.
+            // The last leaf of a range may also have entries of the next range.
             if let Some(to) = to
                 && self.end.is_none_or(|end| end > to)
             {
@@ -357,7 +381,8 @@ impl<const N: usize> Pairs<N> {
         Ok(self.buckets.is_some() && self.end.is_some())
     }
 
-    /// Reads leaves, right of the chunk, with entries that may be near its last run's.
+    /// Reads leaves to the right of the chunk with entries that may be near entries of the chunk's
+    /// last run, into `other`. `other` is empty if there are no more such leaves.
     fn read_on<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -394,7 +419,9 @@ impl<const N: usize> Pairs<N> {
         Ok(())
     }
 
-    /// The first position, from one on, where an entry near the chunk's last run may stand.
+    /// Returns the first entry key, from `from` on, that an entry near the chunk's last run can
+    /// have. `bits` is the number of bits of the run's prefixes, and `scope` the run's scope if
+    /// keys have one. `None` if there is none in the scope.
     fn next_needed(
         &self,
         from: &EntryKey<N>,
@@ -427,7 +454,8 @@ impl<const N: usize> Pairs<N> {
         Some(EntryKey::before_key(from.permutation, key))
     }
 
-    /// Cuts the prefixes of the chunk's last run into parts that share their high bits.
+    /// Computes `cover`: the fewest aligned ranges from the first to the last prefix of the chunk's
+    /// last run.
     fn cover(&mut self) {
         self.cover.clear();
         let Some(run) = self.chunk.runs().last() else {
@@ -446,9 +474,9 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Appends the wanted entries of a cursor's next leaf, of one scope if one is given, and before an
-/// entry key likewise. Returns the leaf's end; `None` if the permutation
-/// ends there.
+/// Reads the cursor's next leaf and appends its entries to the chunk: those in `scope` if given,
+/// below `to` if given, and with an address for which `wanted` returns true. Returns the leaf's
+/// high key, or `None` at the end of the permutation.
 fn read_leaf<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,
@@ -465,23 +493,24 @@ fn read_leaf<S: ReadPages, const N: usize>(
     };
     chunk.copy(&leaf, (from, to), scope);
     let end = (leaf.high_key()).filter(|high| high.permutation == leaf.permutation());
-    // The caller, who may read other pages, is asked when the leaf is no longer locked.
+    // `wanted` may read other pages, so the leaf is unlocked before it is called.
     drop(leaf);
     chunk.accept(wanted);
     Ok(end)
 }
 
-/// All entries of an index's first permutation in the order of their keys there: rows with equal
-/// fingerprints follow each other.
+/// Scan of all entries of an index's first permutation in key order, in which rows with equal
+/// fingerprints are adjacent.
 #[derive(Debug)]
 pub struct KeyOrderScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     cursor: LevelCursor<N>,
+    /// Entries of the leaf that was read last.
     leaf: SortedChunk<N>,
 }
 
 impl<const N: usize> KeyOrderScan<N> {
-    /// Starts at the first range.
+    /// Creates a scan that starts at the first entry of the first permutation.
     pub fn new(layout: Rc<BlockLayout<N>>) -> Self {
         KeyOrderScan {
             cursor: LevelCursor::new(0),
@@ -490,8 +519,9 @@ impl<const N: usize> KeyOrderScan<N> {
         }
     }
 
-    /// Gives the entries of one more leaf, with their fingerprints behind their scope. False: these
-    /// were the last.
+    /// Reads one more leaf and passes each of its entries to `emit`: the restored key (the scope's
+    /// word if there is one, then fingerprint or sketch) and the row's address. Returns false if
+    /// this was the last leaf.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,

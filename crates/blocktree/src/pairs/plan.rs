@@ -1,52 +1,56 @@
 //! Plan of a search for all pairs: the permutations that it reads, and the groups of rows that it
 //! compares in each.
 //!
-//! The principle is that of a query's plan ([`crate::plan`]), but it is paid for once for all rows:
-//! in a permutation, rows whose first bits agree stand together, and each such group is compared
-//! with itself and, beyond the guaranteed radius, with the groups whose first bits differ a little
-//! (Norouzi, Punjani, Fleet, CVPR 2012, turned from a query into a join). Nothing is looked up from
-//! the root, so that what counts is how many keys are compared.
+//! The principle is that of the plan of a query ([`crate::plan`]), applied to all rows at once. In
+//! a permutation, rows whose first bits are equal are adjacent: they form a group. The search
+//! compares each group with itself. Beyond the guaranteed radius it also compares neighbouring
+//! groups, whose first bits differ in a few positions (Norouzi, Punjani, Fleet, CVPR 2012, turned
+//! from a query into a join). The search reads permutations sequentially, without descents from the
+//! root, so the number of compared keys determines the cost.
 
 use crate::block_layout::BlockLayout;
 use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_permutations, spread};
 
-/// Nanoseconds to read an entry into memory and to sort it.
+/// Cost of reading an entry into a chunk and sorting it, in nanoseconds.
 const READ: f64 = 35.0;
-/// Cost of comparing two keys of one word.
+/// Cost of comparing two keys, in nanoseconds per word of a key.
 const COMPARE: f64 = 0.25;
-/// Cost of starting to compare a key with a group.
+/// Cost of starting the comparison of a key with a group, in nanoseconds.
 const VISIT: f64 = 20.0;
-/// Cost of looking up a neighbouring group, mostly without a result and with a cache miss.
+/// Cost of looking up a neighbouring group, in nanoseconds. Most lookups find no group and miss the
+/// processor's cache.
 const LOOK_UP: f64 = 15.0;
 
-/// Rule for a pair that several passes find.
+/// Rule for a pair of rows that several passes of a search for pairs find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassOverlap {
-    /// The first of these passes reports it.
+    /// Only the first of these passes reports the pair.
     FirstReports,
-    /// Each of these passes reports it, so that the caller can count them.
+    /// Each of these passes reports the pair, so that the caller can count the passes.
     EachReports,
 }
 
-/// The passes that find all pairs within a radius.
+/// Plan of a search for pairs: the passes over permutations that find all pairs within a radius.
 #[derive(Clone, Debug)]
 pub struct PairPlan<const N: usize> {
-    /// The radius, in bits.
+    /// Maximum distance of a pair, in bits.
     pub radius: u32,
-    /// One pass for each: the permutation, how many leading bits make a group, and in how many of
-    /// them two groups may differ.
+    /// One element for each pass: the permutation, the number of leading bits that are equal within
+    /// a group, and the number of these bits in which two groups that are compared may differ.
     pub probes: Vec<Probe<N>>,
-    /// Estimated nanoseconds for evenly distributed fingerprints. 0 without an estimate.
+    /// Estimated time of the search in nanoseconds, for evenly distributed fingerprints. 0 if there
+    /// is no estimate.
     pub cost: f64,
-    /// Estimated number of comparisons of two fingerprints. 0 without an estimate.
+    /// Estimated number of comparisons of two fingerprints. 0 if there is no estimate.
     pub comparisons: f64,
     pub(crate) overlap: PassOverlap,
-    /// Keys begin with a hash that is not part of the distance.
+    /// True if the search drops the band's hash from keys before it groups and compares them.
     pub(crate) ignores_hashes: bool,
 }
 
 impl<const N: usize> PairPlan<N> {
-    /// The cheapest plan for a radius in an index of `rows` rows. Every plan finds the same.
+    /// Returns the cheapest plan for the pairs of fingerprints within `radius` bits, in an index of
+    /// `rows` rows. All plans for one radius find the same pairs.
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
         let exact = exact_permutations(layout, radius).map(|permutations| {
@@ -60,7 +64,8 @@ impl<const N: usize> PairPlan<N> {
             Self::from_parts(layout, radius, rows, permutations.into_iter().map(part))
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
-            // A pass compares all leading bits of its part, or fewer of them.
+            // The first element is the part with all its leading bits. The second is the pass over
+            // the part, which may group by fewer bits.
             let passes = parts.into_iter().map(|part| (part, part)).collect();
             let passes = spread(passes, radius, |&(part, pass)| {
                 let threshold = pass.threshold.map_or(0, |threshold| threshold + 1);
@@ -79,11 +84,12 @@ impl<const N: usize> PairPlan<N> {
         cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
-    /// Comparisons of two fingerprints a second that the estimate assumes.
+    /// Returns how many comparisons of two fingerprints per second the cost estimate assumes.
     pub fn comparisons_per_second() -> f64 {
         1e9 / (COMPARE * N as f64)
     }
 
+    /// Creates a plan with a pass for each part that has a threshold.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -108,19 +114,22 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Half the number of groups that are neighbours of a group: each two meet once.
+/// Returns half the number of prefixes of `bits` bits that differ from one prefix in 1 to
+/// `threshold` bits. Half, because two neighbouring groups are compared once.
 fn neighbours(bits: u32, threshold: u32) -> f64 {
     (ball(f64::from(bits), threshold) - 1.0) / 2.0
 }
 
-/// Comparisons of a pass over the leading bits of a part; 0 if it is not made.
+/// Estimates the number of comparisons of two keys in a pass, among `rows` rows. 0 for a part
+/// without a threshold, which is not searched.
 fn comparisons(pass: &Part, rows: f64) -> f64 {
     pass.threshold.map_or(0.0, |threshold| {
         rows * (rows / f64::from(pass.bits).exp2()) * (0.5 + neighbours(pass.bits, threshold))
     })
 }
 
-/// Cost of a pass over the leading bits of a part; 0 if it is not made.
+/// Estimates the cost of a pass in nanoseconds, among `rows` rows with keys of `words` words. 0 for
+/// a part without a threshold, which is not searched.
 fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
     let Some(threshold) = pass.threshold else {
         return 0.0;
@@ -128,7 +137,8 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
     let all = f64::from(pass.bits).exp2();
     let neighbours = neighbours(pass.bits, threshold);
     let groups = rows.min(all);
-    // Entries of sparse groups are alone, and meet few neighbours.
+    // Number of groups with which each entry is compared. If prefixes outnumber rows, most groups
+    // have one entry, and most neighbouring prefixes have no group.
     let met = (rows / all).min(1.0) + (neighbours * groups / all).min(groups);
     READ * rows
         + LOOK_UP * groups * neighbours.min(groups)
@@ -136,7 +146,8 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
         + COMPARE * words as f64 * comparisons(pass, rows)
 }
 
-/// The pass over the leading bits of a part, or fewer of them, that costs least.
+/// Returns the cheapest pass over the permutation of a part that groups by all of the part's
+/// leading bits or by fewer, if groups may differ in `threshold` bits.
 fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Part {
     let pass = |bits| Part::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);
@@ -145,8 +156,8 @@ fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Part {
     })
 }
 
-/// All words of `bits` bits with at most `threshold` ones, 0 first; `None` if there are more than
-/// `most`.
+/// Returns all words of `bits` bits with at most `threshold` ones, 0 first: the XOR values between
+/// a prefix and the prefixes of neighbouring groups. `None` if there are more than `most`.
 pub(super) fn masks(bits: u32, threshold: u32, most: usize) -> Option<Vec<u64>> {
     if ball(f64::from(bits), threshold) > most as f64 {
         return None;
@@ -154,7 +165,7 @@ pub(super) fn masks(bits: u32, threshold: u32, most: usize) -> Option<Vec<u64>> 
     let mut masks = vec![0u64];
     let mut last = 0..1;
     for _ in 0..threshold.min(bits) {
-        // One more bit, above the highest of each.
+        // Extends each mask of the last round by one more bit above its highest bit.
         for i in last.clone() {
             let mask = masks[i];
             let above = 64 - mask.leading_zeros();
@@ -209,8 +220,8 @@ mod tests {
         assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
     }
 
-    /// Ten permutations of sparse groups cost ten passes, where neighbours in two permutations cost
-    /// more.
+    /// With ten permutations, whose groups have few entries, ten passes without neighbouring groups
+    /// are cheaper than fewer passes with neighbouring groups.
     #[test]
     fn the_guaranteed_radius_looks_up_no_neighbours() {
         let layout = BlockLayout::<1>::new(3, 5).unwrap();
@@ -228,7 +239,7 @@ mod tests {
         let all = |rows: f64| COMPARE * rows * rows / 2.0;
         assert!(PairPlan::new(&layout, 8, 1e6).cost * 20.0 < all(1e6));
         assert!(PairPlan::new(&layout, 12, 1e7).cost * 20.0 < all(1e7));
-        // And never more than a little beyond it.
+        // The widest radius reads one permutation and compares all rows with each other.
         let widest = PairPlan::new(&layout, 64, 1e6);
         assert_eq!((widest.probes.len(), widest.probes[0].bits), (1, 0));
     }

@@ -1,8 +1,8 @@
 //! Ranges of permutations, by which several processes share a search for pairs.
 //!
-//! A pair belongs to the range that holds its lower entry, in the order of the permutation whose
-//! pass gives it. So ranges can be searched in any order, at the same time, by processes that know
-//! nothing of each other, and each pair still comes once.
+//! A pair belongs to the pass that returns it, and to the range of that pass's permutation that has
+//! the pair's lower entry. So processes can search ranges in any order and at the same time without
+//! communication, and each pair is returned once.
 
 use super::PairPlan;
 use crate::key::{EntryKey, Key, Tid};
@@ -10,22 +10,22 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Range of the entries of a permutation, for the pass that reads it.
+/// Range of the entries of a permutation, for one pass of a search for pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRange<const N: usize> {
-    /// Position of the pass in its plan.
+    /// Position of the pass in the plan.
     pub pass: usize,
-    /// Start: the lowest entry key that may be in it.
+    /// Start of the range (inclusive). It also names the permutation.
     pub from: EntryKey<N>,
-    /// End: the lowest entry key behind it; `None` for the last of a permutation.
+    /// End of the range (exclusive). `None` for the last range of a permutation.
     pub to: Option<EntryKey<N>>,
 }
 
 impl<const N: usize> PairRange<N> {
-    /// Number of words of [`PairRange::to_words`].
+    /// Number of words that [`PairRange::to_words`] returns.
     pub const WORDS: usize = 2 + 2 * (N + 1);
 
-    /// The range as plain words, for another process.
+    /// Serializes the range as [`PairRange::WORDS`] words, to pass it to another process.
     pub fn to_words(&self) -> impl Iterator<Item = u64> {
         let words_of =
             |entry_key: EntryKey<N>| std::iter::once(entry_key.tid.packed()).chain(entry_key.key);
@@ -39,7 +39,10 @@ impl<const N: usize> PairRange<N> {
             .chain(words_of(to))
     }
 
-    /// Reads what [`PairRange::to_words`] gave. Panics if they are not [`PairRange::WORDS`].
+    /// Restores a range from the words of [`PairRange::to_words`].
+    ///
+    /// # Panics
+    /// If the number of words is not [`PairRange::WORDS`].
     pub fn from_words(words: &[u64]) -> Self {
         assert_eq!(words.len(), Self::WORDS);
         let (head, keys) = words.split_at(2);
@@ -58,9 +61,10 @@ impl<const N: usize> PairRange<N> {
 }
 
 impl<const N: usize> PairPlan<N> {
-    /// Divides each permutation that a pass reads into ranges of about as many leaves each, in the
-    /// order of the passes. A pass has up to `most` ranges, and a quarter of it where neighbouring
-    /// groups are compared: there each range reads what is to the right of it, too.
+    /// Divides the permutation of each pass into ranges with about the same number of leaves.
+    /// Returns the ranges in the order of passes. A pass has up to `most` ranges, or up to a
+    /// quarter of that if it compares neighbouring groups: then the search of a range also reads
+    /// leaves to the right of the range.
     pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
@@ -88,8 +92,9 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Entry keys between pages of some level, for each of the first permutations: those of the highest
-/// level that has `enough` of each permutation, or of the leaves.
+/// Returns, for each of the first `permutations` permutations, entry keys at which pages of one
+/// level end. Takes the highest level that has at least `enough` of them in each permutation, or
+/// else the leaves.
 fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     permutations: usize,
@@ -99,7 +104,7 @@ fn borders<S: ReadPages, const N: usize>(
     loop {
         let mut borders = vec![Vec::new(); permutations];
         tree.each_inner_page(level, |page| {
-            // The first separator of a page counts as below all keys, regardless of its value.
+            // The first separator of an inner page stands for the lowest key, whatever its value.
             for (separator, _) in page.entries().skip(1) {
                 let of_permutation = borders.get_mut(usize::from(separator.permutation));
                 if let Some(of_permutation) = of_permutation
@@ -116,7 +121,7 @@ fn borders<S: ReadPages, const N: usize>(
                 .all(|of_permutation| of_permutation.len() >= enough)
         {
             for of_permutation in &mut borders {
-                // Pages that are merged meanwhile may be met twice.
+                // A page that is merged during the scan may be visited twice.
                 of_permutation.sort_unstable();
                 of_permutation.dedup();
             }

@@ -1,5 +1,6 @@
-//! Comparison of groups in a thinned search. The number of its pairs is at most a constant times
-//! the number of entries, however many entries are near each other.
+//! Comparison of groups in a thinned search for pairs, which skips pairs ([`Thinning`]). The number
+//! of reported pairs is at most a constant times the number of entries, however many entries are
+//! near each other.
 
 use super::Pair;
 use super::compare::{Compare, GroupPair, JoinInputs};
@@ -8,17 +9,19 @@ use crate::filter;
 use crate::key::difference;
 use crate::store::ReadPages;
 
-/// Maximum number of keys that are compared at once.
+/// Maximum number of keys that an entry is compared with at once.
 const PIECE_KEYS: usize = 4096;
-/// Minimum number of entries near another one that justifies a list of the entries left.
+/// If an entry is near at least this number of entries of the other group, a list of the open
+/// entries ([`Open`](super::thinning::Open)) is made.
 const MIN_FOUND_FOR_LIST: usize = 32;
-/// Comparisons with a whole group before the list of entries left, which was too long, is updated
-/// again.
+/// If the list of open entries is too long, this number of entries is compared with the whole group
+/// before the list is updated again.
 const LIST_WAIT: usize = 32;
-/// A list of entries left is used if the group has at least this many times as many entries.
+/// The list of open entries is used if the group has at least this many times as many entries as
+/// the list.
 const MIN_GROUP_PER_LIST: usize = 8;
 
-/// Two groups and the rule that decides which of their pairs are skipped.
+/// Two chunks that are compared, and the rule that decides which of their pairs are skipped.
 struct ThinnedJoin<'a, const N: usize> {
     thinning: Thinning,
     sides: &'a JoinInputs<'a, N>,
@@ -26,8 +29,9 @@ struct ThinnedJoin<'a, const N: usize> {
 }
 
 impl<const N: usize> ThinnedJoin<'_, N> {
-    /// Returns whether an entry of the left side has enough pairs, so that many entries of the
-    /// other group need no comparison with it.
+    /// Returns whether an entry of the left chunk needs a comparison only with the open entries of
+    /// the other group: with [`Thinning::Degree`] it has enough pairs, with [`Thinning::Forest`] it
+    /// is in the component for which the list of open entries was made.
     #[inline]
     fn has_enough(&self, entry: usize, task: &GroupPair) -> bool {
         match self.thinning {
@@ -39,7 +43,8 @@ impl<const N: usize> ThinnedJoin<'_, N> {
         }
     }
 
-    /// Returns whether an entry of the right side needs a comparison with an entry that has enough.
+    /// Returns whether `other`, an entry of the right chunk, is open: it needs a comparison with
+    /// `entry`, for which [`ThinnedJoin::has_enough`] returns true.
     #[inline]
     fn is_left(&self, other: usize, entry: usize) -> bool {
         let other = other + self.marks.shift;
@@ -51,7 +56,8 @@ impl<const N: usize> ThinnedJoin<'_, N> {
 }
 
 impl<const N: usize> Compare<N> {
-    /// Removes the first entry from the left group of a task and compares it with the other group.
+    /// Removes the first entry from `task.left`, compares it with the entries of `task.right` that
+    /// it needs a comparison with, and reports pairs.
     pub(super) fn compare_thinned<S: ReadPages>(
         &mut self,
         thinning: Thinning,
@@ -81,7 +87,7 @@ impl<const N: usize> Compare<N> {
         }
         let found = self.compare_with_group(&join, entry, task, store, emit);
         if thinning == Thinning::Forest && !has_enough && found >= MIN_FOUND_FOR_LIST {
-            // Most entries of the group are in this entry's component now.
+            // Many entries of the group are in this entry's component now. The others are open.
             let others = task.right.clone();
             let open = others.filter(|&other| join.is_left(other, entry));
             task.open.entries = Some(open.map(|other| other as u32).collect());
@@ -89,8 +95,8 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares an entry that has enough pairs with the entries left in the other group. Returns
-    /// false, without a comparison, if too many are left.
+    /// Compares an entry that has enough pairs with the open entries of the other group. Returns
+    /// false, without a comparison, if there are too many open entries.
     fn compare_with_list(
         &mut self,
         join: &ThinnedJoin<'_, N>,
@@ -117,7 +123,8 @@ impl<const N: usize> Compare<N> {
         is_short
     }
 
-    /// Compares an entry with the other group. Returns the number of entries near it.
+    /// Compares an entry with all entries of the other group. Returns the number of entries within
+    /// the radius, including skipped pairs.
     fn compare_with_group<S: ReadPages>(
         &mut self,
         join: &ThinnedJoin<'_, N>,
@@ -146,8 +153,9 @@ impl<const N: usize> Compare<N> {
         found_count
     }
 
-    /// Reports two entries, unless they are not near each other, another pass reports them, or the
-    /// thinning skips them.
+    /// Reports the pair of `entry` of the left chunk and `other` of the right chunk, and updates
+    /// their marks. Does nothing if the distance exceeds the radius, another pass reports the pair,
+    /// or the thinning skips it.
     #[inline]
     fn report_pair(
         &mut self,
@@ -182,8 +190,8 @@ impl<const N: usize> Compare<N> {
                 marks.set(a, marks.get(a).saturating_add(1));
                 marks.set(b, marks.get(b).saturating_add(1));
             }
-            // The left chunk stays when the right one is replaced. So no parent of an entry in the
-            // left chunk may be in the right one.
+            // The right chunk is replaced while the left chunk stays. So the parent of an entry of
+            // the left chunk must be in the left chunk, whose numbers are lower.
             Some((a, b)) => marks.set(a.max(b), a.min(b) as u32),
         }
         self.emitted += 1;
@@ -196,7 +204,8 @@ impl<const N: usize> Compare<N> {
     }
 }
 
-/// Returns the first entry of the other group that an entry is compared with.
+/// Returns the first entry of `task.right` that `entry` is compared with: the entry behind it if
+/// both groups are the same.
 #[inline]
 fn first_other(entry: usize, task: &GroupPair) -> usize {
     match task.same {

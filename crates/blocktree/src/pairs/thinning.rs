@@ -1,39 +1,45 @@
-//! State of a thinned search: the pairs that it may leave out, and marks of entries.
+//! Rules and state of a thinned search for pairs: which pairs it may skip, and marks of entries.
 
 use super::chunk::SortedChunk;
 
-/// Pairs of fingerprints that may be left out.
+/// Rule that decides which pairs a thinned search for pairs may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinning {
-    /// Pairs of two fingerprints that are both in more than this number of other pairs. A
-    /// fingerprint that is in no more pairs than that keeps all of its pairs.
+    /// Skips a pair if both fingerprints are in more than this number of reported pairs. If a
+    /// fingerprint is in no more pairs than that, all its pairs are reported.
     Degree(u32),
-    /// Pairs of two fingerprints that other pairs connect, directly or in several steps. The result
-    /// is right only if no fingerprint is in several scopes with the same hash: the pairs that
-    /// connect two fingerprints of one scope might be of another.
+    /// Skips a pair if a chain of reported pairs connects its fingerprints. The reported pairs form
+    /// a forest, which has the same components as all pairs. That is correct only if no fingerprint
+    /// is in several scopes whose hashes are equal: the chain might consist of rows of another
+    /// scope.
     Forest,
 }
 
-/// Entries of a group that can still produce pairs with entries that have enough pairs.
+/// Open entries of the right group: entries that can still form a reported pair with an entry that
+/// has enough pairs.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// `None`: all of them.
+    /// Indexes of the open entries in the right chunk. `None` if there is no list: all are open.
     pub entries: Option<Vec<u32>>,
-    /// Comparisons with the whole group before the list is tried again, since it was too long.
+    /// Number of entries to compare with the whole group before the list is updated again, because
+    /// it was too long.
     pub wait: usize,
-    /// With [`Thinning::Forest`], an entry of the component whose entries are left out.
+    /// With [`Thinning::Forest`], an entry of the component whose entries are not in the list.
     pub base: usize,
 }
 
-/// The marks of two chunks, one after the other: pairs that an entry is in, or its parent.
+/// Marks of the entries of two chunks, numbered from the left chunk to the right chunk. A mark is
+/// the number of pairs of the entry ([`Thinning::Degree`]) or the number of its parent
+/// ([`Thinning::Forest`]).
 pub(super) struct Marks<'a, const N: usize> {
     pub left: &'a SortedChunk<N>,
     pub right: &'a SortedChunk<N>,
-    /// Offset that is added to positions in the right chunk.
+    /// Number of the first entry of the right chunk. 0 if both chunks are the same.
     pub shift: usize,
 }
 
 impl<const N: usize> Marks<'_, N> {
+    /// Returns the mark of an entry by its number.
     pub fn get(&self, entry: usize) -> u32 {
         match entry.checked_sub(self.left.len()) {
             None => self.left.mark(entry),
@@ -41,6 +47,7 @@ impl<const N: usize> Marks<'_, N> {
         }
     }
 
+    /// Sets the mark of an entry by its number.
     pub fn set(&self, entry: usize, mark: u32) {
         match entry.checked_sub(self.left.len()) {
             None => self.left.set_mark(entry, mark),
@@ -48,6 +55,7 @@ impl<const N: usize> Marks<'_, N> {
         }
     }
 
+    /// Returns the root of an entry's tree, with [`Thinning::Forest`].
     pub fn root(&self, mut entry: usize) -> usize {
         loop {
             let parent = self.get(entry) as usize;

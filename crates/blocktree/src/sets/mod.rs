@@ -1,10 +1,10 @@
-//! Sets of numbers: how they are indexed, so that all which have a number in common with a query
-//! are found.
+//! Sets of 64-bit numbers: keys by which an index finds all rows whose sets have an element in
+//! common with a query.
 //!
-//! The index has two permutations. In the first, each row with a set stands once, under a sum of
-//! its elements: rows are counted and read there, and equal sets are found. In the second it stands
-//! once for each element, under the element itself. Numbers are taken as they are, so that what the
-//! second permutation finds needs no second look.
+//! The index has two permutations. In the row permutation, each row with a set has one entry, under
+//! a sum of hashes of its elements. It serves scans of all rows and searches for equal sets. In the
+//! element permutation, a row has one entry for each element of its set, under the element itself.
+//! An element is not hashed, so a search for elements finds only matches and needs no recheck.
 
 mod rarest;
 mod scan;
@@ -14,24 +14,25 @@ pub use scan::{SetQuery, SetScan};
 
 use crate::key::{Key, SET_KEY_WORDS, mix};
 
-/// Words of a key without a scope.
+/// Number of words of a key, not counting the scope's word.
 pub const WORDS: usize = SET_KEY_WORDS;
-/// Bits of an element.
+/// Number of bits of an element.
 pub const BITS: u32 = 64;
-/// Number of permutations: rows, then elements.
+/// Number of permutations of an index on sets: one with rows, then one with elements.
 pub const PERMUTATIONS: usize = 2;
-/// The permutation with an entry for each row.
+/// Number of the permutation that has one entry for each row, under the sum of its set.
 pub const ROW_PERMUTATION: u16 = 0;
-/// The permutation with an entry for each element of each row.
+/// Number of the permutation that has one entry for each element of each row.
 pub const ELEMENT_PERMUTATION: u16 = 1;
 
-/// The share of an element in the sum of its set. It is never 0.
+/// Returns what an element adds to the [`sum`] of a set: a hash of the element, never 0.
 fn share(element: u64) -> u64 {
     mix(element.wrapping_add(0x9e37_79b9_7f4a_7c15)) | 1
 }
 
-/// The sum of a set's elements, each given once: the same in whatever order they come, 0 for the
-/// empty set, and the same for two different sets hardly ever.
+/// Returns the sum of the hashes of a set's elements, by which equal sets are found. `elements` has
+/// each element once, in any order. The sum is 0 for the empty set. Two different sets have the
+/// same sum only by an unlikely collision of hashes.
 ///
 /// ```
 /// use neardup_blocktree::sets::sum;
@@ -44,8 +45,9 @@ pub fn sum(elements: impl IntoIterator<Item = u64>) -> u64 {
     (elements.into_iter()).fold(0, |sum, element| sum.wrapping_add(share(element)))
 }
 
-/// The part in the sum of a set that an entry of a permutation stands for: an element's share, or,
-/// in the permutation of the rows, all of it.
+/// Returns what an index entry contributes to the [`sum`] of its row's set: the whole sum in the
+/// row permutation, the hash of one element in the element permutation. `key` is the entry's key.
+/// So the entries of both permutations can be checked against each other.
 pub fn share_of<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
     match permutation {
         ROW_PERMUTATION => number(key),
@@ -53,7 +55,8 @@ pub fn share_of<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
     }
 }
 
-/// The key of a number, an element or a sum, in a scope where keys have one.
+/// Returns the index key of `number`, an element or the sum of a set. `scope` is `None` if keys
+/// have no scope.
 pub fn key<const N: usize>(number: u64, scope: Option<u64>) -> Key<N> {
     let mut key = [0; N];
     if let Some(scope) = scope {
@@ -63,7 +66,7 @@ pub fn key<const N: usize>(number: u64, scope: Option<u64>) -> Key<N> {
     key
 }
 
-/// The number that a key holds.
+/// Returns the element or the sum in an index key.
 pub fn number<const N: usize>(key: &Key<N>) -> u64 {
     key[N - WORDS]
 }

@@ -1,4 +1,4 @@
-//! Choosing the element by which rows that have all of some elements are looked up.
+//! Choice of the element by which a search finds the rows whose sets contain all wanted elements.
 
 use super::{ELEMENT_PERMUTATION, WORDS, key};
 use crate::filter;
@@ -8,12 +8,13 @@ use crate::page::Result;
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Elements that are compared at most. Each takes a descent.
+/// Maximum number of elements whose entries are counted. Each takes a descent from the root.
 pub const MAX_COMPARED_ELEMENTS: usize = 16;
 
-/// Returns one of the elements, which are not empty: the one with the fewest entries in a scope,
-/// where keys have one, as far as the first leaf of each shows. A row with all elements is among
-/// the rows of this one.
+/// Returns the element that has the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
+/// `elements`, which must not be empty. Each row whose set contains all elements has an entry for
+/// it. Counts the entries in `scope`, or all entries if keys have no scope. Counts only the first
+/// leaf of each element, so the choice between frequent elements is arbitrary.
 pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     elements: &[u64],
@@ -31,7 +32,8 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     Ok(rarest.1)
 }
 
-/// Entries of an element on the first leaf that may have one; `usize::MAX` if more may follow.
+/// Returns the number of entries of an element on the first leaf that may have one. `usize::MAX` if
+/// the next leaf may have more. `slots` is a buffer.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

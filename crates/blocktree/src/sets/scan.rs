@@ -1,8 +1,10 @@
-//! Finds the rows whose sets contain at least one of some numbers.
+//! Search of an index on sets for the rows whose sets contain at least one of some elements, or
+//! whose sets have a given sum.
 //!
-//! A row has an entry for each of its elements, but must be returned once. So the scan collects
-//! addresses, as many as memory allows. Another pass over the index returns rows with higher
-//! addresses. A caller that accepts repeated rows receives them as they are found.
+//! A row has an entry for each of its elements, but must be returned once. So the search collects
+//! the addresses of rows, as many as memory allows, before it returns them. If there are more, it
+//! returns the rows with higher addresses after another pass over the index. A caller that accepts
+//! a row more than once gets rows as they are found.
 
 use std::ops::Deref;
 
@@ -14,34 +16,36 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Minimum number of addresses that are gathered, even with little memory.
+/// Number of row addresses that are collected in any case, even with little memory.
 const MIN_KEPT: usize = 1024;
 
-/// Numbers whose leaves are found together, so that the machine fetches them all at once.
+/// Number of elements whose first leaves are found and prefetched together, so that the processor
+/// fetches all of them from memory at the same time.
 const PREFETCH_DEPTH: usize = 8;
 
-/// The most numbers that a leaf is searched for one after the other. More are looked up for each of
-/// its entries.
+/// If a leaf may contain at most this number of the wanted elements, its keys are filtered once for
+/// each element. Otherwise the element of each key is looked up among the wanted ones.
 const MOST_PASSES: usize = 12;
 
-/// Rows that are wanted: those under one of some numbers, in one permutation.
+/// Query of an index on sets: the wanted numbers (elements or a sum), in one permutation.
 #[derive(Clone, Debug)]
 pub struct SetQuery {
     permutation: u16,
-    /// In ascending order, each once.
+    /// Wanted elements, or one wanted sum, in ascending order and without duplicates.
     numbers: Vec<u64>,
+    /// Wanted scope. `None` if keys have no scope, or rows of all scopes are wanted.
     scope: Option<u64>,
-    /// Rows of all scopes are wanted, though keys have one.
+    /// True if keys have a scope and rows of all scopes are wanted.
     in_all_scopes: bool,
 }
 
 impl SetQuery {
-    /// The rows that have one of these elements.
+    /// Query for the rows whose sets contain at least one of these elements.
     pub fn any_of(elements: Vec<u64>) -> Self {
         Self::new(ELEMENT_PERMUTATION, elements)
     }
 
-    /// The rows whose elements have this [`sum`](super::sum).
+    /// Query for the rows whose sets have this [`sum`](super::sum).
     pub fn with_sum(sum: u64) -> Self {
         Self::new(ROW_PERMUTATION, vec![sum])
     }
@@ -57,7 +61,7 @@ impl SetQuery {
         }
     }
 
-    /// The same in a scope, where keys have one.
+    /// Limits the query to the rows of a scope, in an index whose keys have scopes.
     pub fn in_scope(self, scope: u64) -> Self {
         SetQuery {
             scope: Some(scope),
@@ -65,7 +69,8 @@ impl SetQuery {
         }
     }
 
-    /// The same in all scopes, where keys have one: the whole permutation is read.
+    /// Extends the query to the rows of all scopes, in an index whose keys have scopes. The search
+    /// then reads the whole permutation.
     pub fn in_all_scopes(self) -> Self {
         SetQuery {
             in_all_scopes: true,
@@ -73,7 +78,8 @@ impl SetQuery {
         }
     }
 
-    /// Lowest entry key with the number at an index.
+    /// Returns the lowest entry key with the wanted number at index `at`. The start of the
+    /// permutation if rows of all scopes are wanted.
     fn start<const N: usize>(&self, at: usize) -> EntryKey<N> {
         match self.in_all_scopes {
             true => EntryKey::start_of(self.permutation),
@@ -82,31 +88,37 @@ impl SetQuery {
     }
 }
 
-/// Search in progress. Between its steps it holds no page.
+/// Search of an index on sets in progress. Holds no page between steps.
 #[derive(Debug)]
 pub struct SetScan<const N: usize> {
     query: SetQuery,
-    /// The first number that has not been looked up to its end.
+    /// Index of the first wanted number whose entries have not all been read in this pass.
     at: usize,
-    /// The next leaf and the entry key from which it has not been read; `None`: that of the number.
+    /// Next leaf, and the first entry key that has not been read. `None` if the search continues at
+    /// the first entry of the number at index `at`.
     next: Option<(Block, EntryKey<N>)>,
-    /// First leaves of the numbers from an index, as of the prefetch.
+    /// Index of a number, and the first leaves of that number and of the numbers after it. The tree
+    /// may have changed since the leaves were found.
     ahead: (usize, [Option<Block>; PREFETCH_DEPTH]),
-    /// Packed addresses of rows.
+    /// Packed addresses of the rows found in this pass, which have not been returned yet.
     found: Vec<u64>,
-    /// Indexes of entries on a leaf.
+    /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
+    /// Maximum length of `found` before some rows are left to another pass.
     kept: usize,
-    /// Rows may come more than once.
+    /// True if rows are returned as they are found, so that a row may be returned more than once.
     repeats: bool,
-    /// The addresses of this pass: from the first, and below the second if there is one.
+    /// Lowest packed address of the rows that this pass returns.
     from: u64,
+    /// End (exclusive) of the packed addresses of this pass. `None` in the last pass.
     to: Option<u64>,
+    /// True after the last pass.
     done: bool,
 }
 
 impl<const N: usize> SetScan<N> {
-    /// A search that gathers as many rows as fit into `memory` bytes.
+    /// Creates a search that collects as many row addresses as fit into `memory` bytes, and at
+    /// least `MIN_KEPT`.
     pub fn new(query: SetQuery, memory: usize) -> Self {
         let mut scan = SetScan {
             query,
@@ -115,7 +127,7 @@ impl<const N: usize> SetScan<N> {
             ahead: (0, [None; PREFETCH_DEPTH]),
             found: Vec::new(),
             indexes: Vec::new(),
-            // In the end each is given as a row, too.
+            // At the end of a pass, each address is also a row in the output.
             kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             repeats: false,
             from: 0,
@@ -126,7 +138,7 @@ impl<const N: usize> SetScan<N> {
         scan
     }
 
-    /// Restarts with another query and keeps the allocated memory.
+    /// Restarts the search with another query. Keeps the allocated memory.
     pub fn restart(&mut self, query: SetQuery) {
         self.query = query;
         self.found.clear();
@@ -135,14 +147,15 @@ impl<const N: usize> SetScan<N> {
         self.begin_pass();
     }
 
-    /// Gives rows as they are found from now on, each as often as that happens, until a restart.
+    /// Makes the search return rows as they are found, so that a row may be returned more than
+    /// once. [`SetScan::restart`] ends that.
     pub fn allow_repeats(&mut self) {
         self.repeats = true;
     }
 
-    /// Reads one more leaf or, when all have been read, appends the rows that were found. False:
-    /// there was nothing left to do. Unless rows may come repeatedly, each is given once, in the
-    /// order of addresses.
+    /// Reads one more leaf. After the last leaf of a pass, appends the rows found to `rows`
+    /// instead. Returns false if the search has ended. Each row is returned once, in the order of
+    /// addresses, unless repeats are allowed ([`SetScan::allow_repeats`]).
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -178,8 +191,8 @@ impl<const N: usize> SetScan<N> {
         rows.extend(self.found.drain(..).map(Tid::from_packed));
     }
 
-    /// The entry key to read from, and the page to try first, without which the way is from the
-    /// root.
+    /// Returns the first entry key that has not been read, and the leaf that probably has it.
+    /// `None` instead of a leaf if the search must descend from the root.
     fn position<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -209,8 +222,8 @@ impl<const N: usize> SetScan<N> {
         if self.found.try_reserve(leaf::most_entries::<N>()).is_err() {
             tree.store.out_of_memory();
         }
-        // The right link is read under the same lock as the entries. Entries that a later split
-        // moves to the right have been read already, and are below the high key read here.
+        // The right link is read under the same lock as the entries. If a later split moves entries
+        // to the right, they are not read twice, because they are below the high key read here.
         let sibling = leaf.right_sibling();
         let sibling = sibling.filter(|(high, _)| high.permutation == from.permutation);
         let end = sibling.map_or(self.query.numbers.len(), |(high, _)| self.end_before(&high));
@@ -219,7 +232,7 @@ impl<const N: usize> SetScan<N> {
         self.next = None;
         match sibling {
             Some((high, right)) if self.query.in_all_scopes => self.next = Some((right, high)),
-            // The entries of the last number go on there, or begin.
+            // The last number on this leaf may have entries on the right sibling, too.
             Some((high, right)) if self.query.start(end - 1).key == high.key => {
                 self.at = end - 1;
                 self.next = Some((right, high));
@@ -232,8 +245,8 @@ impl<const N: usize> SetScan<N> {
         Ok(())
     }
 
-    /// End index of the numbers that a leaf with this high key may contain. The leaf contains the
-    /// number for which it is read.
+    /// Returns the end (exclusive) of the indexes of the wanted numbers that a leaf with the high
+    /// key `high` may contain.
     fn end_before(&self, high: &EntryKey<N>) -> usize {
         let SetQuery {
             numbers,
@@ -247,9 +260,9 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Takes in the entries of a leaf, from an entry key on, that have one of the numbers at these
-    /// positions. Entries before it have been seen, on a leaf that has been merged into this one
-    /// since.
+    /// Adds the rows of the entries of a leaf that have one of the wanted numbers with the indexes
+    /// `numbers` to `found`. Skips entries before `from`: they were read on a leaf that was merged
+    /// into this one.
     fn collect(
         &mut self,
         leaf: &Leaf<impl Deref<Target = Page>, N>,
@@ -281,8 +294,8 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Leaves rows to another pass, if they are too many for this one: those with the higher half
-    /// of the addresses.
+    /// Removes duplicates from `found`. If still too many rows are left, drops those with the
+    /// higher half of the addresses. Another pass finds them again.
     fn make_room(&mut self) {
         self.found.sort_unstable();
         self.found.dedup();

@@ -1,14 +1,15 @@
-//! Pages in buffers and files, and the statistics of their use.
+//! Version differences in buffers, temporary files and the statistics of a relation's pages.
 use pgrx::pg_sys;
 
-/// Adds a page of zeroes to a relation and returns it pinned and locked exclusively.
+/// Adds a page of zeroes to the main fork of a relation. Returns the page's buffer, pinned and
+/// locked exclusively.
 ///
 /// # Safety
 /// The relation is open.
 #[cfg(feature = "pg15")]
 pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
-    // SAFETY: the caller's promise. InvalidBlockNumber asks for a new page (P_NEW); the lock keeps
-    // two backends from adding the same one.
+    // SAFETY: the caller's promise. InvalidBlockNumber requests a new page (P_NEW). The lock keeps
+    // two backends from adding the same page.
     unsafe {
         pg_sys::LockRelationForExtension(relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
         let buffer = pg_sys::ReadBuffer(relation, pg_sys::InvalidBlockNumber);
@@ -18,7 +19,8 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
     }
 }
 
-/// Adds a page of zeroes to a relation and returns it pinned and locked exclusively.
+/// Adds a page of zeroes to the main fork of a relation. Returns the page's buffer, pinned and
+/// locked exclusively.
 ///
 /// # Safety
 /// The relation is open.
@@ -39,12 +41,13 @@ pub unsafe fn extend_relation(relation: pg_sys::Relation) -> pg_sys::Buffer {
     }
 }
 
-/// Reads from a temporary file exactly what is asked for, or raises an error.
+/// Fills `bytes` from the current position of a temporary file. Raises an error if the file has
+/// fewer bytes left.
 ///
 /// # Safety
 /// The file is open.
 pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) {
-    // SAFETY: the caller's promise; there is room for as many bytes.
+    // SAFETY: the caller's promise; `bytes` has room for this number of bytes.
     unsafe {
         #[cfg(not(feature = "pg15"))]
         pg_sys::BufFileReadExact(file, bytes.as_mut_ptr().cast(), bytes.len());
@@ -63,8 +66,8 @@ pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) 
     }
 }
 
-/// Pins a page of the main fork in the buffer where it once was; false if it is not there now.
-/// Counts the page in the statistics as a cache hit, because `ReadRecentBuffer` does not.
+/// Pins a page of a relation's main fork if `buffer` still holds the page. Returns whether it does.
+/// Counts a cache hit in the relation's statistics, because `ReadRecentBuffer` does not.
 ///
 /// # Safety
 /// The relation is open.
@@ -96,8 +99,8 @@ pub unsafe fn read_recent_buffer(
     }
 }
 
-/// The statistics entry that counts a relation's use; `None` if its use is not counted
-/// (`pgstat_should_count_relation`).
+/// The statistics entry in which the server counts uses of a relation; `None` if it does not count
+/// them for this relation (`pgstat_should_count_relation`).
 ///
 /// # Safety
 /// The relation is open, and no other reference to its statistics exists.

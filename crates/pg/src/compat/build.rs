@@ -1,8 +1,8 @@
-//! Workers of builds.
+//! Version differences in parallel index builds.
 use pgrx::pg_sys;
 
-/// Tells the server that the access method builds an index with workers. Servers before version 17
-/// do not ask.
+/// Declares in the access method's description that it can build an index with workers. Before
+/// version 17 the description has no such field, and this does nothing.
 pub fn offer_parallel_builds(am: &mut pg_sys::IndexAmRoutine) {
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     {
@@ -12,9 +12,10 @@ pub fn offer_parallel_builds(am: &mut pg_sys::IndexAmRoutine) {
     let _ = am;
 }
 
-/// Number of workers that the planner wants for a new index. It depends on the table's size, the
-/// settings, the memory, and whether expressions may run in workers at all. The server itself asks
-/// for btrees and, since version 17, for all access methods that build with workers.
+/// Number of workers that the server's planner wants for building an index; 0 for none. It depends
+/// on the table's size, the settings, the memory, and whether workers may evaluate the expressions.
+/// Since version 17 the server has already computed it for access methods that declare parallel
+/// builds.
 pub fn build_workers(info: &pg_sys::IndexInfo, table: pg_sys::Oid, index: pg_sys::Oid) -> i32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {

@@ -1,9 +1,9 @@
-//! Catalogue entries, and their copies in the relation cache.
+//! Version differences in catalogue rows and their copies in the relation cache.
 use pgrx::pg_sys;
 
-/// Returns whether a role owns a relation, or is a member of the role that does.
+/// Returns whether a role owns a relation, is a member of the role that owns it, or is a superuser.
 pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: catalogue look-ups.
+    // SAFETY: the functions only look up rows of catalogues.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::pg_class_ownercheck(relation, role);
@@ -12,11 +12,11 @@ pub fn owns_relation(relation: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// A column of a row's description, counted from 1 (`TupleDescAttr`). Raises an internal error if
-/// there is no such column.
+/// The description of a column, counted from 1, in a row descriptor (`TupleDescAttr`). Raises an
+/// internal error if there is no such column.
 ///
 /// # Safety
-/// The description is one of the server's.
+/// The server has made the descriptor.
 #[inline]
 pub unsafe fn attribute(
     descriptor: &pg_sys::TupleDescData,
@@ -27,7 +27,7 @@ pub unsafe fn attribute(
         "no such column"
     );
     let column = column as usize - 1;
-    // SAFETY: the caller's promise: there are as many columns as it says.
+    // SAFETY: the caller promised a valid descriptor, which has `natts` columns.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         return &*descriptor.attrs.as_ptr().add(column);
@@ -36,7 +36,7 @@ pub unsafe fn attribute(
     }
 }
 
-/// The transaction that made an index's catalogue entry.
+/// The id of the transaction that inserted the index's row in pg_index.
 ///
 /// # Safety
 /// The relation is an open index.
@@ -45,7 +45,7 @@ pub unsafe fn creation_xid(index: pg_sys::Relation) -> pg_sys::TransactionId {
     unsafe { pg_sys::submodules::htup::HeapTupleHeaderGetXmin((*(*index).rd_indextuple).t_data) }
 }
 
-/// The number of a relation's file (`relfilenode`).
+/// The number of a relation's file on disk (`relfilenode`).
 #[inline]
 pub fn file_number(relation: &pg_sys::RelationData) -> u32 {
     #[cfg(feature = "pg15")]
@@ -54,7 +54,7 @@ pub fn file_number(relation: &pg_sys::RelationData) -> u32 {
     return relation.rd_locator.relNumber.to_u32();
 }
 
-/// Returns whether a relation's file is new in this transaction.
+/// Returns whether the current transaction has made a relation, or has given it a new file.
 pub fn has_new_file(relation: &pg_sys::RelationData) -> bool {
     #[cfg(feature = "pg15")]
     let first = relation.rd_firstRelfilenodeSubid;

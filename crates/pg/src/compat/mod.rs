@@ -1,7 +1,9 @@
-//! Differences between PostgreSQL versions, one file per subject. No other folder depends on them.
+//! Differences between PostgreSQL versions, one file per subject. Code in other folders does not
+//! depend on the version.
 //!
-//! Handles of this crate wrap the functions where a handle exists. Conditions name the old
-//! versions that lack something, so that a future version counts as the newest.
+//! Functions of this module may take raw pointers of the server. Handles of the crate wrap them
+//! where a handle exists. Conditions for the compiler name the old versions that lack something, so
+//! that a future version counts as the newest.
 mod buffers;
 mod build;
 mod catalog;

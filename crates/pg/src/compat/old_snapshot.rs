@@ -1,33 +1,36 @@
-//! `old_snapshot_threshold`, which versions before 17 have: VACUUM and pruning may remove rows
-//! that an old snapshot still sees, and a reader with that snapshot has to notice.
+//! Checks for the setting `old_snapshot_threshold`, which versions before 17 have. With it, VACUUM
+//! and pruning may remove rows that an old snapshot still sees, and a reader with such a snapshot
+//! must raise an error.
 use pgrx::pg_sys;
 
-/// Check that pages are not too new for the snapshot of a reader (`TestForOldSnapshot`).
+/// Check whether rows that a reader's snapshot sees may have been removed from a page
+/// (`TestForOldSnapshot`).
 ///
-/// It needs two fields of the snapshot, which it copies: a reader may outlive the snapshot.
+/// The check copies the two fields of the snapshot that it needs, because a reader may outlive the
+/// snapshot. Since version 17, which has no such setting, the check is empty.
 #[derive(Clone, Copy)]
 pub struct OldSnapshotCheck {
-    /// Log position when the snapshot was taken. A page with a later position has been changed
-    /// since. The largest number if the check is off.
+    /// Position in the write-ahead log when the snapshot was taken. A page with a later position
+    /// has changed since. The largest number turns the check off.
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     lsn: pg_sys::XLogRecPtr,
-    /// Time when the snapshot was taken.
+    /// Time when the reader's snapshot was taken.
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     taken: pg_sys::TimestampTz,
 }
 
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 impl OldSnapshotCheck {
-    /// For readers that do not rely on a snapshot: writers, VACUUM, the planner.
+    /// No check, for readers that do not rely on a snapshot: writers, VACUUM and the planner.
     pub const NONE: Self = OldSnapshotCheck {
         lsn: pg_sys::XLogRecPtr::MAX,
         taken: 0,
     };
 
-    /// For a reader that must find all rows which a snapshot sees. Snapshots other than MVCC
-    /// snapshots see no row that could have been removed.
+    /// Check for a reader that must find all rows that `snapshot` sees. Only MVCC snapshots need a
+    /// check: other snapshots see no row that could have been removed.
     pub fn new(snapshot: &pg_sys::SnapshotData) -> Self {
-        // Without the setting the server records no position.
+        // While the setting is off, the server records no log position in snapshots.
         match snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.lsn != 0 {
             true => OldSnapshotCheck {
                 lsn: snapshot.lsn,
@@ -37,14 +40,14 @@ impl OldSnapshotCheck {
         }
     }
 
-    /// Returns whether there is anything to check.
+    /// Returns whether pages must be checked. False for [`OldSnapshotCheck::NONE`].
     #[inline]
     pub fn is_active(self) -> bool {
         self.lsn != pg_sys::XLogRecPtr::MAX
     }
 
-    /// Raises error 72000 ("snapshot too old") if rows that the snapshot sees may have been
-    /// removed from a page whose last change has this log position.
+    /// Raises error 72000 ("snapshot too old") if rows that the snapshot sees may have been removed
+    /// from a page of the relation. `lsn` is the log position of the page's last change.
     ///
     /// # Safety
     /// The relation is open.
@@ -56,7 +59,7 @@ impl OldSnapshotCheck {
                 whenTaken: self.taken,
                 ..Default::default()
             };
-            // SAFETY: the caller's promise; the server reads this field alone.
+            // SAFETY: the caller's promise; the server reads only `whenTaken`.
             unsafe { pg_sys::TestForOldSnapshot_impl(&raw mut snapshot, relation) }
         }
     }
@@ -64,21 +67,22 @@ impl OldSnapshotCheck {
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 impl OldSnapshotCheck {
-    /// For readers that do not rely on a snapshot.
+    /// No check, for readers that do not rely on a snapshot.
     pub const NONE: Self = OldSnapshotCheck {};
 
-    /// For a reader that must find all rows which a snapshot sees: nothing removes any of them.
+    /// Check for a reader that must find all rows that a snapshot sees. It checks nothing, because
+    /// these versions never remove such rows.
     pub fn new(_snapshot: &pg_sys::SnapshotData) -> Self {
         Self::NONE
     }
 
-    /// Returns whether there is anything to check.
+    /// Returns false: no page must be checked.
     #[inline]
     pub fn is_active(self) -> bool {
         false
     }
 
-    /// Does nothing.
+    /// Does nothing, because these versions never remove rows that a snapshot sees.
     ///
     /// # Safety
     /// The relation is open.
@@ -87,7 +91,8 @@ impl OldSnapshotCheck {
 }
 
 impl OldSnapshotCheck {
-    /// For a function that must find all rows which the active snapshot sees.
+    /// Check for a function that must find all rows that the active snapshot sees. Without an
+    /// active snapshot there is no check.
     pub fn from_active() -> Self {
         // SAFETY: null, or a snapshot that lives during this call.
         let snapshot = unsafe {

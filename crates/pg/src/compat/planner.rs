@@ -1,10 +1,10 @@
-//! The planner's range table and estimates.
+//! Version differences in the planner's estimates, range table entries and sort items.
 use pgrx::pg_sys;
 
-/// The number of elements that an array expression is expected to have.
+/// The planner's estimate of the number of elements in the array that an expression returns.
 ///
 /// # Safety
-/// The pointers are the planner's state and one of its expressions.
+/// `root` is the planner's state, and `array` is an expression of its query.
 pub unsafe fn estimate_array_length(
     root: *mut pg_sys::PlannerInfo,
     array: *mut pg_sys::Node,
@@ -21,7 +21,7 @@ pub unsafe fn estimate_array_length(
     }
 }
 
-/// Returns whether an entry of the range table represents the expressions of a GROUP BY. Such
+/// Returns whether a range table entry of this kind represents the expressions of a GROUP BY. Such
 /// entries exist since version 18.
 pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
@@ -33,7 +33,7 @@ pub fn is_group(kind: pg_sys::RTEKind::Type) -> bool {
     }
 }
 
-/// Marks a sort item as ascending. The field for it exists since version 18.
+/// Marks a sort item as ascending in the field `reverse_sort`, which exists since version 18.
 pub fn set_ascending(item: &mut pg_sys::SortGroupClause) {
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     {

@@ -1,13 +1,13 @@
-//! Scans of indexes and their snapshots.
+//! Version differences in index scans, their statistics and their snapshots.
 use pgrx::pg_sys;
 
 use crate::server;
 
-/// Counts a search that an index scan begins, in the statistics and, from version 18 on, in the
-/// output of EXPLAIN ANALYZE.
+/// Counts one search of an index scan in the index's statistics (`idx_scan`) and, since version 18,
+/// in the output of EXPLAIN ANALYZE.
 ///
 /// # Safety
-/// The scan is one that the server has begun, of an open index.
+/// The server has begun the scan, and the index is open.
 pub unsafe fn count_index_search(scan: pg_sys::IndexScanDesc) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -19,12 +19,12 @@ pub unsafe fn count_index_search(scan: pg_sys::IndexScanDesc) {
     }
 }
 
-/// Counts a scan of an index in the statistics (`pgstat_count_index_scan`).
+/// Adds one scan to the statistics of an index (`pgstat_count_index_scan`).
 ///
 /// # Safety
 /// The index is open.
 pub unsafe fn count_index_scan(index: pg_sys::Relation) {
-    // SAFETY: the caller's promise; without statistics for it the relation has none to count in.
+    // SAFETY: the caller's promise; no other reference to the statistics exists here.
     if let Some(statistics) = unsafe { super::buffers::statistics_of(index) } {
         #[cfg(feature = "pg15")]
         {
@@ -37,9 +37,9 @@ pub unsafe fn count_index_scan(index: pg_sys::Relation) {
     }
 }
 
-/// Returns whether bitmap scans that need no column skip reading the rows of all-visible pages,
-/// although VACUUM may have removed a row since its address was put into the bitmap. The server
-/// did so until the minor releases of May 2025.
+/// Returns whether bitmap scans that need no column skip the rows on all-visible pages without
+/// reading them. That is unsafe: VACUUM may have removed a row since its address was put into the
+/// bitmap. The server did so until the minor releases of May 2025.
 pub fn bitmap_scans_trust_visibility_map() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -56,21 +56,22 @@ pub fn bitmap_scans_trust_visibility_map() -> bool {
     })
 }
 
-/// Returns whether a snapshot sees the rows of one moment (`IsMVCCSnapshot`).
+/// Returns whether a snapshot sees the rows as they were at one moment (`IsMVCCSnapshot`).
 pub fn is_mvcc_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
     snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
         || snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_HISTORIC_MVCC
 }
 
-/// Returns whether a snapshot sees the rows of transactions that have not ended.
+/// Returns whether a snapshot also sees uncommitted rows of other transactions (`SNAPSHOT_DIRTY`).
 pub fn is_dirty_snapshot(snapshot: &pg_sys::SnapshotData) -> bool {
     snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
 }
 
-/// Begins a scan of an index and its table.
+/// Begins an index scan that fetches rows of the table. `keys` is the number of scan keys, and
+/// `order_bys` is the number of ORDER BY keys.
 ///
 /// # Safety
-/// Both relations are open and stay so, as does the snapshot, until the scan ends.
+/// The table, the index and the snapshot stay valid, and the relations open, until the scan ends.
 pub unsafe fn index_beginscan(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
@@ -78,7 +79,8 @@ pub unsafe fn index_beginscan(
     keys: i32,
     order_bys: i32,
 ) -> pg_sys::IndexScanDesc {
-    // SAFETY: the caller's promise. Since version 18 the scan may count its index searches.
+    // SAFETY: the caller's promise. Since version 18 there is an argument for EXPLAIN's counters,
+    // which may be null.
     unsafe {
         #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         let scan = pg_sys::index_beginscan(

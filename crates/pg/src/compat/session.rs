@@ -1,9 +1,11 @@
-//! State of the backend's transaction.
+//! Version differences in the state of the backend's transaction.
 use pgrx::pg_sys;
 
-/// The local transaction id (`lxid`) of this backend's current transaction.
+/// The local id (`lxid`) of this backend's current transaction. Each transaction of a backend has
+/// another one, even if it writes nothing.
 pub fn local_transaction() -> u32 {
-    // SAFETY: a backend has its entry from its start to its end, and changes this part alone.
+    // SAFETY: a backend's `MyProc` is valid while the backend lives. Only the backend itself
+    // changes this field.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         return (*pg_sys::MyProc).lxid;

@@ -1,20 +1,22 @@
-//! Settings, and the options of indexes.
+//! Version differences in settings and in the storage parameters of indexes.
 use pgrx::pg_sys;
 
-/// An integer among the options of an index (`relopt_parse_elt`): its name, and where in the
-/// struct of options the server puts its value.
+/// Describes an integer storage parameter of an index (`relopt_parse_elt`). `name` is the
+/// parameter's name. `offset` is where the server writes the value, in bytes from the start of the
+/// structure of parsed options.
 pub fn int_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
     pg_sys::relopt_parse_elt {
         optname: name.as_ptr(),
         opttype: pg_sys::relopt_type::RELOPT_TYPE_INT,
         offset: offset as core::ffi::c_int,
-        // 0: no code asks whether the option was set or has its default.
+        // 0: the server need not record whether the option was set or has its default.
         #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         isset_offset: 0,
     }
 }
 
-/// A floating-point number among the options of an index; see [`int_option`].
+/// Describes a floating-point storage parameter of an index; the arguments are as for
+/// [`int_option`].
 pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::relopt_parse_elt {
     pg_sys::relopt_parse_elt {
         opttype: pg_sys::relopt_type::RELOPT_TYPE_REAL,
@@ -22,9 +24,10 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
     }
 }
 
-/// Sets a `search_path` of safe schemas until the nesting level of settings ends. Since version 17
-/// the server does so where it runs index expressions. Earlier versions run them only for users
-/// with the owner's rights, but this extension's functions run them for all readers of a table.
+/// Sets a `search_path` of safe schemas until the current nesting level of settings ends. Since
+/// version 17 the server does so itself where it runs index expressions. Earlier versions run them
+/// only for users with the owner's rights, but this extension's functions run them for all readers
+/// of a table.
 pub fn restrict_search_path() {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: changes a setting of this backend. The value is that of later versions.

@@ -1,23 +1,24 @@
-//! Shared memory of all backends.
+//! Version differences in shared memory that a library allocates while the server runs.
 use pgrx::pg_sys;
 
-/// A segment of shared memory that all of the server's processes find under a name. The first
-/// process creates it and calls `initialize` while all others wait. It stays mapped while the
-/// process lives and exists while the server runs. Raises an error if there is no memory for it.
+/// Returns the segment of `size` bytes of shared memory that all processes of the server find under
+/// `name`. The first process creates the segment and calls `initialize` with its address, while all
+/// other processes wait. It stays mapped while the process lives, and exists while the server runs.
+/// Raises an error if there is no memory for it.
 ///
-/// Before version 17 the server has no such names. There the segment's handle is in the main
-/// shared memory. The server keeps a little of it for libraries that are loaded after its start,
-/// and `contrib/pg_prewarm` uses it too.
+/// Before version 17 the server has no named segments. So the segment's handle is stored in the
+/// main shared memory under `name`. The server keeps a little of this memory for libraries that are
+/// loaded after its start; `contrib/pg_prewarm` uses it too.
 ///
 /// # Safety
-/// The caller is in a transaction; size and `initialize` are the same in all processes.
+/// The caller is in a transaction. `size` and `initialize` are the same in all processes.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,
     size: usize,
     initialize: unsafe extern "C-unwind" fn(*mut core::ffi::c_void),
 ) -> *mut core::ffi::c_void {
-    /// The index of `AddinShmemInitLock` in the server's array (lwlocknames.txt).
+    /// Index of `AddinShmemInitLock` in the server's array of locks (lwlocknames.txt).
     const ADDIN_SHMEM_INIT_LOCK: usize = 21;
     // SAFETY: the caller's promise. Errors release the lock. The handle is written last, so an
     // earlier error leaves it unchanged, and the server drops a segment that is not pinned.
@@ -56,12 +57,13 @@ pub unsafe fn named_segment(
     }
 }
 
-/// A segment of shared memory that all of the server's processes find under a name. The first
-/// process creates it and calls `initialize` while all others wait. It stays mapped while the
-/// process lives and exists while the server runs. Raises an error if there is no memory for it.
+/// Returns the segment of `size` bytes of shared memory that all processes of the server find under
+/// `name`. The first process creates the segment and calls `initialize` with its address, while all
+/// other processes wait. It stays mapped while the process lives, and exists while the server runs.
+/// Raises an error if there is no memory for it.
 ///
 /// # Safety
-/// The caller is in a transaction; size and `initialize` are the same in all processes.
+/// The caller is in a transaction. `size` and `initialize` are the same in all processes.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub unsafe fn named_segment(
     name: &'static core::ffi::CStr,

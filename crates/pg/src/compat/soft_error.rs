@@ -1,11 +1,12 @@
-//! Errors handed to a caller as data.
+//! Version differences in soft errors: input errors that a function stores for its caller instead
+//! of raising them.
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 #[cfg(not(feature = "pg15"))]
 use crate::varlena;
 
-/// Hands an input error to a caller that wants it as data instead of an exception. False if
-/// there is no such caller; before version 16 there never is.
+/// Stores an input error in the call's context and returns true, or returns false if the caller
+/// wants it raised. Before version 16 there are no soft errors, so this always returns false.
 #[cfg(feature = "pg15")]
 pub fn save_soft_error(
     _context: *mut pg_sys::Node,
@@ -17,8 +18,9 @@ pub fn save_soft_error(
     false
 }
 
-/// Hands an input error to a caller that wants it as data instead of an exception. False if
-/// there is no such caller.
+/// Stores an input error in the call's context, if that is an `ErrorSaveContext`, and returns true.
+/// Returns false for any other context, or null: the caller of the input function wants the error
+/// raised.
 #[cfg(not(feature = "pg15"))]
 pub fn save_soft_error(
     context: *mut pg_sys::Node,

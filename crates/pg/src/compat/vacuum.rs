@@ -1,12 +1,12 @@
-//! The server's vacuum.
+//! Version differences in the server's vacuum: its delays, its truncation and its state.
 use pgrx::pg_sys;
 
 use crate::backend;
 
-/// Waits as `vacuum_cost_delay` asks, and handles interrupts. Callers must hold no page lock:
-/// others would wait for it just as long.
+/// Sleeps if the vacuum has used up its cost limit (`vacuum_cost_delay`), and handles interrupts.
+/// Callers must hold no page lock, because other sessions would wait for it during the sleep.
 pub fn vacuum_delay_point() {
-    // SAFETY: takes no pointers; an error releases what is held.
+    // SAFETY: takes no pointers. After an error the server releases the backend's locks and pins.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::vacuum_delay_point();
@@ -15,9 +15,10 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Returns whether a vacuum of this index's table may briefly take the strongest lock to give
-/// space back. It may not if the table's option `vacuum_truncate` forbids it, nor in parallel
-/// mode, because such a lock then needs a transaction id.
+/// Returns whether a vacuum of the index's table may truncate files, for which it briefly takes an
+/// AccessExclusiveLock. It may not if the setting `vacuum_truncate` of the table or the server
+/// forbids it, nor in parallel mode, in which such a lock cannot be taken because it needs a
+/// transaction id.
 ///
 /// # Safety
 /// The index is open, and its table is locked.
@@ -41,19 +42,21 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
     }
 }
 
-/// Waits for a moment, as a vacuum does between its attempts to lock a table for truncation.
+/// Waits 50 ms or until the latch is set, as a vacuum does between its attempts to lock a table for
+/// truncation.
 ///
 /// # Safety
 /// No lock on a page is held.
 pub unsafe fn vacuum_truncate_nap() {
     use pg_sys::WaitEventTimeout::WAIT_EVENT_VACUUM_TRUNCATE as REASON;
-    /// VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL of the server, in milliseconds.
+    /// `VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL` of the server, in milliseconds.
     const INTERVAL: core::ffi::c_long = 50;
     backend::wait(Some(INTERVAL), REASON);
 }
 
-/// Returns whether this backend is in a vacuum.
+/// Returns whether this backend is running VACUUM.
 pub fn in_vacuum() -> bool {
-    // SAFETY: a backend has its entry from its start to its end, and changes these flags alone.
+    // SAFETY: a backend's `MyProc` is valid while the backend lives. Only the backend itself
+    // changes this flag.
     unsafe { u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0 }
 }

@@ -1,13 +1,13 @@
-//! Log records.
+//! Version differences in the write-ahead log, and positions of the log on pages.
 use pgrx::pg_sys;
 
-/// The resource manager that replays generic records.
+/// Id of the resource manager that replays generic log records.
 pub const RM_GENERIC_ID: pg_sys::RmgrId = pg_sys::RmgrIds::RM_GENERIC_ID as pg_sys::RmgrId;
 
-/// Registers data of a page for the log record under way.
+/// Adds data of the page that is registered as `block_id` to the log record that is being built.
 ///
 /// # Safety
-/// Between `XLogBeginInsert` and `XLogInsert`; the data lives until then.
+/// The call is between `XLogBeginInsert` and `XLogInsert`. `data` lives until `XLogInsert`.
 pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
     // SAFETY: the caller's promise; the server only reads.
     unsafe {
@@ -15,24 +15,26 @@ pub unsafe fn xlog_register_buffer_data(block_id: u8, data: &[u8]) {
     }
 }
 
-/// Writes the log position of a page's last change (`PageSetLSN`) as two halves, the upper first.
+/// Writes the log position of a page's last change into the page's header (`PageSetLSN`), as two
+/// words of 32 bits, the upper word first.
 pub fn page_set_lsn(page: &mut [u8; pg_sys::BLCKSZ as usize], lsn: pg_sys::XLogRecPtr) {
     page[..4].copy_from_slice(&((lsn >> 32) as u32).to_ne_bytes());
     page[4..8].copy_from_slice(&(lsn as u32).to_ne_bytes());
 }
 
-/// The log position of a page's last change (`PageGetLSN`).
+/// Reads the log position of a page's last change from the page's header (`PageGetLSN`).
 pub fn page_lsn(page: &[u8; pg_sys::BLCKSZ as usize]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *page;
     let [upper, lower] = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
     u64::from(upper) << 32 | u64::from(lower)
 }
 
-/// Logs new pages whole, but for their holes, and notes the log position on them.
+/// Writes a log record that contains new pages of a relation, except for the unused middle of each
+/// page, and stores the record's log position in the pages.
 ///
 /// # Safety
-/// The relation is open; `blocks` and `pages` are equally long, and not longer than one record
-/// allows.
+/// The relation is open. `blocks` has the block number of each of `pages`. There are not more pages
+/// than one log record may contain.
 pub unsafe fn log_new_pages(
     relation: pg_sys::Relation,
     fork: pg_sys::ForkNumber::Type,

@@ -1,28 +1,33 @@
-//! Rows in flight: rows that triggers publish before they look for near-duplicates, and that are
-//! not in their table's indexes yet.
+//! Rows in flight: rows that triggers publish to other backends before they look for
+//! near-duplicates, and that are not in their table's indexes yet.
 //!
 //! docs/dev/architecture.md describes how a row passes through the trigger.
 //!
 //! Two transactions that look for near-duplicates at the same time, and then both write, would not
-//! see each other's rows. So a trigger publishes its row here before it looks:
+//! see each other's rows. So a trigger publishes its row in a table in shared memory before it
+//! looks for near-duplicates:
 //!
-//! 1. The trigger locks its own token. Other backends lock it only to wait for this row, so the
-//!    server's deadlock detector sees the wait and the server's timeouts end it.
+//! 1. The trigger locks a token, which identifies the row. Other backends lock the token only to
+//!    wait for this row, so the server's deadlock detector sees the wait and the server's timeouts
+//!    end it.
 //! 2. Under one short lock it compares the row with the rows of other backends, at true distance,
-//!    and publishes it if none is near. If one is near, it searches the index first: an existing
-//!    near row there is decisive. Otherwise it waits for the near row's token and starts over.
+//!    and publishes it if none is near. If one is near, the trigger searches the index first: an
+//!    existing near row there is decisive. Otherwise it waits for the near row's token and starts
+//!    over.
 //! 3. It searches the index. It also sees rows of transactions that have not ended, and waits for
 //!    those transactions after it has withdrawn the row.
-//! 4. The row is withdrawn when it is in every index that others may search ([`written`]). A row
-//!    that never gets there is withdrawn before the statement's next row, at the statement's end,
-//!    or when its transaction or subtransaction is rolled back.
+//! 4. It withdraws the row, that is, removes it from the table in shared memory, when the row is in
+//!    every index that other backends may search ([`written`]). A row that never gets there is
+//!    withdrawn before the statement's next row, at the statement's end, or when its transaction or
+//!    subtransaction is rolled back.
 //!
-//! If no other backend has learned a token when its row is withdrawn, the token stays locked and
-//! serves the statement's next row. The table records under its lock that a token was handed out.
+//! If no other backend has read the token when the row is withdrawn, the token stays locked and
+//! serves the statement's next row. The table records that another backend has read a token.
 //!
-//! When two rows are near, the one that is published later sees the other: here or, after its
-//! withdrawal, in the index. Writers write to the index before they withdraw, and readers read
-//! this table before the index. Rows that are not near never wait for each other.
+//! When two rows are near, the trigger of the row that is published later sees the other row: in
+//! the table or, after its withdrawal, in the index. Writers write to the index before they
+//! withdraw, and readers read the table before the index. Rows that are not near never wait for
+//! each other.
 //!
 //! Every backend has its own share of the table's slots ([`quota`]), so no session can make
 //! another one fail.
@@ -39,61 +44,68 @@ pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
 pub use value::Value;
 
-/// In the last field of an advisory lock's tag: the server's own functions put 1 or 2 there.
+/// Last field in the tag of a token's advisory lock. The server's own advisory locks have 1 or 2
+/// there.
 const CLASS: u16 = 0x6e64;
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 const SHARE: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
 
-/// A trigger of a table in a statement: the owner of rows in flight.
+/// One trigger of one table in one statement. It owns the rows in flight that it publishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Number of the statement (`TriggerCall::statement`).
+    /// Number that identifies the statement (`TriggerCall::statement`).
     pub statement: usize,
-    /// The table, or the partition.
+    /// OID of the table, or of the partition, whose row is written.
     pub table: pg_sys::Oid,
-    /// The trigger.
+    /// OID of the trigger.
     pub trigger: pg_sys::Oid,
 }
 
-/// A published row of this backend.
+/// Row in flight that this backend has published.
 struct Own {
     owner: Owner,
     token: Token,
+    /// Numbers of the row's slots in the table in shared memory.
     slots: Vec<usize>,
+    /// Subtransaction that published the row.
     subtransaction: pg_sys::SubTransactionId,
-    /// The index that the server writes last among the indexes that others may search.
+    /// OID of the index that the server writes last among the indexes that other backends may
+    /// search.
     last_index: pg_sys::Oid,
     value: Value,
 }
 
-/// A locked token without a row. No other backend has learned it, so none can wait for it. The
+/// Locked token without a row. No other backend has read it, so none can wait for it. The
 /// statement's next row uses it, which saves taking another advisory lock.
 struct Spare {
     statement: usize,
     token: Token,
-    /// The subtransaction that locked it.
+    /// Subtransaction that locked the token.
     subtransaction: pg_sys::SubTransactionId,
 }
 
-/// A near row of another backend, for which the caller waits.
+/// Near row that another backend has in flight, and that the caller can wait for.
 pub struct Near(Token);
 
 thread_local! {
-    /// Own rows, in the order of their publication.
+    /// Rows in flight of this backend, in the order of their publication.
     static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
-    /// Each statement has at most as many spares as it had rows in flight at one time.
+    /// Spare tokens of this backend. Each statement has at most as many as it had rows in flight at
+    /// one time.
     static SPARE: RefCell<Vec<Spare>> = const { RefCell::new(Vec::new()) };
+    /// Number of this backend's last token.
     static TOKENS: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Token {
-    /// Returns a token that this backend has not used yet.
+    /// Makes a token that this backend has not used yet. Its first call registers the callbacks for
+    /// the end of transactions.
     fn next() -> Token {
         thread_local! {
             static REGISTERED: Cell<bool> = const { Cell::new(false) };
         }
         if !REGISTERED.replace(true) {
-            // SAFETY: the functions are of the right kind, and the library stays loaded.
+            // SAFETY: the callbacks have the types that the server calls. The library stays loaded.
             unsafe {
                 pg_sys::RegisterXactCallback(Some(at_transaction_end), core::ptr::null_mut());
                 pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), core::ptr::null_mut());
@@ -107,7 +119,7 @@ impl Token {
         }
     }
 
-    /// The tag of the advisory lock that represents the token.
+    /// Tag of the advisory lock that represents the token.
     fn tag(self) -> pg_sys::LOCKTAG {
         pg_sys::LOCKTAG {
             locktag_field1: database().to_u32(),
@@ -119,10 +131,12 @@ impl Token {
         }
     }
 
-    /// Locks the token. This backend's own token is locked at once; for another backend's token
-    /// this waits until that backend has withdrawn the row.
+    /// Locks the token until [`Token::unlock`] or the end of the transaction. This backend's own
+    /// token is locked at once. For another backend's token, this waits until that backend has
+    /// withdrawn the row.
     fn lock(self, mode: pg_sys::LOCKMODE) {
-        // SAFETY: the tag is whole. A deadlock or a cancellation is an error of the server.
+        // SAFETY: all fields of the tag are set. The server raises an error for a deadlock or a
+        // cancellation.
         unsafe { pg_sys::LockAcquire(&self.tag(), mode, false, false) };
     }
 
@@ -135,8 +149,9 @@ impl Token {
     }
 }
 
-/// Publishes a row. If another backend has published a row within the radius, returns that row and
-/// publishes nothing.
+/// Publishes a row of a trigger, unless another backend has a row in flight within `radius` (in
+/// bits or mismatches): then returns that row, and publishes nothing. `last_index` is the OID of
+/// the index after whose insertion [`written`] withdraws the row.
 pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
     let table = Table::get();
     quota::check(owner, row.slots());
@@ -154,7 +169,7 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
         last_index,
         value: row.value.clone(),
     };
-    // Nothing may fail between the publication and its entry in `OWN`.
+    // Reserves memory now, because nothing may fail between the publication and the push to `OWN`.
     OWN.with_borrow_mut(|rows| rows.reserve(1));
     match table.publish(row, radius, token) {
         Ok(slots) => {
@@ -171,25 +186,25 @@ pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) ->
 }
 
 impl Near {
-    /// Waits until the row is withdrawn.
+    /// Waits until the other backend has withdrawn the row.
     pub fn wait(self) {
         let Near(token) = self;
         token.lock(SHARE);
-        // A backend withdraws its row before it unlocks the token. If a row is still published,
-        // no other code would ever remove it.
+        // A backend withdraws its row before it unlocks the token. A row that is still published
+        // now would never be removed by other code.
         Table::get().clear_all(token);
         token.unlock(SHARE);
     }
 }
 
-/// Withdraws all rows of an owner.
+/// Withdraws all rows in flight that a trigger has published in its statement.
 pub fn withdraw(owner: Owner) {
     withdraw_if(|other| other.owner == owner);
 }
 
-/// Withdraws what triggers published for the statement's previous row, which is in the index by
-/// now or never will be. Keeps what other triggers of the same table published for the current
-/// row.
+/// Withdraws the rows in flight that triggers published for the statement's previous row, which is
+/// in the indexes by now or never will be. `owner` is the trigger that begins with the current row.
+/// Rows that other triggers of the same table have published for the current row stay in flight.
 pub fn withdraw_previous(owner: Owner) {
     withdraw_if(|other| {
         other.owner.statement == owner.statement
@@ -197,14 +212,15 @@ pub fn withdraw_previous(owner: Owner) {
     });
 }
 
-/// Returns whether this backend has rows in flight that it withdraws once they are in this index.
+/// Returns whether this backend has rows in flight that it will withdraw after their insertion into
+/// this index.
 #[inline]
 pub fn awaits(index: pg_sys::Oid) -> bool {
     OWN.with_borrow(|rows| rows.iter().any(|own| own.last_index == index))
 }
 
-/// Withdraws the row with this value, which is now in the index. If several statements have such a
-/// row, withdraws the row of the innermost statement.
+/// Withdraws the row in flight with this value, which is now in the index `index`. If several
+/// statements have such a row in flight, withdraws the row of the innermost statement.
 pub fn written(index: pg_sys::Oid, value: &Value) {
     let is_written = |own: &Own| own.last_index == index && own.value == *value;
     let innermost = OWN.with_borrow(|rows| {
@@ -216,19 +232,20 @@ pub fn written(index: pg_sys::Oid, value: &Value) {
     }
 }
 
-/// The rows in flight in this database, of all backends.
+/// Lists the rows in flight of all backends in this database.
 pub fn list() -> Vec<Listed> {
     Table::get().list()
 }
 
-/// Unlocks the tokens that a statement has kept for its next row. Callers call it at its end.
+/// Unlocks the spare tokens of a statement. Callers call it at the end of the statement.
 pub fn end_statement(statement: usize) {
     for spare in take_spares(|spare| spare.statement == statement) {
         spare.token.unlock(EXCLUSIVE);
     }
 }
 
-/// Takes a token that the statement kept from an earlier row in the same subtransaction.
+/// Takes a spare token that the statement has locked for an earlier row in the same subtransaction;
+/// `None` if there is none.
 fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Option<Token> {
     SPARE.with_borrow_mut(|spares| {
         let fits =
@@ -238,10 +255,13 @@ fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Opt
     })
 }
 
+/// Removes the spare tokens for which `which` returns true, and returns them, still locked.
 fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
     SPARE.with_borrow_mut(|spares| spares.extract_if(.., |spare| which(spare)).collect())
 }
 
+/// Withdraws this backend's rows for which `whose` returns true. Unlocks their tokens, or keeps
+/// them as spares if no other backend can wait for them.
 fn withdraw_if(whose: impl Fn(&Own) -> bool) {
     let (taken, known) = take(whose);
     for Own {
@@ -251,7 +271,8 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
         ..
     } in taken
     {
-        // A backend that has learned the token waits for this row, not for the statement's next.
+        // A backend that has read the token waits for this row, so the token cannot serve the
+        // statement's next row.
         let is_of_now = server::IsTransactionState() && subtransaction == server::subtransaction();
         if known || !is_of_now {
             token.unlock(EXCLUSIVE);
@@ -268,8 +289,8 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
     }
 }
 
-/// Removes rows from the table. Returns them, and whether another backend may wait for one of
-/// them.
+/// Removes this backend's rows for which `whose` returns true from the table in shared memory.
+/// Returns the rows, and whether another backend has read one of their tokens and may wait for it.
 fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
     let taken: Vec<Own> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
@@ -281,7 +302,8 @@ fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
     (taken, known)
 }
 
-/// Forgets all rows at the end of a transaction, when the server releases the tokens' locks.
+/// Callback of the server at the end of a transaction: withdraws all rows of this backend. The
+/// server releases the locks of the tokens.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_transaction_end(
     event: pg_sys::XactEvent::Type,
@@ -298,8 +320,8 @@ unsafe extern "C-unwind" fn at_transaction_end(
     }
 }
 
-/// Forgets the rows that a rolled-back subtransaction has published. Committed subtransactions
-/// inside it have higher numbers.
+/// Callback of the server when a subtransaction ends: after a rollback, withdraws the rows that the
+/// subtransaction has published. Subtransactions that were committed inside it have higher numbers.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_subtransaction_end(
     event: pg_sys::SubXactEvent::Type,

@@ -1,7 +1,7 @@
-//! The limit on the slots of one backend.
+//! Limit on the number of registry slots that one backend uses for its rows in flight.
 //!
-//! A backend counts its own slots, and the table has room for all backends at their limits.
-//! Only a session's own rows can therefore cause this error.
+//! A backend counts its own slots, and the table in shared memory has room for all backends at
+//! their limits. So only a session's own rows can cause the error.
 use core::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -12,10 +12,11 @@ use super::{OWN, Owner};
 use crate::catalog;
 use crate::errors::UserError;
 
-/// Maximum number of tables that an error lists.
+/// Maximum number of tables that the error lists.
 const MAX_LISTED_TABLES: usize = 5;
 
-/// Raises an error if this backend has too few slots left for a row.
+/// Raises error 54000 unless this backend has `needed` slots left, for a row of the trigger
+/// `owner`.
 pub fn check(owner: Owner, needed: usize) {
     let used = OWN.with_borrow(|rows| rows.iter().map(|own| own.slots.len()).sum::<usize>());
     if used + needed > SLOTS_PER_BACKEND {
@@ -23,11 +24,14 @@ pub fn check(owner: Owner, needed: usize) {
     }
 }
 
-/// Slots and rows of one table.
+/// Registry slots and rows in flight of this backend for one table.
 #[derive(Default)]
 struct Usage {
+    /// Number of slots that the table's rows use.
     slots: usize,
+    /// Number of the table's rows in flight.
     rows: usize,
+    /// Statement of the table's row that was counted last; 0 before the first.
     last_statement: usize,
 }
 
@@ -54,7 +58,8 @@ fn refuse(owner: Owner, needed: usize) -> ! {
     .raise()
 }
 
-/// Lists the tables that have rows of this backend in flight.
+/// Lists the tables that have rows of this backend in flight, with the number of slots and rows of
+/// each table.
 fn in_use() -> String {
     let mut tables: HashMap<pg_sys::Oid, Usage> = HashMap::new();
     OWN.with_borrow(|rows| {

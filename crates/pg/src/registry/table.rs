@@ -1,15 +1,17 @@
-//! The table of rows in flight, in shared memory.
+//! The table of rows in flight, in shared memory that all backends read and write.
 //!
-//! The server has one segment. The first backend that needs it creates it:
+//! The server has one segment of shared memory for it. The first backend that needs the segment
+//! creates it:
 //!
 //! ```text
 //! | head: lock, number of slots in use | group of each slot | slots |
 //! ```
-//! All parts after the lock are read and written only while it is held, for less than a
+//! All parts after the lock are read and written only while the lock is held, for less than a
 //! microsecond. No code under the lock can raise an error or wait.
 //!
-//! A row has a slot for each of its groups. A value longer than one piece continues in more slots,
-//! which all groups of the row share.
+//! A group is a hash of everything that two near-duplicates must have in common. A row has a slot
+//! for each of its groups. A value longer than one [`ValuePiece`] continues in more slots, which
+//! the slots of all groups of the row share.
 use std::cell::Cell;
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -18,127 +20,139 @@ use super::value::{Value, ValuePiece};
 use crate::errors::UserError;
 use crate::{compat, server};
 
-/// Maximum number of slots that a backend uses at the same time. The caller enforces it. The table
-/// has this many slots per backend of the server, so a backend always finds free slots,
-/// regardless of other backends.
+/// Maximum number of slots that a backend uses at the same time. Callers enforce the limit
+/// (`quota`). The table has this many slots for each backend that the server allows, so a backend
+/// always finds free slots, regardless of other backends.
 pub const SLOTS_PER_BACKEND: usize = 128;
 
-/// The segment's name. It ends with the version of the layout, which every change of the layout
-/// increments: until its restart a server may have backends with two versions of the library.
+/// Name of the segment of shared memory. It ends with the version of the layout. Increment the
+/// version with every change of the layout: until its restart, a server may have backends with two
+/// versions of the library.
 const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_3";
 
 unsafe extern "C-unwind" {
-    // Neither raises an error unless a lock is held twice. The declarations therefore avoid pgrx's
-    // wrapper around C functions, as in `crate::storage::page_guard`.
+    // These functions raise no error unless a backend takes a lock that it already holds. So they
+    // are declared without pgrx's wrapper around C functions, as in `crate::storage::page_guard`.
     fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
     fn LWLockRelease(lock: *mut pg_sys::LWLock);
 }
 
-/// Identifies a row in flight. No two rows in flight have the same token at the same time.
+/// Identifies a row in flight. Two rows in flight never have the same token at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(C)]
 pub struct Token {
-    /// The backend's process id.
+    /// Process id of the backend that writes the row.
     pub process: i32,
-    /// Counts the backend's rows.
+    /// Number of the token among the tokens of the backend.
     pub number: u32,
 }
 
-/// A row in the form in which other backends compare it with their rows.
+/// A row to publish, with the value that other backends compare with the values of their rows.
 pub struct Row {
     /// Hash of everything that two near-duplicates must have in common: table, column, scope, and
-    /// kind of value. A collision can cause an unnecessary wait.
+    /// kind of value. The row is compared with the rows of other backends in this group. A
+    /// collision can cause an unnecessary wait.
     pub group: u64,
-    /// Hashes, made like `group`, for the scopes of triggers that do not fire for this row but may
-    /// compare their rows with it. Others find this row in these groups, but the row itself is not
-    /// compared with rows in them.
+    /// Groups, hashed like `group`, of triggers that do not fire for this row but may compare other
+    /// rows with it. Other backends find this row in these groups. The row itself is not compared
+    /// with rows there.
     pub other_groups: Vec<u64>,
-    /// The value to compare.
+    /// The value that decides whether two rows are near.
     pub value: Value,
-    /// The row's table, or partition.
+    /// OID of the row's table, or partition.
     pub table: pg_sys::Oid,
-    /// Attribute number of the value's column.
+    /// Attribute number of the column that `value` is from.
     pub column: i16,
 }
 
-/// A row in flight, for `neardup_expert_rows_in_flight`.
+/// Row in flight, as `neardup_expert_rows_in_flight` shows it.
 pub struct Listed {
     /// Process id of the backend that writes the row.
     pub process: i32,
-    /// The row's table, or partition.
+    /// OID of the row's table, or partition.
     pub table: pg_sys::Oid,
-    /// Attribute number of the compared column.
+    /// Attribute number of the column whose value is compared.
     pub column: i16,
 }
 
+/// First part of the segment.
 #[repr(C, align(128))]
 struct Head {
     lock: pg_sys::LWLock,
-    /// Slots from here on are free.
+    /// Number of slots up to and including the last slot in use. Later slots are free.
     used: usize,
 }
 
+/// Slot of the table: a row's entry in one of its groups, or more of the row's value. The slot's
+/// group is in a separate array.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
+    /// First piece of the row's value, or a later piece if the slot continues the value.
     piece: ValuePiece,
+    /// Token of the row that uses the slot.
     token: Token,
-    /// Slot with the next piece of the value, or `END`.
+    /// Number of the slot with the next piece of the value, or [`END`].
     next: u32,
     database: u32,
     table: u32,
     column: i16,
-    /// Not 0 if another backend has learned the token and may wait for it.
+    /// Not 0 if another backend has read the token and may wait for the row.
     known: u16,
 }
 
-/// No slot.
+/// Value of `next` in the slot with the last piece of a value.
 const END: u32 = u32::MAX;
 /// Group of a free slot.
 const FREE: u64 = 0;
-/// Group of a slot that continues the value of a row.
+/// Group of a slot that continues a row's value.
 const CONTINUATION: u64 = 1;
 
-/// The stored form of a group, distinct from [`FREE`] and [`CONTINUATION`].
+/// The form in which the table stores the group of a row. It differs from [`FREE`] and
+/// [`CONTINUATION`].
 fn own_group(group: u64) -> u64 {
     group.max(CONTINUATION + 1)
 }
 
 impl Row {
-    /// Number of slots that the row needs.
+    /// Number of slots that the row needs: one for each group, and one for each piece of the value
+    /// after the first.
     pub fn slots(&self) -> usize {
         self.other_groups.len() + self.value.pieces().len()
     }
 }
 
-/// The database that this backend is connected to.
+/// OID of the database that this backend is connected to.
 pub fn database() -> pg_sys::Oid {
     server::database()
 }
 
-/// The segment as it is mapped in this backend.
+/// The segment with the table of rows in flight, as it is mapped in this backend.
 #[derive(Clone, Copy)]
 pub struct Table {
     head: *mut Head,
+    /// Number of slots in the table, used and free.
     slots: usize,
 }
 
-/// The parts of the segment while the lock is held.
+/// The parts of the segment, for code that holds its lock.
 struct Parts<'a> {
+    /// Number of slots up to and including the last slot in use.
     used: &'a mut usize,
+    /// Group of each slot.
     groups: &'a mut [u64],
     slots: &'a mut [Slot],
 }
 
 impl Parts<'_> {
-    /// The pieces of the value of a slot's row.
+    /// Iterates over the pieces of the value whose first piece is in `slot`.
     fn pieces(&self, slot: usize) -> impl Iterator<Item = &ValuePiece> {
         let first = self.slots.get(slot);
         core::iter::successors(first, |slot| self.slots.get(slot.next as usize))
             .map(|slot| &slot.piece)
     }
 
-    /// Adds as many free slots as a row needs to `taken`. Returns false if there are too few.
+    /// Adds the numbers of `needed` free slots to `taken`. Returns false if fewer slots are free.
     fn find_free(&self, needed: usize, taken: &mut Vec<usize>) -> bool {
         let (used, all) = (*self.used, self.slots.len());
         let free = (0..used).filter(|&slot| self.groups[slot] == FREE);
@@ -146,7 +160,7 @@ impl Parts<'_> {
         taken.len() == needed
     }
 
-    /// Writes a row to slots that are free.
+    /// Writes a row to the free slots with the numbers `slots`.
     fn write(&mut self, row: &Row, token: Token, database: u32, slots: &[usize]) {
         let pieces = row.value.pieces();
         let groups = core::iter::once(row.group).chain(row.other_groups.iter().copied());
@@ -174,7 +188,7 @@ impl Parts<'_> {
         *self.used = end.max(*self.used);
     }
 
-    /// Removes the free slots at the end from the searched part of the table.
+    /// Reduces `used` to the last slot in use, so that searches skip the free slots after it.
     fn trim(&mut self) {
         while *self.used > 0 && self.groups[*self.used - 1] == FREE {
             *self.used -= 1;
@@ -182,19 +196,20 @@ impl Parts<'_> {
     }
 }
 
-/// Why a row was not published.
+/// Why [`Table::publish`] did not publish a row.
 pub enum Refusal {
-    /// A near row of another backend is in flight.
+    /// A row of another backend within the radius is in flight. Has the token of that row.
     Near(Token),
-    /// Backends use more slots than they may.
+    /// The table has too few free slots.
     Full,
 }
 
 impl Table {
-    /// The server's table of rows in flight. Raises an error if there is no memory for it.
+    /// The server's table of rows in flight. Creates the table if this backend is the first to use
+    /// it. Raises error 53200 if there is no shared memory for the table.
     pub fn get() -> Table {
         thread_local! {
-            /// Stays mapped as long as the backend lives.
+            /// The table as mapped in this backend. It stays mapped as long as the backend lives.
             static TABLE: Cell<Option<Table>> = const { Cell::new(None) };
         }
         TABLE.with(|known| {
@@ -206,7 +221,8 @@ impl Table {
         })
     }
 
-    /// Calls a function with the parts of the segment, under its lock.
+    /// Calls `work` with the parts of the segment while holding the segment's lock. Returns the
+    /// result of `work`.
     fn locked<T>(self, work: impl FnOnce(Parts) -> T) -> T {
         let n = self.slots;
         // SAFETY: the segment is as long as `attach` computed, and any bytes are valid values of
@@ -226,12 +242,12 @@ impl Table {
         }
     }
 
-    /// Puts a row into free slots, unless a near row of another backend is in its first group.
-    /// Returns the slots.
+    /// Writes a row to free slots and returns their numbers, unless a row of another backend in the
+    /// row's first group is within `radius` (in bits or mismatches).
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
         let (group, needed) = (own_group(row.group), row.slots());
-        // Nothing may fail under the lock.
+        // Reserves memory now, because nothing may fail while the lock is held.
         let mut taken = Vec::with_capacity(needed);
         self.locked(|mut parts| {
             for i in 0..*parts.used {
@@ -257,8 +273,9 @@ impl Table {
         Ok(taken)
     }
 
-    /// Frees the slots that still have these tokens. Returns true if another backend has learned
-    /// one of the tokens and may wait for it. No backend can learn one of them afterwards.
+    /// Frees slots, each given by its number and the token of its row. Skips slots that no longer
+    /// have the token. Returns true if another backend has read one of the tokens and may wait for
+    /// it. No backend can read these tokens afterwards.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|mut parts| {
             let mut known = false;
@@ -273,7 +290,7 @@ impl Table {
         })
     }
 
-    /// Frees all slots that have a token.
+    /// Frees all slots with this token.
     pub fn clear_all(self, token: Token) {
         self.locked(|mut parts| {
             for i in 0..*parts.used {
@@ -285,7 +302,7 @@ impl Table {
         });
     }
 
-    /// The rows in flight in this database.
+    /// Lists the rows in flight of all backends in this database.
     pub fn list(self) -> Vec<Listed> {
         let database = database().to_u32();
         let mut slots = Vec::with_capacity(self.slots);
@@ -296,7 +313,7 @@ impl Table {
                 }
             }
         });
-        // A row has a slot for each of its groups.
+        // A row may have several slots, all with the same token.
         slots.sort_unstable_by_key(|slot| slot.token);
         slots.dedup_by_key(|slot| slot.token);
         let listed = slots.into_iter().map(|slot| Listed {
@@ -308,15 +325,16 @@ impl Table {
     }
 }
 
+/// Maps the segment in this backend. Creates the segment if no backend has done so.
 fn attach() -> Table {
     let backends = server::max_backends() as usize;
     let slots = SLOTS_PER_BACKEND * backends;
     let size = size_of::<Head>() + slots * (size_of::<u64>() + size_of::<Slot>());
     let segment = PgTryBuilder::new(|| {
-        // SAFETY: called in a transaction, for the same size in all backends.
+        // SAFETY: called in a transaction. All backends compute the same size.
         unsafe { compat::named_segment(NAME, size, initialize) }
     })
-    // Every error caught is raised again with another message.
+    // `no_memory` raises each caught error again, with another message.
     .catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| no_memory(size))
     .catch_when(PgSqlErrorCode::ERRCODE_DISK_FULL, |_| no_memory(size))
     .execute();
@@ -329,8 +347,8 @@ fn attach() -> Table {
     Table { head, slots }
 }
 
-/// Initializes the segment's head. Slots need no values: they are written before they are counted
-/// as used, and only used slots are read.
+/// Initializes the head of a new segment. Slots need no initial values: they are written before
+/// they count as used, and only used slots are read.
 unsafe extern "C-unwind" fn initialize(segment: *mut core::ffi::c_void) {
     let head = segment.cast::<Head>();
     // SAFETY: the segment is new, has room for the head, and no other backend sees it yet.

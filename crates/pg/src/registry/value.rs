@@ -1,33 +1,34 @@
-//! Values of rows in flight, in their form for comparison.
+//! Values of rows in flight, in the form in which backends compare them.
 
-/// Words of a [`ValuePiece`].
+/// Number of 64-bit words in a [`ValuePiece`].
 const WORDS: usize = 4;
-/// Bytes of a [`ValuePiece`].
+/// Number of bytes in a [`ValuePiece`].
 const BYTES: usize = 8 * WORDS;
 
-/// The part of a value that one slot of the table stores. Unused bytes are zero.
+/// Part of a value that fits into one slot of the table of rows in flight. Unused bytes are zero.
 pub type ValuePiece = [u64; WORDS];
 
-/// A fingerprint, or the low bytes of a signature's hashes.
+/// Value of a row in flight: a fingerprint, or the low bytes of a signature's hashes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// Up to 256 bits.
+    /// A fingerprint of up to 256 bits.
     Bits(ValuePiece),
-    /// Equal hashes have equal low bytes, so the bytes of two signatures differ in at most as many
-    /// positions as their hashes: near signatures have near bytes. One in 256 pairs of different
-    /// hashes has equal bytes, which can cause an unnecessary wait.
+    /// The lowest byte of each hash of a signature, in order. Equal hashes have equal bytes, so the
+    /// bytes of two signatures differ in at most as many positions as their hashes, and near
+    /// signatures have near bytes. One in 256 pairs of different hashes has equal bytes, which can
+    /// cause an unnecessary wait.
     Bytes(Vec<ValuePiece>),
 }
 
 impl Value {
-    /// The value of a fingerprint.
+    /// Makes the value of a fingerprint that has these words, at most four.
     pub fn from_words(words: &[u64]) -> Self {
         let mut all = [0; WORDS];
         all[..words.len()].copy_from_slice(words);
         Value::Bits(all)
     }
 
-    /// The value of a signature with these hashes.
+    /// Makes the value of a signature that has these hashes.
     pub fn from_hashes(hashes: &[u32]) -> Self {
         let pieces = hashes.chunks(BYTES).map(|hashes| {
             let mut piece = [0; WORDS];
@@ -39,7 +40,7 @@ impl Value {
         Value::Bytes(pieces.collect())
     }
 
-    /// The value in pieces, at least one.
+    /// The value split into pieces, at least one.
     pub fn pieces(&self) -> &[ValuePiece] {
         match self {
             Value::Bits(piece) => core::slice::from_ref(piece),
@@ -48,8 +49,9 @@ impl Value {
         }
     }
 
-    /// Distance to another value of the same kind: differing bits of a fingerprint, or at most the
-    /// mismatches of a signature.
+    /// Distance to another value of the same kind, given by its pieces. For fingerprints, the
+    /// number of different bits. For signatures, a lower bound on the number of positions whose
+    /// hashes differ.
     pub fn distance<'a>(&self, other: impl Iterator<Item = &'a ValuePiece>) -> u32 {
         let differences = (self.pieces().iter().flatten())
             .zip(other.flatten())

@@ -1,5 +1,6 @@
-//! Hints about where in shared buffers a backend last found pages of its indexes. A correct hint
-//! saves the lookup in the buffer mapping table, which costs three dependent cache misses.
+//! Hints: for pages of its indexes, a backend remembers the shared buffer in which it last found
+//! the page. A correct hint saves the lookup in the buffer mapping table, which costs three
+//! dependent cache misses.
 //!
 //! docs/dev/locking.md, "Remembered buffers", says why a wrong hint is harmless.
 use core::alloc::{GlobalAlloc, Layout};
@@ -9,19 +10,20 @@ use std::alloc::System;
 use neardup_blocktree::key::Block;
 use pgrx::pg_sys;
 
-/// Number of slots, one per remembered page: enough for an index of 8 GB. A slot takes eight
-/// bytes, and the system allocates them only when a page that maps to them is read.
+/// Number of slots. Each holds the hint for one page, so there is a slot for each page of an index
+/// of 8 GB. A slot takes eight bytes. The system allocates memory only for the slots that are used.
 const SLOTS: usize = 1 << 20;
 
-/// One in N accesses bypasses the hint to keep the buffer's usage count up to date: the server
-/// raises the count only in its own lookup.
+/// One in this many accesses to a page ignores the hint. The server raises a buffer's usage count
+/// only in its own lookup, and evicts buffers with a low count.
 const BYPASS_ONE_IN: u32 = 64;
 
-/// The hints of a backend.
+/// Hints of this backend.
 struct Hints {
-    /// Each slot has a tag of file and block in the upper half, and the buffer in the lower half.
+    /// Each slot has a tag of file and block in the upper 32 bits, and the number of the buffer in
+    /// the lower 32 bits. 0 means no hint.
     slots: OnceCell<&'static [Cell<u64>]>,
-    /// The state of a random choice.
+    /// State of the random generator in [`bypass`].
     turn: Cell<u32>,
 }
 
@@ -29,24 +31,24 @@ thread_local! {
     static HINTS: Hints = const { Hints { slots: OnceCell::new(), turn: Cell::new(0) } };
 }
 
-/// The slot of a page. Neighbouring blocks of a file have different slots.
+/// Number of a page's slot. Neighbouring blocks of a file have different slots.
 #[inline]
 fn slot(file: u32, block: Block) -> usize {
     (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % SLOTS
 }
 
-/// A tag that nearly always distinguishes the pages of one slot.
+/// Number that distinguishes, nearly always, the pages that share a slot.
 #[inline]
 fn tag(file: u32, block: Block) -> u32 {
     file.wrapping_mul(0x85eb_ca6b).wrapping_add(block)
 }
 
 impl Hints {
-    /// Returns the slot of a page; `None` if there is no memory for the slots.
+    /// Slot of a page; `None` if there is no memory for the slots.
     #[inline]
     fn slot(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
         let slots = self.slots.get_or_init(|| {
-            // The system allocates zeroed memory only for the parts that are used. Hints are
+            // The system allocates zeroed memory only for the parts that are written. Hints are
             // optional, so they do not use the reserve of the library's allocator.
             let Ok(layout) = Layout::array::<u64>(SLOTS) else {
                 return &[];
@@ -64,7 +66,8 @@ impl Hints {
     }
 }
 
-/// The buffer in which a page was last found. It may hold another page by now.
+/// Returns the buffer in which this backend last found a page; `None` if there is no hint. The
+/// buffer may hold another page by now.
 #[inline]
 pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     HINTS.with(|hints| {
@@ -74,19 +77,19 @@ pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     })
 }
 
-/// Returns whether this access bypasses the hint.
+/// Decides at random whether this access to a page ignores the hint: see `BYPASS_ONE_IN`.
 pub fn bypass() -> bool {
     HINTS.with(|hints| {
-        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4): counting would skip the same
-        // pages of each search.
+        // A linear congruential generator (Knuth, TAOCP 2, 3.3.4). A counter would choose the same
+        // pages in each search.
         let turn = (hints.turn.get().wrapping_mul(1_664_525)).wrapping_add(1_013_904_223);
         hints.turn.set(turn);
         turn < u32::MAX / BYPASS_ONE_IN
     })
 }
 
-/// Remembers where a page was found. Local buffers of temporary tables have negative numbers and
-/// need no hint.
+/// Remembers the buffer in which a page was found. Local buffers of temporary tables have negative
+/// numbers and need no hint.
 pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {

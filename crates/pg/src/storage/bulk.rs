@@ -1,4 +1,4 @@
-//! Writes a new index without the server's buffers.
+//! Writes the pages of a new index directly to its file, without the server's shared buffers.
 use core::alloc::Layout;
 
 use neardup_blocktree::build::BuildHost;
@@ -12,15 +12,15 @@ use crate::compat;
 use crate::errors::UserError;
 use crate::rel::Rel;
 
-/// Pages that are logged and written together: as many as one log record can hold.
+/// Number of pages that are logged and written together: as many as one log record can hold.
 const BATCH: usize = pg_sys::XLR_MAX_BLOCK_ID as usize;
 
-/// Pages in memory, aligned for direct input and output.
+/// A batch of pages in memory, aligned for direct input and output.
 #[repr(C, align(4096))]
 struct Pages([Page; BATCH]);
 
 impl Pages {
-    /// Allocates zeroed pages on the heap, because the stack may not have room for them.
+    /// Allocates a batch of zeroed pages on the heap, because the stack may not have room for it.
     fn new() -> Box<Self> {
         // SAFETY: the layout has a size, and zeroes are pages.
         unsafe {
@@ -33,30 +33,35 @@ impl Pages {
     }
 }
 
-/// Writes a new index into a fork that is empty, block by block.
+/// Writes a new index, block by block, into a fork that is empty.
 ///
-/// The pages are written by the storage manager and not through the buffers: no other backend can
-/// see them before the build commits, and a large index would only evict other pages. The log
-/// records are only for recovery, since the files themselves are synced at the end.
+/// The pages are written by the storage manager and not through shared buffers. No other backend
+/// can see them before the build commits, and a large index would only evict other pages. The log
+/// records are only for recovery and standbys, because the files themselves are synced at the end.
 pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     relation: Rel<'a>,
     fork: pg_sys::ForkNumber::Type,
+    /// True if the pages are written to the write-ahead log.
     logged: bool,
-    /// True if the next checkpoint need not sync the pages: they are synced at the end, or with
-    /// the transaction, or need not survive.
+    /// True if the next checkpoint need not sync the pages: they are synced at the end of the build
+    /// or with the transaction, or they need not survive a crash.
     skip_sync: bool,
     temp: TempSpace,
+    /// Pages that have not been written yet.
     pages: Box<Pages>,
-    /// Number of pages that wait in the batch. `first` is the block of the first one.
+    /// Number of pages that have not been written yet.
     waiting: usize,
+    /// Block number of the first page that has not been written yet.
     first: Block,
+    /// Called after each permutation with the number of permutations written and the number of all
+    /// permutations.
     permutation_done: F,
 }
 
 impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
-    /// Starts to write an index that no other backend can see yet. `permutation_done` is told how
-    /// many permutations of how many are written. Raises an internal error unless the fork is
-    /// empty.
+    /// Starts to write a fork of an index that no other backend can see yet. `permutation_done` is
+    /// called after each permutation with the number of permutations written so far and the number
+    /// of all. Raises an internal error unless the fork is empty.
     pub fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, permutation_done: F) -> Self {
         assert!(relation.is_neardup_index());
         // SAFETY: the index is open.
@@ -82,12 +87,13 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
         }
     }
 
-    /// Makes everything durable.
+    /// Writes the remaining pages, and syncs the file if the pages are logged.
     pub fn finish(mut self) {
         self.flush();
         if self.logged {
-            // A checkpoint may have passed since the first page was logged. It did not write and
-            // sync these pages, because they are in no buffer.
+            // A checkpoint may have passed since the first page was logged, and recovery begins at
+            // the last checkpoint. The checkpoint did not sync these pages, because they are in no
+            // buffer.
             // SAFETY: the relation is open.
             unsafe {
                 pg_sys::smgrimmedsync(pg_sys::RelationGetSmgr(self.relation.raw()), self.fork)
@@ -95,6 +101,7 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
         }
     }
 
+    /// Writes the pages that wait in the batch.
     fn flush(&mut self) {
         if self.waiting > 0 {
             self.write(self.first, self.waiting, true);
@@ -104,7 +111,8 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
         }
     }
 
-    /// Logs and writes the first pages of the batch: new ones, or ones that exist in the fork.
+    /// Logs and writes `count` pages of the batch to consecutive blocks from `first`. `new` is true
+    /// if the blocks are behind the end of the fork, false if they exist.
     fn write(&mut self, first: Block, count: usize, new: bool) {
         let (relation, fork, skip_sync) = (self.relation.raw(), self.fork, self.skip_sync);
         let pages = &mut self.pages.0[..count];
@@ -117,7 +125,7 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
             for (page, &block) in pages.iter_mut().zip(&blocks) {
                 let page = page.as_mut_ptr();
                 pg_sys::PageSetChecksumInplace(page.cast(), block);
-                // Good until the next call that may take in invalidations.
+                // Opened again for each page: a call that accepts cache invalidations may close it.
                 let smgr = pg_sys::RelationGetSmgr(relation);
                 match new {
                     true => pg_sys::smgrextend(smgr, fork, block, page.cast(), skip_sync),
@@ -132,7 +140,7 @@ impl<F: FnMut(usize, usize)> BuildHost for BulkWriter<'_, F> {
     fn put(&mut self, block: Block, page: &mut Page) {
         if block == 0 {
             self.flush();
-            // It was written as a page of zeroes.
+            // The first flush has written block 0 as a page of zeroes.
             self.pages.0[0] = *page;
             self.write(0, 1, false);
             return;

@@ -1,9 +1,9 @@
-//! The rows behind an index's entries, as a snapshot sees them.
+//! Fetches the heap rows of index entries, as a snapshot sees them.
 //!
 //! The visibility map cannot be used here. It marks all rows of a page as visible, but VACUUM may
 //! have removed a row since its entry was copied from a leaf. Only a reader that keeps the leaf
 //! pinned may trust the map. Besides, joins on `ctid` need the address of the visible version of
-//! the row, and the indexed address may only refer to that version.
+//! the row, while the address in the index may be that of an earlier version in the same chain.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -13,21 +13,25 @@ use crate::slot::Slot;
 use crate::tid::{item_pointer, tid_of};
 
 unsafe extern "C-unwind" {
-    /// Not among pgrx's bindings (storage/predicate.h).
+    /// Takes a predicate lock on a relation (storage/predicate.h). pgrx has no binding for it.
     fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
 }
 
-/// Rows of a table that are looked up by the addresses in its indexes.
+/// Fetches rows of one table by the addresses in its index entries, with the snapshot that was
+/// active when this was made.
 pub struct HeapFetch<'a> {
     table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
+    /// Check that no row that the snapshot sees has been removed from a page.
     check: OldSnapshotCheck,
+    /// The server's state of fetches from this table.
     fetch: *mut pg_sys::IndexFetchTableData,
+    /// Row that was found last.
     slot: Slot<'a>,
 }
 
 impl<'a> HeapFetch<'a> {
-    /// Rows as the active snapshot sees them.
+    /// Prepares to fetch rows of a table as the active snapshot sees them.
     pub fn new(table: Rel<'a>) -> Self {
         // SAFETY: the table is open as long as this lives. A function is called with an active
         // snapshot. Registering it keeps it after it is no longer active.
@@ -48,9 +52,9 @@ impl<'a> HeapFetch<'a> {
         }
     }
 
-    /// Returns the address of an entry's row: the address of the version which the snapshot sees,
-    /// on which SQL can join. `None` if the snapshot sees no version. The row stays in the slot
-    /// until the next call.
+    /// Fetches the row of an index entry with this address. Returns the address of the row version
+    /// that the snapshot sees, which is the `ctid` that SQL queries join on. `None` if the snapshot
+    /// sees no version. The row stays in the slot until the next call.
     pub fn find(&mut self, entry: Tid) -> Option<Tid> {
         let mut pointer = item_pointer(entry);
         let (mut again, mut all_dead) = (false, false);
@@ -72,8 +76,8 @@ impl<'a> HeapFetch<'a> {
     }
 
     /// Raises error 72000 if a row that the snapshot sees may have been removed from the page that
-    /// was read last. The server's own fetch leaves this to sequential scans and to indexes, but
-    /// pruning changes no index.
+    /// was read last. The server's own fetch does not check: it relies on checks in sequential
+    /// scans and in indexes. But pruning removes rows without a change in an index.
     fn check_page(&self) {
         let table = self.table.raw();
         // SAFETY: the table is open. The fetch of a heap keeps its last page pinned.
@@ -85,7 +89,7 @@ impl<'a> HeapFetch<'a> {
         }
     }
 
-    /// The row found last.
+    /// Slot with the row that [`HeapFetch::find`] has found last.
     pub fn slot(&self) -> &Slot<'a> {
         &self.slot
     }
@@ -94,7 +98,7 @@ impl<'a> HeapFetch<'a> {
 impl Drop for HeapFetch<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: both were made by us; on an error the server releases what they hold.
+            // SAFETY: this value made both. After an error the server releases their resources.
             unsafe {
                 pg_sys::table_index_fetch_end(self.fetch);
                 pg_sys::UnregisterSnapshot(self.snapshot);
@@ -103,7 +107,7 @@ impl Drop for HeapFetch<'_> {
     }
 }
 
-/// Notes, for serializable transactions, that a relation has been read whole.
+/// Records, for serializable transactions, that this transaction has read a whole relation.
 pub fn note_read(relation: Rel) {
     // SAFETY: the relation is open, and a function is called with an active snapshot.
     unsafe {
@@ -113,8 +117,8 @@ pub fn note_read(relation: Rel) {
 }
 
 /// Returns whether a row that this transaction has just written was written speculatively, as by
-/// `INSERT ... ON CONFLICT`: the server may remove it and write it again. Returns true for a table
-/// that is not a heap, where this is unknown.
+/// `INSERT ... ON CONFLICT`. The server may remove such a row and write it again. Returns true for
+/// a table that is not a heap, where this is unknown.
 pub fn is_speculative(table: Rel, tid: Tid) -> bool {
     let table = table.raw();
     // SAFETY: the table is open. A used line pointer within the page's limit refers to a row on

@@ -1,6 +1,7 @@
-//! The index's pages in the server: locks and pins, the log, and bulk writing.
+//! Access to the pages of an index in the server: pins and locks, the write-ahead log, bulk
+//! writing, temporary files, and fetches of the table's rows.
 //!
-//! docs/dev/locking.md has the protocol of locks, docs/dev/architecture.md lists these files.
+//! docs/dev/locking.md describes the lock protocol, docs/dev/architecture.md lists these files.
 mod buffer_hints;
 pub mod bulk;
 pub mod heap_fetch;

@@ -1,4 +1,4 @@
-//! Pages of an index that are pinned and locked, until dropped.
+//! Guards of index pages: a page stays pinned and locked until its guard is dropped.
 use core::marker::PhantomData;
 use core::ops::Deref;
 
@@ -11,34 +11,34 @@ use crate::compat::{self, OldSnapshotCheck};
 use crate::rel::Rel;
 
 unsafe extern "C-unwind" {
-    // The calls that each page costs in addition to its pin. They raise no error on a pinned
-    // buffer with the few locks that the tree holds. The declarations here therefore avoid pgrx's
-    // wrapper around C functions, which sets a jump target for each call.
+    // Calls that are made for each page in addition to pinning it. On a pinned buffer, and with the
+    // few locks that a tree operation holds, they raise no error. So they are declared here without
+    // pgrx's wrapper around C functions, which sets a jump target for each call.
     fn LockBuffer(buffer: pg_sys::Buffer, mode: core::ffi::c_int);
     fn ConditionalLockBuffer(buffer: pg_sys::Buffer) -> bool;
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
 }
 
-/// A way to lock a page exclusively, other than simply waiting for the lock.
+/// Way to get an exclusive lock on a page, other than waiting for all locks to be released.
 #[derive(Clone, Copy)]
 pub(super) enum Exclusive {
-    /// Waits until the caller has the only pin on the page.
+    /// Waits until no other backend has a lock or a pin on the page.
     ForCleanup,
-    /// Locks the page only if the caller has its only pin.
+    /// Does not wait. Fails if the page is locked, or if another backend has a pin on it.
     ForCleanupAtOnce,
-    /// Locks the page only if no backend has it locked, including this one.
+    /// Does not wait. Fails if any backend has the page locked, including this one.
     AtOnce,
 }
 
-/// A pinned buffer that holds a block of an index. If it is forgotten, the server releases the pin
-/// when the statement ends.
+/// Pinned buffer that holds a block of an index. If a value is lost before its pin is released, the
+/// server releases the pin when the statement ends.
 pub struct Pinned {
     buffer: pg_sys::Buffer,
     block: Block,
 }
 
 impl Pinned {
-    /// Wraps a pin.
+    /// Wraps a buffer that the caller has pinned.
     ///
     /// # Safety
     /// The buffer holds this block. The caller has pinned it and passes the pin to the result.
@@ -47,14 +47,15 @@ impl Pinned {
         Pinned { buffer, block }
     }
 
-    /// The buffer.
+    /// Number of the buffer.
     #[inline]
     pub(super) fn buffer(&self) -> pg_sys::Buffer {
         self.buffer
     }
 
-    /// Locks an index page shared, for a reader with this check. Every [`ReadPage`] is made here.
-    /// Raises error 72000 if the page is too new for the reader's snapshot.
+    /// Locks the page in shared mode, for a reader with this snapshot check. Every [`ReadPage`] is
+    /// made here. Raises error 72000 if the page has changed so much since the reader's snapshot
+    /// that a visible row may be missing.
     #[inline]
     pub(super) fn read<'a>(self, index: Rel<'_>, check: OldSnapshotCheck) -> ReadPage<'a> {
         let page = self.lock(pg_sys::BUFFER_LOCK_SHARE);
@@ -65,12 +66,13 @@ impl Pinned {
         ReadPage(page)
     }
 
-    /// Locks the page exclusively.
+    /// Locks the page exclusively, and waits for the lock.
     #[inline]
     pub(super) fn write<'a>(self) -> WritePage<'a> {
         WritePage::new(self.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
     }
 
+    /// Locks the page in this mode (`BUFFER_LOCK_...`).
     #[inline]
     fn lock<'a>(self, mode: u32) -> Locked<'a> {
         // SAFETY: the buffer is pinned.
@@ -80,8 +82,9 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively in the given way; `None` if that way does not wait and the lock
-    /// is not free. For a cleanup this backend must have pinned the buffer exactly once.
+    /// Locks the page exclusively in the given way. `None`, with the pin released, if that way does
+    /// not wait and the lock is not free. For a cleanup lock this backend must have pinned the
+    /// buffer exactly once.
     #[inline]
     pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.
@@ -102,7 +105,7 @@ impl Pinned {
         }
     }
 
-    /// The page, which the caller has locked.
+    /// Wraps a page that the caller has pinned and locked.
     ///
     /// # Safety
     /// The caller has locked the buffer, and passes the lock to the result.
@@ -124,8 +127,8 @@ impl Pinned {
     }
 }
 
-/// A pinned and locked buffer. Dropping it releases both, except while an error unwinds:
-/// then the server itself releases all locks and pins of the backend.
+/// Pinned and locked page. Dropping it releases the lock and the pin, except while an error
+/// unwinds: then the server itself releases all locks and pins of the backend.
 pub(super) struct Locked<'a> {
     pinned: Pinned,
     page: *mut Page,
@@ -152,18 +155,19 @@ impl Deref for Locked<'_> {
     }
 }
 
-/// A page under a shared lock.
+/// Page under a shared lock.
 pub struct ReadPage<'a>(Locked<'a>);
 
-/// A page under an exclusive lock.
+/// Page under an exclusive lock.
 pub struct WritePage<'a> {
     locked: Locked<'a>,
-    /// Never logged before: its first change logs it whole.
+    /// True if the page has never been logged. Then the log record of its first change contains the
+    /// whole page.
     new: bool,
 }
 
 impl ReadPage<'_> {
-    /// Unlocks the buffer and returns it, still pinned.
+    /// Releases the lock but not the pin, and returns the pinned buffer.
     #[inline]
     pub(super) fn unlock_keep_pin(self) -> Pinned {
         let (buffer, block) = (self.0.pinned.buffer, self.0.pinned.block);
@@ -177,32 +181,33 @@ impl ReadPage<'_> {
 }
 
 impl<'a> WritePage<'a> {
-    /// A page that is locked exclusively.
+    /// Wraps a page that is locked exclusively and has been logged before.
     #[inline]
     pub(super) fn new(locked: Locked<'a>) -> Self {
         WritePage { locked, new: false }
     }
 
-    /// Returns the page, marked as never logged before: its first change logs it whole.
+    /// Marks the page as never logged, so the log record of its first change contains the whole
+    /// page.
     #[inline]
     pub(super) fn into_new(mut self) -> Self {
         self.new = true;
         self
     }
 
-    /// The buffer, for the log.
+    /// Number of the buffer, for log records.
     #[inline]
     pub(super) fn buffer(&self) -> pg_sys::Buffer {
         self.locked.pinned.buffer
     }
 
-    /// Returns whether the next change logs the whole page.
+    /// Returns whether the log record of the next change contains the whole page.
     #[inline]
     pub(super) fn is_new(&self) -> bool {
         self.new
     }
 
-    /// The page itself, for changes inside a critical section.
+    /// The bytes of the page, for changes inside a critical section.
     #[inline]
     pub(super) fn page_mut(&mut self) -> &mut Page {
         // SAFETY: the lock is exclusive, and `&mut self` rules out other references in this
@@ -210,7 +215,7 @@ impl<'a> WritePage<'a> {
         unsafe { &mut *self.locked.page }
     }
 
-    /// Marks the page as logged: later records contain only its changes.
+    /// Marks the page as logged, so log records of later changes contain only the changes.
     pub(super) fn set_logged(&mut self) {
         self.new = false;
     }

@@ -1,25 +1,27 @@
-//! The time that a backend's recent page reads took. It shows whether pages outside the server's
-//! buffers are read from the system's cache or from a disk.
+//! Measures how long the recent page reads of this backend took. The time shows whether pages
+//! outside shared buffers come from the operating system's cache or from a disk.
 use core::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Average time of a read above which pages are announced to the system in advance. Reading a page
-/// takes 2 to 5 microseconds from the system's cache and 50 or more from a disk; announcing it
-/// takes one.
+/// Average time of a read above which the pages come from a disk, so that it pays to prefetch them.
+/// A read takes 2 to 5 microseconds from the operating system's cache and 50 or more from a disk.
+/// Requesting a prefetch takes one microsecond.
 const FROM_A_DISK: Duration = Duration::from_micros(25);
 
-/// Longer reads count as this time: the time of an interrupted read does not predict the next.
+/// Maximum time that is counted for one read. A read that took longer was probably interrupted, so
+/// its time does not predict the next one.
 const MOST_COUNTED: Duration = Duration::from_micros(150);
 
-/// The average moves by this part of its difference to a new reading.
+/// The average moves by one part in this many towards the time of each new read.
 const WEIGHT: u32 = 8;
 
 thread_local! {
+    /// Moving average of the time of a read.
     static AVERAGE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Calls a function that returns a page and whether the page had to be read, and records the time
-/// of a read.
+/// Calls `get`, which returns a page and whether the page had to be read into a buffer. Adds the
+/// time of a read to the average. Returns the page.
 pub fn noted<T>(get: impl FnOnce() -> (T, bool)) -> T {
     let start = Instant::now();
     let (page, was_read) = get();
@@ -30,7 +32,7 @@ pub fn noted<T>(get: impl FnOnce() -> (T, bool)) -> T {
     page
 }
 
-/// Returns whether the recent reads came from a disk, judged by their time.
+/// Returns whether recent reads took so long that the pages must have come from a disk.
 #[inline]
 pub fn come_from_disk() -> bool {
     AVERAGE.with(Cell::get) > FROM_A_DISK

@@ -1,4 +1,5 @@
-//! The pages of an index in the server's buffers, behind the tree's storage traits.
+//! Pages of an index in the server's shared buffers, as the page store that the tree reads and
+//! writes (`neardup_blocktree::store`).
 use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -20,33 +21,34 @@ const _: () = assert!(
     "neardup needs pages of 8 kB"
 );
 
-/// Attempts of a vacuum to lock an index that is in use, at intervals of 50 ms. Together they last
-/// as long as its attempts to lock a table (VACUUM_TRUNCATE_LOCK_TIMEOUT, 5 s).
+/// Maximum number of attempts to lock an index before VACUUM truncates it, at intervals of 50 ms: 5
+/// s in all, as long as VACUUM tries to lock a table (`VACUUM_TRUNCATE_LOCK_TIMEOUT`).
 const LOCK_ATTEMPTS: u32 = 100;
 
-/// The main fork of an index.
+/// Page store over the main fork of one index.
 pub struct IndexPages<'a> {
     relation: Rel<'a>,
-    /// The index's file number; `None` for a temporary index, whose pages are not remembered.
+    /// File number of the index, for the hints of `buffer_hints`; `None` for a temporary index,
+    /// which has no hints.
     file: Option<u32>,
-    /// True if changes are logged in the write-ahead log.
+    /// True if changes of the index are written to the write-ahead log.
     logged: bool,
-    /// The ring of buffers to read through.
+    /// Ring of buffers into which pages are read, or all shared buffers.
     strategy: Strategy<'a>,
-    /// Check of each page that is read.
+    /// Check that is made on each page that is read, for the reader's snapshot.
     check: OldSnapshotCheck,
-    /// True if the leaf whose rows are in use stays pinned.
+    /// True if the leaf whose rows are in use stays pinned ([`IndexPages::keep_leaf_pinned`]).
     staying: Cell<bool>,
-    /// The leaf that stays pinned. An error that ends the statement drops the scan together with
-    /// its pages, and the server releases their pins.
+    /// Leaf that is kept pinned for that purpose. An error that ends the statement drops the scan
+    /// together with this value, and the server releases the pin.
     stayed_on: Cell<Option<Pinned>>,
 }
 
 impl<'a> IndexPages<'a> {
-    /// The pages of an open index, for a reader with this check.
+    /// Opens the pages of an index for a reader with this snapshot check.
     pub fn new(relation: Rel<'a>, check: OldSnapshotCheck) -> Self {
-        // Temporary files are numbered separately from other files, and a buffer's tag does not
-        // distinguish the two kinds.
+        // Temporary files are numbered separately from other files, so the numbers are not unique.
+        // A hint's tag does not distinguish the two kinds of files.
         let is_temporary = relation.persistence() == pg_sys::RELPERSISTENCE_TEMP;
         IndexPages {
             relation,
@@ -59,7 +61,7 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// The pages of an open index, read through a ring of buffers.
+    /// Opens the pages of an index like [`IndexPages::new`], but reads them into a ring of buffers.
     pub fn through(relation: Rel<'a>, check: OldSnapshotCheck, strategy: Strategy<'a>) -> Self {
         IndexPages {
             strategy,
@@ -67,26 +69,26 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Sets the check of each page that is read from now on.
+    /// Sets the snapshot check that is made on each page that is read from now on.
     pub fn set_check(&mut self, check: OldSnapshotCheck) {
         self.check = check;
     }
 
-    /// The index.
+    /// The index relation.
     #[inline]
     pub fn relation(&self) -> Rel<'a> {
         self.relation
     }
 
-    /// Sets whether the leaf whose rows are in use stays pinned, which keeps VACUUM from removing
-    /// their addresses, and releases a leaf pinned earlier. Index-only scans need the pin because
-    /// they do not read the rows themselves.
+    /// Sets whether the leaf whose rows are in use stays pinned after it is unlocked, and releases
+    /// a leaf that is still pinned. The pin keeps VACUUM from removing the rows. Index-only scans
+    /// need it because they do not read the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.move_on(None);
     }
 
-    /// Releases the leaf that stayed pinned, and keeps another one instead.
+    /// Releases the leaf that was kept pinned, and keeps `leaf` pinned instead.
     fn move_on(&self, leaf: Option<Pinned>) {
         if let Some(left) = self.stayed_on.replace(leaf)
             && !std::thread::panicking()
@@ -101,8 +103,9 @@ impl<'a> IndexPages<'a> {
         self.relation.blocks(pg_sys::ForkNumber::MAIN_FORKNUM)
     }
 
-    /// Runs `work` under an exclusive lock on the index. Returns `None` if other sessions use the
-    /// index during all attempts. No session waits for this lock before it is granted.
+    /// Runs `work` under an exclusive lock on the index, and returns its result. Returns `None` if
+    /// other sessions use the index at each of `LOCK_ATTEMPTS` attempts. The attempts do not
+    /// queue for the lock, so they delay no other session.
     pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open. The lock is released before the transaction ends, as by
@@ -122,19 +125,21 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Returns whether another session waits for the lock of [`IndexPages::alone`].
+    /// Returns whether another session waits for the exclusive lock that [`IndexPages::alone`]
+    /// holds.
     pub fn is_waited_for(&self) -> bool {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open, and locked in this mode.
         unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
-    /// Truncates the index to `blocks` blocks. Callers call it from [`IndexPages::alone`].
+    /// Truncates the index to `blocks` blocks. Call it only in the `work` of [`IndexPages::alone`].
     pub fn truncate(&self, blocks: Block) {
         // SAFETY: the relation is open, and no other session uses it.
         unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
     }
 
+    /// Pins a page, and reads it into a buffer if necessary.
     fn pin(&self, block: Block) -> Pinned {
         let (fork, mode) = (
             pg_sys::ForkNumber::MAIN_FORKNUM,
@@ -151,8 +156,9 @@ impl<'a> IndexPages<'a> {
         })
     }
 
-    /// Pins a page in the buffer where it was found last, if it is still there. The server checks
-    /// that the buffer holds that page. Otherwise looks the page up.
+    /// Pins a page in the buffer where this backend last found it, if the server confirms that the
+    /// buffer still holds the page. Otherwise the server looks the page up, as in
+    /// [`IndexPages::pin`].
     fn pin_recent(&self, block: Block) -> Pinned {
         let Some(file) = self.file.filter(|_| !self.strategy.is_ring()) else {
             return self.pin(block);
@@ -172,8 +178,8 @@ impl<'a> IndexPages<'a> {
         pinned
     }
 
-    /// Prefetches a page's buffer descriptor, its last line and its first `bytes` bytes, if a
-    /// buffer is remembered for the page.
+    /// Prefetches the first `bytes` bytes and the last cache line of a page, and the descriptor of
+    /// its buffer, into the processor's cache. Does nothing without a hint for the page's buffer.
     #[inline]
     fn prefetch_recent(&self, block: Block, bytes: usize) {
         if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
@@ -182,13 +188,15 @@ impl<'a> IndexPages<'a> {
     }
 }
 
-/// Bytes from the start of a newly built leaf that contain most of its keys.
+/// Number of bytes, from the start of a newly built leaf, that contain most of its keys.
 const MOST_OF_A_LEAF: usize = 60 * 64;
-/// Bytes that are read first. The processor detects the sequential read and fetches the rest.
+/// Number of bytes that are prefetched at the start of a leaf that is read in sequence. The
+/// processor detects the sequential access and fetches the rest itself.
 const START_OF_A_LEAF: usize = 10 * 64;
 
-/// Prefetches parts of a leaf: the fields at the end, and `bytes` bytes from the start. Optionally
-/// also the descriptor of a shared buffer, with the page's name, lock and pins.
+/// Prefetches parts of a leaf into the processor's cache: `bytes` bytes from its start, and the
+/// cache line with the fields at its end. If `with_descriptor` is true, also the descriptor of the
+/// buffer, which has the page's identity, lock and pins.
 #[inline]
 fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
     prefetch_lines(buffer, PAGE_SIZE - LINE..PAGE_SIZE, with_descriptor);
@@ -198,7 +206,8 @@ fn prefetch(buffer: pg_sys::Buffer, bytes: usize, with_descriptor: bool) {
 /// Size of a cache line, in bytes.
 const LINE: usize = 64;
 
-/// Prefetches some bytes of a page and, optionally, the descriptor of a shared buffer.
+/// Prefetches a byte range of a page and, if `with_descriptor` is true, the descriptor of its
+/// shared buffer into the processor's cache. Does nothing on processors other than x86-64.
 #[inline]
 fn prefetch_lines(buffer: pg_sys::Buffer, bytes: Range<usize>, with_descriptor: bool) {
     #[cfg(target_arch = "x86_64")]
@@ -252,7 +261,8 @@ impl ReadPages for IndexPages<'_> {
 
     #[inline]
     fn version(&self, page: &Page) -> Option<u64> {
-        // The log position of the last change. Unlogged changes do not advance it.
+        // Log position of the last change. Unlogged changes do not advance it, so it is no version
+        // then.
         (self.logged).then(|| compat::page_lsn(page))
     }
 
@@ -284,7 +294,8 @@ impl PrefetchPages for IndexPages<'_> {
 
     #[inline]
     fn glance(&self, block: Block) -> Option<Glance> {
-        // A glance is only useful where prefetching is available.
+        // The caller prefetches what a glance shows, so it is useless where prefetching does
+        // nothing.
         let file = self.file.filter(|_| cfg!(target_arch = "x86_64"))?;
         let buffer = buffer_hints::buffer_of(file, block)?;
         let (mut head, mut tail) = ([0; 8], [0; 64]);
@@ -381,7 +392,7 @@ impl WritePages for IndexPages<'_> {
     }
 
     fn vacuum_delay(&self) {
-        // Nothing is held here, as `WritePages::vacuum_delay` says.
+        // The caller holds no lock, as the trait's method requires.
         compat::vacuum_delay_point();
     }
 }

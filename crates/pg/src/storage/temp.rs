@@ -1,19 +1,19 @@
-//! Temporary files of the server.
+//! Temporary files of the server, for sorts and lists that do not fit in memory.
 use neardup_blocktree::sort::TempFiles;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::compat;
 use crate::errors::UserError;
 
-/// Creates temporary files. They are deleted at the end of the transaction at the latest.
+/// Creates temporary files in the server's temporary tablespaces.
 #[derive(Clone, Copy)]
 pub struct TempSpace;
 
-/// A temporary file of the server: it counts towards `temp_file_limit`, and is deleted at the end
-/// of the transaction at the latest.
+/// Temporary file of the server. It counts towards `temp_file_limit`. It is deleted when this value
+/// is dropped, or at the end of the transaction at the latest.
 pub struct TempFile {
     raw: *mut pg_sys::BufFile,
-    /// The transaction that created the file. The file is used only in it.
+    /// Transaction that created the file. The file must not be used in a later one.
     transaction: u32,
 }
 
@@ -44,8 +44,8 @@ impl TempFiles for TempSpace {
     type File = TempFile;
 
     fn create(&mut self) -> TempFile {
-        // A table's scan may reset the current memory context while it hands over a row, so the
-        // file is made in the transaction's context.
+        // A table scan may reset the current memory context between two rows, so the file is made
+        // in the transaction's context.
         // SAFETY: within a transaction.
         let raw = unsafe {
             let current = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);

@@ -1,4 +1,5 @@
-//! Changes of pages and their log records. The log records of a build are in `bulk.rs`.
+//! Changes of index pages in shared buffers, and their records in the write-ahead log. `bulk.rs`
+//! logs the pages of a new index.
 //!
 //! All records are of the server's generic kind (access/generic_xlog.h), which every server can
 //! replay without this extension: for each page a list of (offset u16, length u16, bytes).
@@ -10,22 +11,25 @@ use super::page_guard::WritePage;
 use crate::compat;
 
 unsafe extern "C-unwind" {
-    // The calls of an append inside its critical section, where an error is a PANIC. They never
-    // raise an error that pgrx's wrapper around C functions would have to catch.
+    // Calls that [`write_logged`] makes inside its critical section, where an error is a PANIC.
+    // They never raise an error that pgrx's wrapper around C functions would have to catch.
     fn XLogBeginInsert();
     fn XLogRegisterBuffer(block: u8, buffer: pg_sys::Buffer, flags: u8);
     fn XLogInsert(manager: pg_sys::RmgrId, info: u8) -> pg_sys::XLogRecPtr;
     fn MarkBufferDirty(buffer: pg_sys::Buffer);
 }
 
-/// Bytes of the longest list of fragments that [`write_logged`] can log.
+/// Maximum size, in bytes, of the list of changes of one page that [`write_logged`] can log.
 const LONGEST: usize = 160;
 
 const _: () = assert!(PAGES_PER_RECORD == pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
 
-/// The change of a page, as `generic_redo` reads it.
+/// List of the changes of one page, in the format of a generic log record, as the server's
+/// `generic_redo` reads it.
 struct Fragments {
+    /// For each change its offset, its length and the new bytes.
     bytes: [u8; LONGEST],
+    /// Number of bytes that are used.
     length: usize,
 }
 
@@ -43,8 +47,8 @@ impl Fragments {
     }
 }
 
-/// Copies a few bytes to a slice of the same length. The match makes the lengths that appends use
-/// known to the compiler, which avoids calls that would take longer than the copy.
+/// Copies a few bytes to a slice of the same length. The match makes the usual lengths known to the
+/// compiler, which avoids calls that would take longer than the copy.
 #[inline(always)]
 fn put(target: &mut [u8], bytes: &[u8]) {
     match bytes.len() {
@@ -56,12 +60,14 @@ fn put(target: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Writes a few bytes of each of some pages and logs just those, by one record.
+/// Writes a few bytes to each of some pages, and logs just these bytes in one record. Writes no
+/// record if `logged` is false.
 ///
-/// `GenericXLogFinish` would find the same fragments by copying the pages and comparing them byte
-/// by byte, which costs ten times the rest of an insert. So the record is written here, in the
-/// form that `generic_redo` reads. Most of a record is its header and the names of files and
-/// blocks. Blocks of one file follow each other, so the file is named once.
+/// `GenericXLogFinish` would find the same changes by copying the pages and comparing them byte by
+/// byte, which costs ten times the rest of an insert. So the record is written here, in the format
+/// that the server's `generic_redo` reads. Most of a record is its header and the names of files
+/// and blocks. Blocks of one file are registered one after the other, so the record names the file
+/// once.
 pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool) {
     assert!(changes.len() <= PAGES_PER_RECORD);
     let mut fragments: [Option<Fragments>; PAGES_PER_RECORD] = [const { None }; PAGES_PER_RECORD];
@@ -70,7 +76,7 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
     // PANIC, as for every access method. The fragments live until XLogInsert has copied them. A
     // prefetch changes nothing.
     unsafe {
-        // Prefetches the changed bytes of all pages in parallel, while the record is made.
+        // Prefetches the bytes to be changed on all pages at once, while the record is made.
         #[cfg(target_arch = "x86_64")]
         for change in &*changes {
             use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
@@ -115,22 +121,24 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
     }
 }
 
-/// Returns whether the next record on a page will contain the whole page, as the first one after a
-/// checkpoint does with `full_page_writes`. An estimate, since a checkpoint may begin at any time.
+/// Returns whether the log record of the next change of a page will contain the whole page. With
+/// `full_page_writes`, the first record after a checkpoint does. This is an estimate, because a
+/// checkpoint may begin at any time.
 pub fn takes_whole(page: &WritePage<'_>) -> bool {
     // SAFETY: the buffer is pinned and locked.
     unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
 }
 
-/// Changes pages together and logs the changes as one record.
+/// Changes `P` pages by the function `edit`, which gets copies of them, and logs the differences in
+/// one record. After a crash all pages are changed or none.
 pub fn change<const P: usize>(
     relation: pg_sys::Relation,
     pages: [&mut WritePage<'_>; P],
     edit: impl FnOnce([&mut Page; P]),
 ) {
     const { assert!(P <= pg_sys::MAX_GENERIC_XLOG_PAGES as usize) };
-    // SAFETY: the buffers are pinned and locked exclusively, and different from each other, so
-    // that the images are too; each has the size of a page and lives until GenericXLogFinish.
+    // SAFETY: the buffers are pinned and locked exclusively. They differ from each other, so the
+    // images do too. Each image has the size of a page and lives until GenericXLogFinish.
     unsafe {
         let state = pg_sys::GenericXLogStart(relation);
         let images = pages.each_ref().map(|page| {

@@ -1,4 +1,4 @@
-//! The leader's side: starts workers and receives their messages.
+//! The leader's part of a parallel job: starts workers and receives their messages.
 use core::ffi::CStr;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -14,35 +14,38 @@ use crate::build_scan::SharedScan;
 use crate::rel::Rel;
 use crate::snapshot::RegisteredSnapshot;
 
-/// Maximum number of messages to take from a queue before the next queue's turn.
+/// Maximum number of messages to read from one worker's queue before the next worker's queue is
+/// read.
 const TAKEN_IN_TURN: u32 = 8;
 
-/// A job for a leader and its workers.
+/// Description of a parallel job.
 pub struct Job<'a> {
     /// The start function of the workers: a symbol exported by [`super::export_worker`].
     pub entry_point: &'static CStr,
-    /// Maximum number of workers.
+    /// Maximum number of workers to start.
     pub workers: usize,
-    /// Facts for the workers.
+    /// Data for the workers ([`super::Worker::words`]).
     pub words: &'a [u64],
-    /// A table that all processes scan together, and the snapshot; without one they read all rows.
+    /// Table that all processes scan together, and the snapshot of the scan; without a snapshot the
+    /// scan returns all row versions. `None` if the job has no table scan.
     pub scan: Option<(Rel<'a>, Option<&'a RegisteredSnapshot>)>,
-    /// Wait event that pg_stat_activity shows for a leader that has finished its share.
+    /// Wait event that pg_stat_activity shows for the leader while it waits for workers.
     pub wait_event: u32,
 }
 
-/// The leader's view of the workers that have been started.
+/// The leader's handle of its running workers.
 pub struct Workers {
     context: *mut pg_sys::ParallelContext,
     scan: Option<SharedScan>,
+    /// Counter that the leader shares with the workers; `None` if no shared memory was available.
     numbers: Option<Numbers>,
     queues: Queues,
     wait_event: u32,
 }
 
 impl Workers {
-    /// Starts the wanted number of workers, or as many as the server has available. Returns `None`
-    /// if no worker started; then the leader works alone.
+    /// Starts the requested number of workers, or as many as the server has available. Returns
+    /// `None` if no worker has started; then the leader must do the whole job.
     pub fn launch(job: &Job) -> Option<Self> {
         // SAFETY: the table is open and locked. All parts of the shared memory are written before
         // a worker starts, and all workers have ended before it is freed.
@@ -78,29 +81,29 @@ impl Workers {
         }
     }
 
-    /// Number of workers that have not ended yet.
+    /// Number of workers that have not ended yet, as far as their messages show.
     pub fn running(&self) -> usize {
         self.queues.open.len()
     }
 
-    /// The scan of the job's table.
+    /// Table scan that all processes share; `None` if the job has none.
     pub(crate) fn scan(&self) -> Option<SharedScan> {
         self.scan
     }
 
-    /// Draws the next number, counted from 0, that neither a worker nor the leader has drawn.
+    /// Returns the next number, counted from 0, that neither a worker nor the leader has received.
     pub fn next_number(&self) -> u64 {
         self.numbers.as_ref().map_or(0, Numbers::next)
     }
 
-    /// Passes on the available messages. Each contains the words of one or more calls of
-    /// `Outbox::put`. Returns false if there were none.
+    /// Calls `each` with each message that has arrived. A message contains the words of one or more
+    /// calls of `Outbox::put`. Returns false if no message has arrived.
     pub fn take(&mut self, mut each: impl FnMut(&[u64])) -> bool {
         self.queues.take(&mut each)
     }
 
-    /// Passes on all outstanding messages, and waits for the workers to end. Returns the results
-    /// of each worker. Raises the error of a worker that has failed.
+    /// Waits for all workers to end, and calls `each` with each of their messages. Returns the
+    /// results of each worker. Raises the error of a worker that has failed.
     pub fn finish(mut self, mut each: impl FnMut(&[u64])) -> Vec<[u64; RESULTS]> {
         while !self.queues.open.is_empty() {
             if !self.queues.take(&mut each) {
@@ -121,10 +124,11 @@ impl Workers {
     }
 }
 
-/// Memory that a leader shares with its workers.
+/// The leader's pointers into the memory that it shares with its workers.
 struct SharedMemory {
     scan: Option<SharedScan>,
     numbers: Numbers,
+    /// Queue of each worker.
     queues: Vec<*mut pg_sys::shm_mq>,
 }
 
@@ -142,8 +146,8 @@ fn query_text() -> &'static [u8] {
     text.to_bytes_with_nul()
 }
 
-/// Makes the memory that the leader shares with its workers, and fills it. `None` if there is no
-/// such memory.
+/// Makes the memory that the leader shares with its workers, and fills it. `None` if the server has
+/// no shared memory left.
 ///
 /// # Safety
 /// The context is new, and the job's table is open.
@@ -169,7 +173,8 @@ unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<Shar
         ];
         let estimator = &mut (*context).estimator;
         for (_, bytes) in parts {
-            // The same arithmetic as the server's macros.
+            // The same arithmetic as in the server's macros `shm_toc_estimate_chunk` and
+            // `..._keys`.
             estimator.space_for_chunks += bytes.next_multiple_of(pg_sys::ALIGNOF_BUFFER as usize);
             estimator.number_of_keys += 1;
         }
@@ -206,29 +211,32 @@ unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<Shar
     }
 }
 
-/// The queues of all workers, and the results of the workers that have finished.
+/// Queues of all workers, and the results of the workers that have finished.
 #[derive(Default)]
 struct Queues {
-    /// The queues of workers that have not ended.
+    /// Queues of the workers that have not ended.
     open: Vec<Queue>,
-    /// The results of each worker that has finished its share.
+    /// Results of each worker that has sent its last message.
     results: Vec<[u64; RESULTS]>,
 }
 
-/// The receiver's end of a queue.
+/// The leader's end of a worker's queue.
 struct Queue(*mut pg_sys::shm_mq_handle);
 
-/// The result of a read of a queue.
+/// Result of an attempt to read a message from a queue.
 enum Received<'a> {
+    /// No message has arrived.
     Nothing,
+    /// Words that the worker has sent by `Outbox::put`.
     Words(&'a [u64]),
+    /// Results in the last message of the worker.
     End([u64; RESULTS]),
-    /// The worker has ended, or cannot be started.
+    /// The worker has ended without a last message, or could not be started.
     Lost,
 }
 
 impl Queues {
-    /// Passes the available messages on. Returns false if there were none.
+    /// Calls `each` with each message that has arrived. Returns false if no message has arrived.
     fn take(&mut self, each: &mut impl FnMut(&[u64])) -> bool {
         let mut took_some = false;
         self.open.retain_mut(|queue| {
@@ -251,7 +259,7 @@ impl Queues {
 }
 
 impl Queue {
-    /// Receives the next message, if one is available. The message is valid until the next call.
+    /// Reads the next message, if one has arrived. The message is valid until the next call.
     fn receive(&mut self) -> Received<'_> {
         use pg_sys::shm_mq_result::{SHM_MQ_SUCCESS, SHM_MQ_WOULD_BLOCK};
         let (mut bytes, mut data) = (0, core::ptr::null_mut());

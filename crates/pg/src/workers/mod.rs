@@ -1,16 +1,17 @@
-//! Worker processes that share a job with the leader, the backend that started them.
+//! Worker processes that do parts of a job for the leader, the backend that starts them. Index
+//! builds and searches for all pairs use them.
 //!
-//! The leader passes facts to all workers as words and, for some jobs, a table scan that all of
-//! them share. Each worker sends messages of words to the leader through its own queue in shared
-//! memory:
+//! The leader passes data to all workers as 64-bit words and, for some jobs, a table scan that all
+//! processes share. Each worker sends messages of words to the leader through its own queue in
+//! shared memory:
 //!
 //! ```text
-//! | ROWS | words of the caller's ... |     as often as needed
-//! | END | words of the caller's | ... |    once, when the worker has done its part
+//! | ROWS | words of Outbox::put ... |            as often as needed
+//! | END | results of Worker::finish | ... |      once, when the worker has done its part
 //! ```
-//! A worker that ends in another way has raised an error, which the server passes on to the
-//! leader. Workers have the leader's transaction, snapshots, settings and user, but not its
-//! temporary tables. While workers exist, neither they nor the leader may write.
+//! A worker that ends without the message END has raised an error, which the server passes on to
+//! the leader. Workers have the leader's transaction, snapshots, settings and user, but not its
+//! temporary tables. While workers exist, neither they nor the leader may write to the database.
 mod leader;
 mod worker;
 
@@ -23,45 +24,55 @@ use pgrx::pg_sys;
 pub use leader::{Job, Workers};
 pub use worker::{Outbox, Worker};
 
-/// The library that contains the start functions of the workers.
+/// Name of the shared library that contains the start functions of the workers.
 const LIBRARY: &CStr = c"neardup";
 
-/// Bytes of each queue, a multiple of the greatest alignment.
+/// Size in bytes of each worker's queue, a multiple of the greatest alignment.
 const QUEUE_BYTES: usize = 1 << 18;
-/// Keys of the parts of the shared memory in its table of contents.
+/// Key of [`Shared`] in the shared memory's table of contents.
 const SHARED: u64 = 1;
+/// Key of the leader's words in the table of contents.
 const WORDS: u64 = 2;
+/// Key of the shared table scan in the table of contents.
 const SCAN: u64 = 3;
+/// Key of the queues, one for each worker, in the table of contents.
 const QUEUES: u64 = 4;
+/// Key of the text of the client's statement in the table of contents.
 const QUERY: u64 = 5;
 
-/// First words of messages.
+/// First word of a message with words of [`Outbox::put`].
 const ROWS: u64 = 1;
+/// First word of a worker's last message, a [`Summary`].
 const END: u64 = 2;
 
-/// Number of words that a worker returns to the leader when it ends.
+/// Number of result words that each worker returns to the leader when it ends.
 pub const RESULTS: usize = 2;
 
-/// Facts of every job.
+/// Data that every job has in shared memory.
 #[repr(C)]
 struct Shared {
+    /// Id of the client's statement, for pg_stat_activity.
     query_id: u64,
-    /// Number of the caller's words.
+    /// Number of the leader's words.
     words: usize,
-    /// The next number to draw.
+    /// Number that the next call of [`Numbers::next`] returns.
     next: AtomicU64,
 }
 
-/// A shared counter from 0 on. Only one process draws each number.
+/// Counter that the leader and its workers share, from 0. Each number is returned to one process
+/// only. Jobs use the numbers to divide their work.
 struct Numbers(NonNull<Shared>);
 
 impl Numbers {
+    /// Wraps the counter in shared memory.
+    ///
     /// # Safety
-    /// The shared memory is filled, and mapped as long as this is used.
+    /// The shared memory is filled, and stays mapped as long as this value is used.
     unsafe fn new(shared: NonNull<Shared>) -> Self {
         Numbers(shared)
     }
 
+    /// Returns the next number.
     fn next(&self) -> u64 {
         // SAFETY: as promised in `new`.
         unsafe { self.0.as_ref() }
@@ -70,17 +81,21 @@ impl Numbers {
     }
 }
 
-/// The last message of a worker: whole words, without gaps.
+/// Last message of a worker. It consists of whole words without gaps.
 #[repr(C)]
 struct Summary {
-    /// [`END`].
+    /// First word of the message: [`END`].
     kind: u64,
+    /// Results that the worker passed to [`Worker::finish`].
     results: [u64; RESULTS],
+    /// Buffer usage of the worker, for EXPLAIN.
     buffers: pg_sys::BufferUsage,
+    /// Write-ahead log usage of the worker, for EXPLAIN.
     wal: pg_sys::WalUsage,
 }
 
-/// Exports a function that takes a [`Worker`] as a start function of workers, under a symbol.
+/// Exports a function that takes a [`Worker`] under a symbol, so that the server can start workers
+/// with it (`Job::entry_point`).
 #[macro_export]
 macro_rules! export_worker {
     ($symbol:expr => $function:expr) => {

@@ -1,4 +1,4 @@
-//! The worker's side: its share of the job, and the messages that it sends.
+//! The worker's part of a parallel job: reads the leader's data and sends messages to the leader.
 use core::ffi::c_char;
 use core::ptr::NonNull;
 
@@ -10,10 +10,10 @@ use super::{
 use crate::build_scan::SharedScan;
 use crate::server;
 
-/// A message with at least this many words is sent.
+/// Number of words from which a message is sent.
 const FULL: usize = 1024;
 
-/// The worker's own view of its job.
+/// A worker's handle of its job.
 pub struct Worker {
     words: Vec<u64>,
     scan: SharedScan,
@@ -21,14 +21,14 @@ pub struct Worker {
     outbox: Outbox,
 }
 
-/// The sender's end of a queue, and the message under construction.
+/// The worker's end of its queue, and the message that is being filled.
 pub struct Outbox {
     queue: *mut pg_sys::shm_mq_handle,
     message: Vec<u64>,
 }
 
 impl Worker {
-    /// Reads what the leader has shared, and attaches to the queue to the leader.
+    /// Reads the data that the leader has shared, and attaches to this worker's queue.
     ///
     /// # Safety
     /// The arguments are those that the server passes to the start function of
@@ -39,7 +39,7 @@ impl Worker {
             let [shared, words, scan, queues, query] = [SHARED, WORDS, SCAN, QUEUES, QUERY]
                 .map(|key| pg_sys::shm_toc_lookup(toc, key, false));
             let shared = NonNull::new_unchecked(shared.cast::<Shared>());
-            // For pg_stat_activity and the log.
+            // Shows the client's statement in pg_stat_activity and in the server's log.
             let query = query.cast::<c_char>().cast_const();
             pg_sys::debug_query_string = query;
             pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, query);
@@ -60,27 +60,29 @@ impl Worker {
         }
     }
 
-    /// The words from the leader.
+    /// Data that the leader has passed ([`super::Job::words`]).
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The scan of the job's table, if it has one.
+    /// Table scan that all processes share. Invalid if the job has none.
     pub(crate) fn scan(&self) -> SharedScan {
         self.scan
     }
 
-    /// Draws the next number, counted from 0, that no other process has drawn.
+    /// Returns the next number, counted from 0, that no other worker and not the leader has
+    /// received.
     pub fn next_number(&self) -> u64 {
         self.numbers.next()
     }
 
-    /// The outbox, which sends words to the leader.
+    /// Outbox, by which the worker sends words to the leader.
     pub fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Sends the remaining words and the last message, and closes the queue.
+    /// Sends the words that are still in the outbox and a last message with the results, and closes
+    /// the queue.
     pub fn finish(mut self, results: [u64; RESULTS]) {
         self.outbox.send_rows();
         let mut summary = Summary {
@@ -99,7 +101,8 @@ impl Worker {
 }
 
 impl Outbox {
-    /// Adds words. The leader receives the words of one call in one message.
+    /// Appends words to the message for the leader, and sends the message when it is full. The
+    /// words of one call are in the same message.
     pub fn put(&mut self, words: impl IntoIterator<Item = u64>) {
         self.message.extend(words);
         if self.message.len() >= FULL {
@@ -107,13 +110,13 @@ impl Outbox {
         }
     }
 
-    /// Sends the words so far.
+    /// Sends the message with the words so far, and starts an empty one.
     fn send_rows(&mut self) {
         self.send(&self.message);
         self.message.truncate(1);
     }
 
-    /// Sends whole words without gaps, and waits until there is room for them.
+    /// Sends a message of whole words without gaps. Waits until the queue has room for it.
     fn send<T>(&self, message: &[T]) {
         const { assert!(size_of::<T>().is_multiple_of(8)) };
         let bytes = size_of_val(message);

@@ -1,4 +1,4 @@
-//! Search for the features that many documents of a collection share.
+//! Finds the features that many documents of a collection share.
 
 use super::set::FeatureKind;
 use crate::feature_list::sort;
@@ -8,26 +8,33 @@ use crate::options::TextOptions;
 use crate::simhash::exact::WordStore;
 use crate::sketcher::Sketcher;
 
-/// Divisor of the memory limit that gives the maximum for the features of one document. Of a
-/// longer document, only the features with the smallest hashes are kept.
+/// The memory limit divided by this number is the maximum number of features that are kept of one
+/// document. Of a longer document, those with the smallest hashes are kept.
 const LONGEST: u64 = 16;
-/// Words before the features of a document: the hash of its text and their number.
+/// Number of words before the features of a document: the hash of its text, and the number of its
+/// features.
 const RECORD: usize = 2;
 
-/// Positions of the header words.
+/// Index of the header word with the share above which a feature is common, as bits of a float.
 const SHARE: usize = 0;
+/// Index of the header word with the memory limit, in words.
 const LIMIT: usize = 1;
+/// Index of the header word with the number of words in use, including the header.
 const USED: usize = 2;
+/// Index of the header word with the number of times that the sample was halved.
 const HALVINGS: usize = 3;
+/// Index of the header word with the options that decide which features a text has.
 const KIND: usize = 4;
+/// Number of header words.
 const HEADER: usize = 5;
 
 /// Finds the features that more than a share of all documents have, within a memory limit.
 ///
 /// Features of documents are kept until they exceed the limit. Then half of the documents are
-/// dropped, chosen by the hashes of their texts. Later documents are dropped by the same rule.
-/// This repeats when the rest exceeds the limit. So only a sample of the documents is counted. It
-/// does not depend on their order or on their distribution among processes.
+/// dropped, chosen by the hashes of their texts. Later documents are dropped by the same rule. This
+/// repeats when the kept features exceed the limit again. So only a sample of the documents is
+/// counted. The sample does not depend on the order of the documents or on their distribution among
+/// processes.
 ///
 /// ```
 /// use neardup_sketch::common_features::{CommonFeatureCollector, FeatureSet};
@@ -44,22 +51,23 @@ const HEADER: usize = 5;
 /// assert_eq!(FeatureSet::from_stored(&stored).unwrap().len(), 2);
 /// ```
 pub struct CommonFeatureCollector<S> {
+    /// Header words, followed by the documents of the sample.
     store: S,
 }
 
-/// Size of the sample of documents that was counted.
+/// Size of the sample of documents that a collector has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampled {
     /// Number of documents in the sample.
     pub documents: u64,
-    /// Number of documents that each document of the sample represents.
+    /// Number of documents of the collection that each document of the sample represents.
     pub one_of: u64,
 }
 
 impl<S: WordStore> CommonFeatureCollector<S> {
-    /// Starts with empty memory, for features of texts with these options. A feature is common if
-    /// more than `share` of the documents have it, and at least two. `limit` is the maximum number
-    /// of words that the features of documents may take.
+    /// Creates a collector in empty memory, for features of texts made with `options`. A feature is
+    /// common if more than `share` (0 to 1) of the documents have it, and at least two documents.
+    /// `limit` is the maximum memory that the features of documents may take, in 64-bit words.
     pub fn new(mut store: S, options: &TextOptions, share: f64, limit: usize) -> Self {
         store.insert_zeroes(0, HEADER);
         let words = store.words_mut();
@@ -70,20 +78,22 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         Self { store }
     }
 
-    /// Continues with the memory of another collector.
+    /// Creates a collector that continues with the documents of another one, whose memory is
+    /// `store`.
     pub fn resume(store: S) -> Self {
         Self { store }
     }
 
-    /// Returns true if the collector was created for these options and this share.
+    /// Returns true if the collector was created with these options, as far as they decide which
+    /// features a text has, and with this share.
     pub fn is_of(&self, options: &TextOptions, share: f64) -> bool {
         let words = self.store.words();
         words[KIND] == FeatureKind::from_options(options).to_word()
             && words[SHARE] == share.to_bits()
     }
 
-    /// Adds a document, with the features that the sketcher's options give. Skips one without
-    /// features.
+    /// Adds a document with the text `text`. Its features are those that `sketcher` makes with its
+    /// options. Skips a document without features. Calls the cancellation check `check`.
     pub fn add(&mut self, sketcher: &mut Sketcher, text: &str, check: &mut dyn FnMut()) {
         let hash = feature_hash(text.as_bytes());
         if !self.samples(hash) {
@@ -99,7 +109,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         self.append(hash, &features);
     }
 
-    /// Adds the documents of another collector, given by its memory.
+    /// Adds the documents of another collector, given by the words of its memory.
     pub fn merge(&mut self, other: &[u64]) {
         let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
         self.sample(halvings);
@@ -110,10 +120,13 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
+    /// Returns true if a document whose text has this hash is in the sample.
     fn samples(&self, hash: u64) -> bool {
         u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
     }
 
+    /// Appends a document, given by the hash of its text and by its features. Halves the sample
+    /// while it exceeds the limit.
     fn append(&mut self, hash: u64, features: &[u64]) {
         let used = self.store.words()[USED] as usize;
         let end = used + RECORD + features.len();
@@ -133,7 +146,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Drops all documents that are not in the sample after this number of halvings.
+    /// Drops all documents that are not in the sample after it has been halved this many times.
     fn sample(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;
@@ -162,8 +175,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         })
     }
 
-    /// Returns the stored form of the [`super::FeatureSet`] of the common features. Doubles the
-    /// memory.
+    /// Returns the stored form of the [`super::FeatureSet`] of the common features. Needs as much
+    /// memory again as the collector.
     pub fn finish(&self, check: &mut dyn FnMut()) -> Vec<u8> {
         let words = self.store.words();
         let mut all = Vec::new();
@@ -183,7 +196,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     }
 }
 
-/// Iterates over the documents of a collector: the hash of each text, and its features.
+/// Iterates over the documents in the words of a collector: the hash of each text, and its
+/// features.
 fn documents(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
     let mut rest = &words[HEADER..words[USED] as usize];
     std::iter::from_fn(move || {
@@ -220,7 +234,7 @@ mod tests {
         collector.finish(&mut || ())
     }
 
-    /// The definition, without a limit.
+    /// Reference implementation: the common features of all documents, without a memory limit.
     fn defined(texts: &[String], share: f64) -> Vec<u8> {
         let (mut counts, mut documents) = (BTreeMap::<u64, u64>::new(), 0_u64);
         for text in texts {
@@ -244,7 +258,8 @@ mod tests {
             prop_assert_eq!(finished(&collected(&texts, share, 1 << 20)), defined(&texts, share));
         }
 
-        /// The order and distribution of documents do not matter, and memory is bounded.
+        /// The order and the distribution of documents among collectors do not matter, and memory
+        /// is bounded.
         #[test]
         fn a_sample_does_not_depend_on_the_order(
             texts in prop::collection::vec("([a-f]{1,2} ){1,12}", 0..120),
@@ -287,7 +302,8 @@ mod tests {
         assert_eq!(finished(&collector), defined(&texts, 0.15));
     }
 
-    /// A document with more features than the limit does not displace all others.
+    /// A document whose features alone exceed the memory limit does not displace the other
+    /// documents.
     #[test]
     fn a_long_document_is_one_of_many() {
         let long: String = (0..5000).map(|n| format!("w{n} ")).collect();

@@ -1,4 +1,4 @@
-//! Filters that pass on the features that a set does not contain.
+//! Feature sinks that leave out the features in a set of common features, and pass on all others.
 
 use std::ops::Range;
 
@@ -7,9 +7,11 @@ use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::minhash_fingerprint::FingerprintBuilder;
 
-/// Passes on features that a set does not contain.
+/// Sink that passes the features of a text that are not in `set` on to another sink.
 pub(crate) struct RareFeatures<'a, S> {
+    /// Features that are left out.
     pub set: &'a FeatureSet,
+    /// Sink for the other features.
     pub sink: &'a mut S,
 }
 
@@ -25,9 +27,12 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
     }
 }
 
-/// Passes on the hashes that a set does not contain, to minima.
+/// Sink that adds the hashes of the features of a text that are not in `set` to a MinHash
+/// fingerprint.
 pub(crate) struct RareMinima<'a, const W: usize> {
+    /// Features that are left out.
     pub set: &'a FeatureSet,
+    /// Builder of the fingerprint of the other features.
     pub minima: &'a mut FingerprintBuilder<W>,
 }
 
@@ -48,11 +53,13 @@ impl<const W: usize> FeatureSink for RareMinima<'_, W> {
 }
 
 impl<const W: usize> RareMinima<'_, W> {
+    /// Adds the hashes that are not in the set to the fingerprint. Overwrites `hashes`.
     fn add(&mut self, hashes: &mut [u64]) {
         let mut kept = 0;
         for at in 0..hashes.len() {
             let hash = hashes[at];
-            // Written unconditionally, because it is hard to predict which features are rare.
+            // Each hash is written, but counted only if it is rare: a branch would be hard to
+            // predict.
             hashes[kept] = hash;
             kept += usize::from(!self.set.contains(hash));
         }

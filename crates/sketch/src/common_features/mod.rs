@@ -1,8 +1,9 @@
-//! Features that many documents share: a navigation, a disclaimer, a template.
+//! Features that many documents share, for example those of a navigation, a disclaimer or a
+//! template.
 //!
 //! [`CommonFeatureCollector`] finds these features in the documents of a collection. A
-//! [`FeatureSet`] holds them and has a stored form. The methods of [`crate::Sketcher`] that end in
-//! `_without` omit them from the features of a text.
+//! [`FeatureSet`] holds these features and has a stored form. The methods of [`crate::Sketcher`]
+//! whose names end in `_without` leave the features of a set out.
 
 mod collector;
 mod filter;
@@ -30,7 +31,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// A fingerprint without a set equals the fingerprint of the other features.
+        /// A fingerprint without the features of a set equals the fingerprint of the other features
+        /// of the text.
         #[test]
         fn left_out_is_what_the_set_has(
             text in any_text(),

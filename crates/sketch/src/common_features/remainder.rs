@@ -1,4 +1,4 @@
-//! Text that is left after the features of a set are removed.
+//! Finds the text that is left after the features of a set are removed from it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,16 +13,19 @@ use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
 use crate::tokens::FeatureExtractor;
 
-/// Character between two parts of a text.
+/// Character that [`FeatureSet::remainder`] puts between two parts of a text.
 pub const REMAINDER_SEPARATOR: char = '\n';
 
-/// Collects the tokens of a text, and the positions of features in them.
+/// Sink that collects the tokens of a text, and the positions of features in these tokens.
 #[derive(Default)]
 struct Occurrences {
+    /// Bytes of the tokens so far, with separators.
     tokens: Vec<u8>,
-    /// Position in `tokens` of the current bytes of the sink. Features are ranges of these bytes.
+    /// Offset in `tokens` of the bytes that the sink receives next. Ranges of features are relative
+    /// to these bytes.
     base: usize,
-    /// Start and end of each occurrence.
+    /// Offsets in `tokens` of the start and the end of each feature. Most overlapping features are
+    /// merged.
     ranges: Vec<(usize, usize)>,
 }
 
@@ -50,7 +53,7 @@ impl FeatureSink for Occurrences {
 }
 
 impl Occurrences {
-    /// Keeps the tokens up to an end.
+    /// Appends the bytes of the sink up to `end` to `tokens`, except those that it already has.
     fn keep(&mut self, bytes: &[u8], end: usize) {
         let known = self.tokens.len() - self.base;
         if end > known {
@@ -59,7 +62,8 @@ impl Occurrences {
     }
 }
 
-/// Keeps all tokens, and the occurrences of features that a set does not have.
+/// Sink that collects all tokens of a text, and the positions of the features that are not in
+/// `set`.
 struct RareOccurrences<'a> {
     set: &'a FeatureSet,
     found: Occurrences,
@@ -80,11 +84,13 @@ impl FeatureSink for RareOccurrences<'_> {
 }
 
 impl FeatureSet {
-    /// Returns the parts of a text that have a feature outside the set, separated by line ends.
-    /// The parts of an HTML page are parts of its visible text. Returns `None` if there are none.
-    /// If the set has no feature of the text, returns the text from the first token to the last.
+    /// Returns the parts of `text` that have a feature outside the set, separated by line ends. If
+    /// `html` is true, `text` is an HTML page, and the parts are parts of its visible text. Returns
+    /// `None` if all features of the text are in the set. If none of them is in the set, returns
+    /// the text from the first token to the last.
     ///
-    /// Memory: twice the text in its normal form, and about 100 bytes for each part.
+    /// Memory: twice the normal form of the text, and about 100 bytes for each part. Calls the
+    /// cancellation check `check` regularly.
     #[must_use]
     pub fn remainder(&self, text: &str, html: bool, check: &mut dyn FnMut()) -> Option<String> {
         let visible = match html {
@@ -103,7 +109,7 @@ impl FeatureSet {
     }
 
     /// Returns the byte ranges of the parts that [`FeatureSet::remainder`] joins, in text order.
-    /// `visible` is not HTML, or it is the visible text of a page.
+    /// `visible` is a plain text, or the visible text of an HTML page.
     #[must_use]
     pub fn remaining_parts(&self, visible: &str, check: &mut dyn FnMut()) -> Vec<Range<usize>> {
         let options = self.options();
@@ -120,7 +126,7 @@ impl FeatureSet {
             tokens, mut ranges, ..
         } = sink.found;
         sort(&mut ranges, |a, b| a.cmp(b), check);
-        // Keywords are not adjacent in the text.
+        // The ranges of keywords are not merged, because keywords are not adjacent in the text.
         if !options.tokens.are_keywords() {
             ranges.dedup_by(|next, last| {
                 // One separator may be between two tokens.
@@ -135,7 +141,8 @@ impl FeatureSet {
     }
 }
 
-/// Returns the parts of a text for ranges of its tokens.
+/// Returns the byte ranges of the parts of `text` that correspond to `ranges`, which are ranges of
+/// bytes of `tokens`. The parts are in text order and do not overlap.
 fn parts(
     text: &str,
     options: &TextOptions,
@@ -152,7 +159,7 @@ fn parts(
         check,
     );
     let mut parts = Vec::new();
-    // Number of characters before the current position, and of bytes.
+    // Number of characters and number of bytes of the text before the current position.
     let (mut chars, mut bytes) = (0, 0);
     for span in spans.into_iter().flatten() {
         check();
@@ -213,7 +220,7 @@ mod tests {
         assert_eq!(remainder(&frame, "home news SPORT contact"), None);
         assert_eq!(remainder(&frame, "..."), None);
         assert_eq!(remainder(&frame, " a b c. "), Some("a b c".to_owned()));
-        // The frame in the middle, and twice.
+        // A frame in the middle of the page, which occurs twice.
         let single = set_options(Tokens::Word, 1);
         let frame = set(&["read more"], &single);
         let found = remainder(&frame, "One. Read more. Two, three. READ MORE! Four").unwrap();
@@ -238,8 +245,8 @@ mod tests {
     }
 
     proptest! {
-        /// The remainder contains each feature that is not in the set. Without common features, it
-        /// is part of the unchanged text.
+        /// The remainder contains each feature that is not in the set. If no feature of the text is
+        /// in the set, the remainder is a part of the unchanged text.
         #[test]
         fn keeps_all_that_is_compared(
             text in any_text(),

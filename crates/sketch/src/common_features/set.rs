@@ -1,31 +1,38 @@
-//! Set of feature hashes: its stored form, and lookups.
+//! Set of common features, as hashes: its stored form, and lookups.
 
 use std::fmt;
 
 use crate::memory::GrowVec;
 use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens};
 
-/// First bytes of the stored form: a name, and the format version.
+/// First bytes of the stored form of a set: a name, and the format version.
 const MAGIC: [u8; 4] = *b"ndF\x01";
-/// Minimum number of filter bits for each hash. One in sixteen other hashes passes the filter.
+/// Minimum number of bits of the filter for each hash of the set. At most one in sixteen hashes
+/// that are not in the set passes the filter.
 const FILTER_BITS: usize = 16;
-/// Maximum hashes of a bucket that are compared one by one. Larger buckets use binary search.
+/// Maximum number of hashes in a bucket that are compared one by one. Larger buckets use binary
+/// search.
 const SHORT: usize = 8;
 
 /// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for many lookups.
 ///
 /// The stored form is a header, which records how the features were made, and the hashes in
-/// ascending order, 8 bytes each. All numbers are little-endian. Prepared, each hash takes about
+/// ascending order, 8 bytes each. All numbers are little-endian. In memory, each hash takes about
 /// 20 bytes.
 pub struct FeatureSet {
+    /// Options with which the features were made.
     kind: FeatureKind,
+    /// Hashes of the features, in ascending order.
     hashes: Vec<u64>,
-    /// One bit for each value of the leading bits: 1 if a hash of the set starts with it.
+    /// Filter of the hashes, by their leading bits: the bit whose number is the leading bits of a
+    /// hash is 1 if the set has a hash with these leading bits.
     filter: Vec<u64>,
+    /// Number of low bits of a hash that the filter ignores.
     filter_shift: u32,
-    /// Position of the first hash of each bucket, and the number of all hashes. A bucket contains
-    /// the hashes whose leading bits are the number of the bucket.
+    /// Index in `hashes` of the first hash of each bucket, and the number of all hashes. A bucket
+    /// contains the hashes whose leading bits are the number of the bucket.
     buckets: Vec<u32>,
+    /// Number of low bits of a hash that do not choose its bucket.
     bucket_shift: u32,
 }
 
@@ -39,8 +46,9 @@ pub(super) struct FeatureKind {
 }
 
 impl FeatureKind {
+    /// Selects these options from all options of a text.
     pub fn from_options(options: &TextOptions) -> Self {
-        // HTML only changes how a text is read, and the set has no weights.
+        // The option `html` only changes how a text is read, and the set has no weights.
         Self {
             tokens: options.tokens,
             shingle: options.shingle,
@@ -49,7 +57,7 @@ impl FeatureKind {
         }
     }
 
-    /// Encodes the options for the stored form.
+    /// Encodes the options as a number, for the stored form of a set.
     pub fn to_word(self) -> u64 {
         let accents = u8::from(self.normalize.accents == Accents::Remove);
         let digits = u8::from(self.normalize.digits == Digits::Zero);
@@ -66,6 +74,7 @@ impl FeatureKind {
         ])
     }
 
+    /// Decodes the options from [`FeatureKind::to_word`]. Returns `None` if the number is invalid.
     pub fn from_word(word: u64) -> Option<Self> {
         let [code, shingle, accents, digits, a, b, c, d] = word.to_le_bytes();
         let accents = *[Accents::Keep, Accents::Remove].get(usize::from(accents))?;
@@ -78,7 +87,8 @@ impl FeatureKind {
         })
     }
 
-    /// Returns the stored form of a set. `hashes` are ascending and distinct.
+    /// Returns the stored form of a set of features made with these options. `hashes` are the
+    /// hashes of the features, ascending and distinct.
     pub fn stored(self, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.grow_by(&MAGIC);
@@ -88,7 +98,7 @@ impl FeatureKind {
     }
 }
 
-/// Error: bytes that are not the stored form of a set.
+/// Error of [`FeatureSet::from_stored`]: the bytes are not the stored form of a set of features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadFeatureSet;
 
@@ -101,17 +111,18 @@ impl fmt::Display for BadFeatureSet {
 impl std::error::Error for BadFeatureSet {}
 
 impl FeatureSet {
-    /// Returns the stored form of a set. `hashes` are ascending and distinct.
+    /// Returns the stored form of a set of features made with `options`. `hashes` are the hashes of
+    /// the features, ascending and distinct.
     #[must_use]
     pub fn stored(options: &TextOptions, hashes: impl Iterator<Item = u64>) -> Vec<u8> {
         FeatureKind::from_options(options).stored(hashes)
     }
 
-    /// Prepares a set from its stored form.
+    /// Creates a set from its stored form, and prepares it for lookups.
     ///
     /// # Errors
     ///
-    /// If `bytes` is not a stored form.
+    /// If `bytes` is not the stored form of a set.
     pub fn from_stored(bytes: &[u8]) -> Result<Self, BadFeatureSet> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(BadFeatureSet)?;
         let ([word, chunks @ ..], []) = rest.as_chunks::<8>() else {
@@ -126,6 +137,7 @@ impl FeatureSet {
         Ok(Self::prepare(kind, hashes))
     }
 
+    /// Creates a set with its filter and its buckets. `hashes` are ascending and distinct.
     fn prepare(kind: FeatureKind, hashes: Vec<u64>) -> Self {
         let bits = (FILTER_BITS * hashes.len()).next_power_of_two().max(64);
         let filter_shift = 64 - bits.ilog2();
@@ -155,13 +167,15 @@ impl FeatureSet {
         }
     }
 
-    /// Returns true if the features of texts with these options can be in the set.
+    /// Returns true if the features in the set were made with the same options as `options`, as far
+    /// as these decide which features a text has.
     #[must_use]
     pub fn fits(&self, options: &TextOptions) -> bool {
         self.kind == FeatureKind::from_options(options)
     }
 
-    /// Returns the options that decide which features a text has. The others are defaults.
+    /// Returns the options with which the features in the set were made. Options that do not affect
+    /// which features a text has are the defaults.
     #[must_use]
     pub fn options(&self) -> TextOptions {
         TextOptions {
@@ -173,7 +187,7 @@ impl FeatureSet {
         }
     }
 
-    /// Number of features.
+    /// Returns the number of features in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hashes.len()
@@ -193,6 +207,7 @@ impl FeatureSet {
         self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 1 && self.finds(hash)
     }
 
+    /// Returns true if the set contains this hash, by a search in its bucket.
     #[inline]
     fn finds(&self, hash: u64) -> bool {
         let bucket = (hash >> self.bucket_shift) as usize;

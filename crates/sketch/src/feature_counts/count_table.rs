@@ -1,15 +1,16 @@
 //! Hash table that counts features by their hashes.
 //!
-//! Features are stored in a vector in order of arrival. A hash table of four-byte slots holds
-//! their positions. At most a quarter of the slots is used, so probe chains are short, and a
-//! lookup takes few instructions and hardly any branch misprediction. Four-byte slots keep the
-//! table in the first caches nevertheless.
+//! The hashes of features are in a vector in the order of arrival. A table of four-byte slots,
+//! searched by linear probing, holds their positions in the vector. At most a quarter of the slots
+//! is used, so searches are short, and a lookup takes few instructions and hardly any branch
+//! misprediction. Because slots are small, the table nevertheless fits into the processor's first
+//! caches.
 
 use std::hint::select_unpredictable;
 
 use crate::memory::GrowVec;
 
-/// Hash and number of occurrences of a feature.
+/// Hash of a feature, and its number of occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeatureCount<const W: usize> {
     pub hash: [u64; W],
@@ -19,40 +20,47 @@ pub(crate) struct FeatureCount<const W: usize> {
 /// Distinct features and the number of occurrences of each.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted<'a, const W: usize> {
+    /// Hash of each distinct feature.
     pub hashes: &'a [[u64; W]],
-    /// Number of occurrences of each feature.
+    /// Number of occurrences of each feature, in the order of `hashes`.
     pub counts: &'a [u64],
-    /// Positions of the features that occur more than once.
+    /// Positions in `hashes` of the features that occur more than once.
     pub repeated: &'a [u32],
 }
 
 impl<'a, const W: usize> Counted<'a, W> {
-    /// Iterates over the features.
+    /// Returns an iterator over the features with their numbers of occurrences.
     pub fn iter(self) -> impl Iterator<Item = FeatureCount<W>> + 'a {
         (self.hashes.iter().zip(self.counts)).map(|(&hash, &count)| FeatureCount { hash, count })
     }
 }
 
-/// Number of slots for each feature.
+/// Number of slots for each feature that fits into the table.
 pub(super) const SLOTS: usize = 4;
 
-/// Counts features by linear probing over a power of two of slots.
+/// Counts features by linear probing over slots, whose number is a power of two.
 pub(super) struct CountTable<const W: usize> {
-    /// Position of a feature in `hashes`, from 1; 0 if the slot is empty. The table uses a prefix
-    /// of the slots. The others are empty, and are kept for a larger text.
+    /// For each slot, the position of a feature in `hashes` plus 1, or 0 if the slot is empty. The
+    /// table uses the first `1 << (64 - shift)` slots. The other slots are empty, and are kept for
+    /// a larger text.
     slots: Vec<u32>,
-    /// 64 minus the binary logarithm of the number of used slots.
+    /// 64 minus the binary logarithm of the number of used slots: the shift from a mixed hash to
+    /// the number of its slot.
     shift: u32,
-    /// The first `len` elements are the features. There is room for one more than the capacity.
+    /// Hashes of the distinct features, in the first `len` elements. There is room for one more
+    /// than the capacity, because [`CountTable::add`] writes a hash before it knows whether it is
+    /// new.
     hashes: Vec<[u64; W]>,
     /// Number of occurrences of each feature; 0 beyond `len`.
     counts: Vec<u64>,
+    /// Number of distinct features.
     len: usize,
+    /// Random numbers of [`CountTable::mix`].
     pub key: [u64; W],
 }
 
 impl<const W: usize> CountTable<W> {
-    /// Creates an empty table of a capacity that is a power of two.
+    /// Creates an empty table with room for `features` distinct features, a power of two.
     pub fn new(features: usize, key: [u64; W]) -> Self {
         let mut table = Self {
             slots: Vec::new(),
@@ -67,16 +75,17 @@ impl<const W: usize> CountTable<W> {
     }
 
     fn make_slots(&mut self, features: usize) {
-        // Frees the old slots before the new ones are allocated.
+        // The old slots are freed before the new ones are allocated.
         self.slots = Vec::new();
         self.hashes.grow_exact(features + 1, [0; W]);
         self.counts.grow_exact(features + 1, 0);
-        // Last: if this unwinds, the table has no slots and so no capacity.
+        // The slots are allocated last: if this unwinds, the table has no slots and so no capacity.
         self.slots.grow_exact(SLOTS * features, 0);
         self.shift = shift(self.slots.len());
     }
 
-    /// Empties the table and sets its capacity. Memory for more than `kept` features is freed.
+    /// Empties the table and makes room for `features` distinct features, a power of two. Keeps the
+    /// memory for up to `kept` features, and frees the rest.
     pub fn reset(&mut self, features: usize, kept: usize) {
         let slots = SLOTS * features;
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
@@ -96,17 +105,18 @@ impl<const W: usize> CountTable<W> {
         1 << (64 - self.shift)
     }
 
-    /// Number of features that fit.
+    /// Returns the number of distinct features that fit into the table.
     pub fn capacity(&self) -> usize {
         self.used_slots() / SLOTS
     }
 
-    /// Number of features that still fit.
+    /// Returns the number of new distinct features that still fit into the table.
     pub fn room(&self) -> usize {
         self.capacity() - self.len
     }
 
-    /// Returns the features counted so far, each once. `repeated` is working memory.
+    /// Returns the features counted so far, each once. `repeated` receives the positions of the
+    /// features that occur more than once.
     pub fn counted<'a>(&'a self, repeated: &'a mut Vec<u32>) -> Counted<'a, W> {
         let counts = &self.counts[..self.len];
         find_repeated(counts, repeated);
@@ -117,29 +127,31 @@ impl<const W: usize> CountTable<W> {
         }
     }
 
-    /// Mixes a hash. The highest bits of the result choose the slot and the partition. Multiplies
-    /// by random odd numbers (Dietzfelbinger and others, "A reliable randomized algorithm for the
-    /// closest-pair problem", Journal of Algorithms 25, 1997). They are random because an attacker
-    /// can choose features whose hashes agree in many bits, which would make one long probe chain.
-    /// Counts, and so fingerprints, do not depend on the random numbers.
+    /// Mixes a hash with the random numbers of this table. The highest bits of the result choose
+    /// the feature's slot or partition. The hash is multiplied by random odd numbers
+    /// (Dietzfelbinger and others, "A reliable randomized algorithm for the closest-pair problem",
+    /// Journal of Algorithms 25, 1997). With known numbers, an attacker could choose features whose
+    /// slots are equal, and lookups would take long. Counts, and so fingerprints, do not depend on
+    /// the random numbers.
     #[inline(always)]
     pub fn mix(&self, hash: [u64; W]) -> u64 {
         mix(hash, self.key)
     }
 
-    /// Adds to the counts of features. The features must fit.
+    /// Counts features, given as pairs of a hash and a number of occurrences. The table must have
+    /// room for as many new features.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        // Local variables, so that the compiler knows that writes to the slices do not change
-        // them.
+        // These are local variables, so that the compiler knows that writes to the slices do not
+        // change them.
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
         let slots = &mut self.slots[..used];
         let (hashes, counts) = (&mut self.hashes[..], &mut self.counts[..]);
         for (hash, count) in features {
             let mut at = (mix(hash, key) >> shift) as usize;
-            // Written unconditionally, so that new and known features take the same branches. It
-            // is hard to predict whether the next feature is new.
+            // The hash is written unconditionally, so that new and known features take the same
+            // branches. It is hard to predict whether the next feature is new.
             hashes[len] = hash;
             loop {
                 let slot = &mut slots[at];
@@ -157,7 +169,7 @@ impl<const W: usize> CountTable<W> {
         self.len = len;
     }
 
-    /// Makes the capacity four times as large.
+    /// Makes the capacity of the table four times as large.
     #[cold]
     pub fn grow(&mut self) {
         let features = 4 * self.capacity();
@@ -169,14 +181,14 @@ impl<const W: usize> CountTable<W> {
     }
 }
 
-/// Number of counts read together.
+/// Number of counts that [`find_repeated`] reads together.
 const BATCH: usize = 64;
 
 /// Sets `repeated` to the positions of the counts above 1.
 fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
     repeated.clear();
     for (batch, first) in counts.chunks(BATCH).zip((0..).step_by(BATCH)) {
-        // Not a branch, because it is hard to predict which counts are above 1.
+        // There is no branch, because it is hard to predict which counts are above 1.
         let mut found = [0; BATCH];
         let mut len = 0;
         for (at, &count) in (first..).zip(batch) {
@@ -187,12 +199,13 @@ fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
     }
 }
 
-/// Returns the number of bits to shift a mixed hash by. `slots` is a power of two.
+/// Returns the number of bits by which a mixed hash is shifted to get its slot. `slots` is a power
+/// of two.
 fn shift(slots: usize) -> u32 {
     64 - slots.ilog2()
 }
 
-/// See [`CountTable::mix`].
+/// Mixes a hash with random numbers; see [`CountTable::mix`].
 #[inline(always)]
 pub(super) fn mix<const W: usize>(hash: [u64; W], key: [u64; W]) -> u64 {
     (hash.iter().zip(key)).fold(0, |sum, (word, key)| {

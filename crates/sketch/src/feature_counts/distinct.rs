@@ -1,9 +1,10 @@
-//! Distinct features among a few thousand, and how often each occurs.
+//! Counts the distinct features in a list of up to a few thousand, without a hash table.
 //!
-//! Every feature writes its position to the slot that its hash chooses, and reads the slot
-//! afterwards. The slot then holds the last feature that chose it. A feature that finds its own
-//! hash there is counted. Any other takes part in the next round, with other slots. All
-//! occurrences of a feature choose the same slot, so they are counted in the same round.
+//! Every feature writes its position in the list to the slot that its hash chooses, and reads the
+//! slot afterwards. The slot then holds the position of the last feature that chose it. A feature
+//! that finds a feature with its own hash there is counted. Any other feature takes part in the
+//! next round, with other slots. All occurrences of a feature choose the same slot, so they are
+//! counted in the same round.
 //!
 //! Slots are written before they are read, so they need not be cleared. No branch depends on the
 //! features, whereas a hash table branches on whether a slot is taken. Most features of a text
@@ -12,48 +13,56 @@
 use super::count_table::{Counted, mix};
 use crate::memory::GrowVec;
 
-/// Maximum number of features counted this way. Positions and slot numbers fit 16 bits.
+/// Maximum length of the list. Positions and slot numbers fit 16 bits.
 pub(super) const MAX_LISTED: usize = 1 << 12;
-/// Minimum number of slots for each feature.
+/// Minimum number of slots for each feature of the list.
 const SLOTS: usize = 4;
-/// Minimum number of slots, so that the few features of a later round rarely share one.
+/// Minimum number of slots in all, so that the few features of a later round rarely share one.
 const MIN_SLOTS: usize = 1 << 10;
-/// Number of rounds. Each leaves few features, unless an attacker chose features that share slots.
+/// Maximum number of rounds. Each round leaves few features, unless an attacker chose features that
+/// share slots.
 const ROUNDS: u32 = 4;
-/// Number of features split at once.
+/// Number of features that are split at once into the last ones of their slots and the others.
 const BLOCK: usize = 64;
 
-/// Finds the distinct features of a list; reusable.
+/// Finds and counts the distinct features of a list. Can be used for several lists.
 #[derive(Default)]
 pub(super) struct DistinctFeatures<const W: usize> {
-    /// Position of the last feature in each used slot. Other slots have any value.
+    /// For each slot used in a round, the position of the last feature that chose it. Other slots
+    /// have any value.
     last: Vec<u16>,
-    /// Slot of each feature of a round.
+    /// Slot of each feature of the current round.
     slots: Vec<u16>,
+    /// Distinct features found so far, without their counts.
     found: Found<W>,
     /// Number of occurrences of each distinct feature.
     counts: Vec<u64>,
-    /// Positions of the features that occur more than once. The rest is unused.
+    /// Positions in `found.hashes` of the features that occur more than once, in the first
+    /// `repeated_len` elements.
     repeated: Vec<u32>,
     repeated_len: usize,
 }
 
-/// Distinct features of all rounds so far.
+/// Distinct features of all rounds so far, and the positions of the current round's features.
 #[derive(Default)]
 struct Found<const W: usize> {
-    /// The distinct features, of all rounds. The rest is unused room, as in the others.
+    /// Hashes of the distinct features of all rounds, in the first `len` elements. The rest is
+    /// unused.
     hashes: Vec<[u64; W]>,
     len: usize,
-    /// For each feature of a round, its position in `hashes` if it is the last of its slot.
+    /// For each feature of the current round, its position in `hashes` if it is the last of its
+    /// slot.
     positions: Vec<u16>,
-    /// Features of a round that are not the last of their slot.
+    /// Positions in the list of the features of the current round that are not the last of their
+    /// slot, in the first `others_len` elements.
     others: Vec<u16>,
     others_len: usize,
 }
 
 impl<const W: usize> DistinctFeatures<W> {
-    /// Counts the features of a list of at most [`MAX_LISTED`]. Features that it cannot separate
-    /// remain in the list, with all their occurrences.
+    /// Counts the features of `list`, which has at most [`MAX_LISTED`] elements. `key` holds the
+    /// random numbers that choose slots. If the rounds do not separate some features, all their
+    /// occurrences remain in the list.
     pub fn count(&mut self, list: &mut Vec<[u64; W]>, mut key: [u64; W]) {
         assert!(list.len() <= MAX_LISTED, "a list of {}", list.len());
         (self.found.len, self.repeated_len) = (0, 0);
@@ -66,7 +75,7 @@ impl<const W: usize> DistinctFeatures<W> {
                 break;
             }
             let features = list.len();
-            // Whole blocks are read.
+            // The list is padded, because whole blocks are read.
             list.grow_to(features.next_multiple_of(BLOCK), [0; W]);
             self.split(list, features, key);
             let left = self.count_others(list);
@@ -75,7 +84,7 @@ impl<const W: usize> DistinctFeatures<W> {
         }
     }
 
-    /// Returns the features counted last.
+    /// Returns the features that the last call of [`DistinctFeatures::count`] counted.
     pub fn counted(&self) -> Counted<'_, W> {
         Counted {
             hashes: &self.found.hashes[..self.found.len],
@@ -86,7 +95,7 @@ impl<const W: usize> DistinctFeatures<W> {
 
     #[cold]
     fn make_room(&mut self, features: usize) {
-        // Whole blocks are written.
+        // There is room for whole blocks, which are written at once.
         let room = features.next_power_of_two() + 2 * BLOCK;
         self.last.grow_to(slots(features), 0);
         self.slots.grow_to(room, 0);
@@ -94,11 +103,12 @@ impl<const W: usize> DistinctFeatures<W> {
         self.found.positions.grow_to(room, 0);
         self.found.others.grow_to(room, 0);
         self.repeated.grow_to(room, 0);
-        // Last: if this vector has room, the others have room too.
+        // This vector grows last: if it has room, the other vectors have room too.
         self.counts.grow_to(features.next_power_of_two() + 1, 0);
     }
 
-    /// Separates the features that are the last of their slot from the others.
+    /// Adds the features that are the last of their slot to `found.hashes`, and the positions of
+    /// the other features to `found.others`.
     fn split(&mut self, list: &[[u64; W]], features: usize, key: [u64; W]) {
         let slots = slots(features);
         let round = Round {
@@ -117,8 +127,8 @@ impl<const W: usize> DistinctFeatures<W> {
         split_portable(round, last, &mut self.slots, &mut self.found);
     }
 
-    /// Counts the features that equal the last of their slot. Moves the others to the front of the
-    /// list and returns their number.
+    /// Counts the features that equal the last feature of their slot. Moves the remaining features
+    /// to the front of the list, and returns their number.
     fn count_others(&mut self, list: &mut [[u64; W]]) -> usize {
         let (last, slots, found) = (&self.last[..], &self.slots[..], &self.found);
         let (counts, repeated) = (&mut self.counts[..], &mut self.repeated[..]);
@@ -126,14 +136,15 @@ impl<const W: usize> DistinctFeatures<W> {
         for &at in &found.others[..found.others_len] {
             let hash = list[usize::from(at)];
             let last = usize::from(last[usize::from(slots[usize::from(at)])]);
-            // No branch, because the result is hard to predict.
+            // There is no branch, because the result is hard to predict.
             let same = list[last] == hash;
             let position = found.positions[last];
             let count = &mut counts[usize::from(position)];
             repeated[repeated_len] = position.into();
             repeated_len += usize::from(same & (*count == 1));
             *count += u64::from(same);
-            // `left` is never after the current feature, and all later reads are.
+            // This overwrites no feature that is read later: `left` is at most the current
+            // position.
             list[left] = hash;
             left += usize::from(!same);
         }
@@ -142,23 +153,27 @@ impl<const W: usize> DistinctFeatures<W> {
     }
 }
 
-/// Number of slots for `features` features.
+/// Returns the number of slots for a list of `features` features.
 fn slots(features: usize) -> usize {
     MIN_SLOTS.max(SLOTS * features.next_power_of_two())
 }
 
+/// Input of a round.
 #[derive(Clone, Copy)]
 struct Round<'a, const W: usize> {
-    /// Features of the round, padded to whole blocks.
+    /// Hashes of the features of the round, padded to whole blocks.
     list: &'a [[u64; W]],
-    /// Number of features.
+    /// Number of features in `list`, without the padding.
     features: usize,
+    /// Random numbers that choose slots; see [`mix`].
     key: [u64; W],
+    /// Number of bits by which a mixed hash is shifted to get its slot.
     shift: u32,
 }
 
 impl<const W: usize> Round<'_, W> {
-    /// Writes the slot of each feature to `slots`, and its position to the slot.
+    /// Writes the slot of each feature to `slots`, and the feature's position to this slot of
+    /// `last`.
     #[inline(always)]
     fn choose_slots(&self, last: &mut [u16], slots: &mut [u16]) {
         for (slot, &hash) in slots.iter_mut().zip(self.list) {
@@ -169,11 +184,12 @@ impl<const W: usize> Round<'_, W> {
         }
     }
 
-    /// Returns the bits of the features of a block that are the last of their slot, and of all.
+    /// Returns two bit masks for the block that starts at `first`: the features that are the last
+    /// of their slot, and all features of the block.
     #[inline(always)]
     fn last_of_block(&self, first: usize, last: &[u16], slots: &[u16]) -> (u64, u64) {
         let len = BLOCK.min(self.features - first);
-        // Entries after the last feature are not looked up; the mask below clears their bits.
+        // Elements after the last feature are not looked up. The mask below clears their bits.
         let mut found = [0; BLOCK];
         for (found, &slot) in found[..len].iter_mut().zip(&slots[first..]) {
             *found = last[usize::from(slot)];
@@ -186,6 +202,8 @@ impl<const W: usize> Round<'_, W> {
     }
 }
 
+/// Adds the features of a round that are the last of their slot, and the positions of the others,
+/// to `found`.
 #[inline(always)]
 fn split_portable<const W: usize>(
     round: Round<W>,
@@ -197,7 +215,7 @@ fn split_portable<const W: usize>(
     let (mut len, mut others_len) = (found.len, 0);
     for first in (0..round.features).step_by(BLOCK) {
         let (is_last, all) = round.last_of_block(first, last, slots);
-        // No branch below, because the results are hard to predict.
+        // There is no branch below, because the results are hard to predict.
         for at in 0..all.count_ones() as usize {
             found.hashes[len] = round.list[first + at];
             found.positions[first + at] = len as u16;
@@ -219,7 +237,7 @@ mod avx512 {
 
     use super::{BLOCK, Found, Round};
 
-    /// Numbers from 0 to 31.
+    /// The numbers 0 to 31, from which consecutive positions are computed.
     static NUMBERS: [u16; 32] = {
         let mut numbers = [0; 32];
         let mut at = 0;
@@ -251,7 +269,8 @@ mod avx512 {
         }
     }
 
-    /// Does the same as [`super::split_portable`], by compressing blocks.
+    /// Does the same as [`super::split_portable`], with instructions that pack the chosen elements
+    /// of a vector.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub fn split<const W: usize>(
         round: Round<W>,
@@ -283,7 +302,7 @@ mod avx512 {
         }
     }
 
-    /// Adds the features whose bit is set.
+    /// Appends the features of a block whose bit in `is_last` is set to `found.hashes`.
     #[inline]
     #[target_feature(enable = "avx512f,bmi2,popcnt")]
     fn compress<const W: usize>(block: &[[u64; W]], is_last: u64, found: &mut Found<W>) {
@@ -294,7 +313,7 @@ mod avx512 {
         for (number, part) in parts.iter().enumerate() {
             let mask = match W {
                 1 => is_last >> (8 * number),
-                // Both words of four features.
+                // Each feature has two words, so each bit of the mask is doubled.
                 _ => 3 * _pdep_u64(is_last >> (4 * number), 0x55),
             } as u8;
             let out: &mut [u64; 8] = out[at..].first_chunk_mut().expect("room for a block");
@@ -359,7 +378,7 @@ mod tests {
         ) {
             let mut distinct = DistinctFeatures::default();
             for (hashes, kinds) in texts {
-                // The words separate different features.
+                // The two words together identify a feature.
                 let list: Vec<_> = hashes.iter().map(|h| [h % kinds / 3, h % kinds]).collect();
                 let (mut all, left) = counted(&mut distinct, &list, key | 1);
                 for (hash, count) in left {

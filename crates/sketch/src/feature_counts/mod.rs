@@ -1,9 +1,11 @@
-//! Number of occurrences of each feature, keyed by its hash of `W` words of 64 bits.
+//! Counts how often each feature of a text occurs. A feature is identified by its hash, which has
+//! `W` words of 64 bits.
 //!
-//! For a text of some thousand features, the hashes are a list, and the distinct ones are found at
-//! the end. For longer texts, up to a million distinct features are counted in one table. Beyond
-//! that, hashes are appended to partitions, which are counted one by one at the end. Each
-//! occurrence takes `8 * W` bytes of sequential memory, and the table does not grow.
+//! For a text of up to some thousand features, the hashes are collected in a list, and the distinct
+//! ones are found at the end. For longer texts, up to a million distinct features are counted in
+//! one hash table. When the table is full, later hashes are appended to partitions, which are
+//! counted one by one at the end. So the table stays small: each later occurrence takes `8 * W`
+//! bytes of memory that is written in order.
 
 mod count_table;
 mod distinct;
@@ -20,37 +22,40 @@ use count_table::CountTable;
 pub(crate) use count_table::{Counted, FeatureCount};
 use distinct::{DistinctFeatures, MAX_LISTED};
 
-/// Capacity of the smallest table.
+/// Minimum capacity of the hash table, in distinct features.
 const MIN_FEATURES: usize = 1 << 7;
-/// Capacity of the largest table kept between texts (32 or 40 bytes a feature).
+/// Maximum capacity of the hash table that is kept between texts (32 or 40 bytes a feature).
 const KEPT_FEATURES: usize = 1 << 15;
-/// Capacity of the largest table. Further hashes are partitioned.
+/// Maximum capacity of the hash table. When it is full, later hashes are partitioned.
 const MAX_FEATURES: usize = 1 << 20;
-/// log2 of the number of partitions.
+/// Binary logarithm of the number of partitions.
 const PARTITION_BITS: u32 = 10;
-/// Number of hashes in a chunk of a partition.
+/// Number of hashes in one chunk of a partition.
 const CHUNK: usize = 1024;
 
+/// Features of a long text whose hashes have the same leading bits when mixed.
 #[derive(Default)]
 struct Partition<const W: usize> {
-    /// Counts from the table at the time when it was full.
+    /// Features of this partition that the hash table had counted when it was full.
     counted: Vec<FeatureCount<W>>,
-    /// Hashes of one occurrence each. They are in chunks, so that growing copies nothing.
+    /// Hashes of later features, one for each occurrence. They are in chunks, so that growing
+    /// copies nothing.
     single: Vec<Vec<[u64; W]>>,
 }
 
-/// Counts the features of one text; reusable.
+/// Counts the distinct features of one text after another.
 pub(crate) struct FeatureCounter<const W: usize> {
     table: CountTable<W>,
-    /// Empty until the table is full.
+    /// Partitions of a text with many distinct features. Empty until the hash table is full.
     partitions: Vec<Partition<W>>,
+    /// Maximum capacity of the hash table; smaller than [`MAX_FEATURES`] in tests.
     max_features: usize,
-    /// Hashes that are not counted yet: one batch of features, or a whole short text.
+    /// Hashes that were not counted yet: those of one batch of features, or of a whole short text.
     hashes: Vec<[u64; W]>,
-    /// True if the text is short so far: all its hashes are in `hashes`.
+    /// True while the text is short: all its hashes are in `hashes`.
     short: bool,
     distinct: DistinctFeatures<W>,
-    /// Working memory of [`CountTable::counted`].
+    /// Working memory for the result of [`CountTable::counted`].
     repeated: Vec<u32>,
 }
 
@@ -59,7 +64,7 @@ where
     [u64; W]: WindowHash,
 {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        // Two tight loops, hashing and counting, are faster than one.
+        // Two short loops, one that hashes and one that counts, are faster than one loop.
         (self.hashes).grow_all(features.map(|feature| FeatureHash::new(&bytes[feature])));
         self.count_long();
     }
@@ -73,7 +78,7 @@ where
     }
 }
 
-/// Number of windows that are hashed before they are counted.
+/// Number of windows (features) that are hashed before they are counted.
 const WINDOWS: usize = 512;
 
 impl<const W: usize> Default for FeatureCounter<W> {
@@ -97,7 +102,7 @@ impl<const W: usize> FeatureCounter<W> {
         }
     }
 
-    /// Forgets all features. `expected` is an estimate of the number of distinct features.
+    /// Forgets all features, and prepares for a text with about `expected` distinct features.
     pub fn reset(&mut self, expected: usize) {
         self.hashes.clear();
         self.partitions.clear();
@@ -113,7 +118,8 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(features.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Counts the features so far unless the text is short.
+    /// Counts the collected hashes in the hash table and the partitions, unless the text is short
+    /// so far.
     #[inline]
     fn count_long(&mut self) {
         if self.short {
@@ -126,7 +132,7 @@ impl<const W: usize> FeatureCounter<W> {
         self.count_in_table();
     }
 
-    /// Counts the hashes that are not counted yet, in the table and the partitions.
+    /// Counts the collected hashes in the hash table and the partitions.
     fn count_in_table(&mut self) {
         let mut hashes = std::mem::take(&mut self.hashes);
         self.add_hashes(&hashes);
@@ -134,7 +140,7 @@ impl<const W: usize> FeatureCounter<W> {
         self.hashes = hashes;
     }
 
-    /// Counts one occurrence of each of the features.
+    /// Counts one occurrence for each hash, in the hash table, or in the partitions if it is full.
     fn add_hashes(&mut self, mut hashes: &[[u64; W]]) {
         while self.partitions.is_empty() && !hashes.is_empty() {
             let (now, later) = hashes.split_at(hashes.len().min(self.table.room()));
@@ -163,6 +169,7 @@ impl<const W: usize> FeatureCounter<W> {
         }
     }
 
+    /// Moves the features of the full hash table to partitions.
     fn partition(&mut self) {
         self.partitions.ensure_room(1 << PARTITION_BITS);
         self.partitions
@@ -175,13 +182,14 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Passes every distinct feature with its count to `each`, many at a time and in no particular
-    /// order, and forgets the features. Calls `check` between pieces of the work.
+    /// Passes every distinct feature of the text with its count to `each`, many at a time and in no
+    /// particular order, and forgets the features. Calls `check` every [`CHUNK`] partitioned
+    /// hashes.
     pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
         if std::mem::replace(&mut self.short, true) {
             self.distinct.count(&mut self.hashes, self.table.key);
             each(self.distinct.counted());
-            // Features that `distinct` could not separate, if any.
+            // The list now holds the features that `distinct` could not separate, if any.
             if self.hashes.is_empty() {
                 return;
             }
@@ -190,8 +198,8 @@ impl<const W: usize> FeatureCounter<W> {
         each(self.table.counted(&mut self.repeated));
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
-            // Most features of such a text are distinct, so room for all avoids growing. The limit
-            // is for a feature that occurs many millions of times.
+            // Most features of such a text are distinct, so room for all hashes avoids growing. The
+            // upper limit is for a feature that occurs many millions of times.
             let most = partition.counted.len() + CHUNK * partition.single.len();
             self.table.reset(
                 most.next_power_of_two()
@@ -214,6 +222,7 @@ impl<const W: usize> FeatureCounter<W> {
         self.repeated.shrink_to(KEPT_FEATURES);
     }
 
+    /// Counts `count` occurrences of a feature in the hash table, which grows as needed.
     fn add_growing(&mut self, hash: [u64; W], count: u64) {
         self.table.add(std::iter::once((hash, count)));
         if self.table.room() == 0 {
@@ -250,7 +259,7 @@ mod tests {
     }
 
     proptest! {
-        /// The table is tiny, so that it grows and uses partitions.
+        /// The table is small, so that it grows and uses partitions.
         #[test]
         fn counts_are_right(
             hashes in prop::collection::vec(0_u64..3000, 0..6000),
@@ -258,7 +267,7 @@ mod tests {
             spread in prop::bool::ANY,
             long in prop::bool::ANY,
         ) {
-            // The two words separate different features.
+            // The two words together identify a feature.
             let hashes: Vec<[u64; 2]> = (hashes.iter())
                 .map(|&h| [h / 7, if spread { (h << 52) | (h % 50) } else { h % 50 }])
                 .collect();

@@ -1,4 +1,4 @@
-//! Counts of the features of a text.
+//! Counting the features of a text: from the text to the counts.
 
 use super::{Counted, FeatureCounter};
 use crate::common_features::{FeatureSet, RareFeatures};
@@ -10,8 +10,9 @@ impl<const W: usize> FeatureCounter<W>
 where
     [u64; W]: WindowHash,
 {
-    /// Passes every distinct feature of `text` that is not in `without`, with its count, to
-    /// `each`, many at a time and in no particular order. Calls `check` every few 100 kB.
+    /// Counts the features of `text`. Passes every distinct feature that is not in `without`, with
+    /// its count, to `each`, many at a time and in no particular order. Calls `check` every few 100
+    /// kB.
     pub fn count_text(
         &mut self,
         extractor: &mut FeatureExtractor,
@@ -33,7 +34,8 @@ where
     }
 }
 
-/// Estimates the number of distinct features from a byte in the middle of the text.
+/// Estimates the number of distinct features of a text from its length. If the byte in the middle
+/// of the text is ASCII, the text is taken to have spaces between words.
 fn expected_features(text: &str, options: &TextOptions) -> usize {
     let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
     text.len() / options.tokens.bytes_per_feature(spaced, options.shingle)

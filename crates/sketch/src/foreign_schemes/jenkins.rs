@@ -1,12 +1,12 @@
-//! The hash function lookup3 of Bob Jenkins.
+//! Bob Jenkins' hash function lookup3, which `yanyiwu/simhash` uses.
 
-/// `hashlittle2` of lookup3.c (2006, public domain) with both seeds 0. The upper half is the
-/// primary hash.
+/// Returns the 64-bit hash of `key`: `hashlittle2` of lookup3.c (2006, public domain) with both
+/// seeds 0. The upper half is the primary hash of `hashlittle2`, the lower half the secondary one.
 pub(super) fn lookup3(key: &[u8]) -> u64 {
     let start = 0xDEAD_BEEF_u32.wrapping_add(key.len() as u32);
     let mut state = [start; 3];
     let mut rest = key;
-    // The last block, of one to twelve bytes, has another mixing function.
+    // The last block, of one to twelve bytes, is mixed by another function.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);
@@ -21,7 +21,8 @@ pub(super) fn lookup3(key: &[u8]) -> u64 {
     u64::from(c) << 32 | u64::from(b)
 }
 
-/// Adds up to twelve bytes, four to each number, in little-endian order.
+/// Adds a block of up to twelve bytes to the state: four bytes to each word, in little-endian
+/// order.
 fn add(state: &mut [u32; 3], block: &[u8]) {
     for (at, &byte) in block.iter().enumerate() {
         let word = &mut state[at / 4];

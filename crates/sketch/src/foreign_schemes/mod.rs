@@ -1,10 +1,10 @@
-//! Simhash schemes of other programs: equal features with equal weights give equal bits.
+//! Simhash fingerprints of other programs, bit for bit, from equal features with equal weights.
 //!
 //! The programs differ in the hash function of features and in the arithmetic of weights. In all
-//! programs bit i is 1 iff the weight of the hashes with bit i is more than half of the total. But
-//! floating-point sums are rounded, so they depend on the order.
+//! programs bit i is 1 iff the weight of the hashes with bit i is more than half of the total.
+//! Programs that add floating-point weights round, so the order of the features can change a bit.
 //!
-//! Without any features the other programs return 0, and so do their schemes here.
+//! If a text has no features, the other programs return 0, and so do their schemes here.
 
 mod jenkins;
 
@@ -15,17 +15,19 @@ use crate::options::NamedOption;
 use crate::simhash::simhash64_hashes;
 use crate::weight::{WeightError, check_weight};
 
-/// Scheme of a fingerprint: hash function of features and arithmetic of weights.
+/// Simhash scheme of a program: hash function of features and arithmetic of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SimhashScheme {
-    /// XXH3, and exact sums: the scheme of this crate.
+    /// Scheme of this crate: XXH3, and exact sums.
     Neardup,
     /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and sums of
-    /// doubles. (Sums of integers below 2^53 are exact. If some weights are Python integers up to
-    /// 50 and others fractions, the package adds the integers in another order.)
+    /// doubles. If some weights are Python integers up to 50 and others fractions, the package adds
+    /// the integers separately, and a bit may differ. (Sums of integers below 2^53 are exact in any
+    /// order.)
     PythonSimhash,
     /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
-    /// exact sums. The programs have no weights; a weight counts as a number of repetitions.
+    /// exact sums. These programs have no weights. A weight here stands for the number of
+    /// repetitions of a feature there.
     SimhashPy,
     /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
     YanyiwuSimhash,
@@ -45,7 +47,7 @@ impl NamedOption for SimhashScheme {
 }
 
 impl SimhashScheme {
-    /// Hashes a feature.
+    /// Returns the 64-bit hash of a feature's bytes by the hash function of this scheme.
     #[must_use]
     pub fn hash(self, feature: &[u8]) -> u64 {
         let md5 = |from: usize| {
@@ -61,8 +63,9 @@ impl SimhashScheme {
         }
     }
 
-    /// Returns the fingerprint of hashes with weights. If no weight is above zero, returns `None`
-    /// for [`SimhashScheme::Neardup`] and 0 for the other schemes, like their programs.
+    /// Returns the simhash of features, given as pairs of a hash and a weight. If no weight is
+    /// above zero, returns `None` for [`SimhashScheme::Neardup`], and 0 for the other schemes, as
+    /// their programs do.
     ///
     /// # Errors
     ///
@@ -101,7 +104,8 @@ impl SimhashScheme {
     }
 }
 
-/// Calls `each` for hashes with weights; fails at a weight that is not finite or negative.
+/// Calls `each` with every hash and its weight. Fails at the first weight that is NaN, infinite or
+/// negative.
 fn each(
     hashes: impl IntoIterator<Item = (u64, f64)>,
     mut each: impl FnMut(u64, f64),
@@ -113,7 +117,7 @@ fn each(
     Ok(())
 }
 
-/// Bits whose sums are above a limit.
+/// Returns the fingerprint whose bit i is 1 iff `sums[i]` is above `limit`.
 fn where_above(sums: &[f64; 64], limit: f64) -> u64 {
     sums.iter()
         .enumerate()

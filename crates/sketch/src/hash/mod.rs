@@ -1,28 +1,29 @@
-//! Feature hashes.
+//! Hash functions of features: XXH3 with 64 or 128 bits.
 
 mod short;
 pub(crate) mod windows;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Hash of a feature: XXH3, 64 bits, seed 0, over the feature's bytes (UTF-8 for text).
+/// Returns the 64-bit hash of a feature: XXH3 with seed 0 of the feature's bytes (UTF-8 for text).
 #[inline]
 #[must_use]
 pub fn feature_hash(feature: &[u8]) -> u64 {
     xxh3_64(feature)
 }
 
-/// Hash of a feature for wider fingerprints: XXH3, 128 bits, seed 0, over the same bytes.
+/// Returns the 128-bit hash of a feature, for fingerprints of more than 64 bits: XXH3 with seed 0
+/// of the feature's bytes (UTF-8 for text).
 #[inline]
 #[must_use]
 pub fn feature_hash128(feature: &[u8]) -> u128 {
     xxh3_128(feature)
 }
 
-/// Hash of a feature with the width of a fingerprint: words of 64 bits, the most significant
-/// first.
+/// Hash of a feature that is as wide as a fingerprint: an array of 64-bit words, the most
+/// significant word first.
 pub trait FeatureHash: Copy {
-    /// Hashes a feature.
+    /// Returns the hash of a feature's bytes.
     fn new(feature: &[u8]) -> Self;
 }
 
@@ -40,13 +41,13 @@ impl FeatureHash for [u64; 2] {
     }
 }
 
-/// Splits a number into two words, the most significant first.
+/// Splits a 128-bit number into two words, the most significant word first.
 #[inline]
 pub(crate) const fn split(number: u128) -> [u64; 2] {
     [(number >> 64) as u64, number as u64]
 }
 
-/// Joins two words into a number. The first word is the most significant.
+/// Joins two words, the most significant word first, into a 128-bit number.
 #[inline]
 pub(crate) const fn join([high, low]: [u64; 2]) -> u128 {
     (high as u128) << 64 | low as u128
@@ -56,7 +57,7 @@ pub(crate) const fn join([high, low]: [u64; 2]) -> u128 {
 mod tests {
     use super::*;
 
-    /// Values of the reference implementation (xxHash, tests/sanity_test.c; also python-xxhash).
+    /// Values from the reference implementation (xxHash, tests/sanity_test.c; also python-xxhash).
     #[test]
     fn published_xxh3() {
         assert_eq!(feature_hash(b""), 0x2d06_8005_38d3_94c2);

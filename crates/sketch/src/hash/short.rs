@@ -1,19 +1,24 @@
-//! XXH3 of short inputs, with 64 bits and seed 0, as functions of the words of the input (the
-//! specification is doc/xxhash_spec.md of xxHash).
+//! XXH3 of inputs of 1 to 32 bytes, with 64 bits and seed 0. The functions take the bytes of the
+//! input as little-endian words. (The specification is doc/xxhash_spec.md of xxHash.)
 //!
 //! No function has a branch, so the compiler can compute several hashes at once.
 
-/// Words of the default secret of XXH3.
+/// First 32 bytes of the default secret of XXH3, as little-endian words.
 const SECRET: [u64; 4] = [
     0xbe4b_a423_396c_feb8,
     0x1cad_21f7_2c81_017c,
     0xdb97_9083_e96d_d4de,
     0x1f67_b3b7_a4a4_4072,
 ];
-/// Words of the secret, combined for shorter inputs.
+/// Secret for inputs of 1 to 3 bytes: bytes 0 to 3 of the secret XOR bytes 4 to 7.
 const MIX_1: u64 = 0x8727_5a9b;
+/// Secret for inputs of 4 to 8 bytes.
 const MIX_4: u64 = SECRET[1] ^ SECRET[2];
+/// Secret for the first word of inputs of 9 to 16 bytes: bytes 24 to 31 of the secret XOR bytes 32
+/// to 39.
 const MIX_9_LOW: u64 = 0x6782_737b_ea42_39b9;
+/// Secret for the last word of inputs of 9 to 16 bytes: bytes 40 to 47 of the secret XOR bytes 48
+/// to 55.
 const MIX_9_HIGH: u64 = 0xaf56_bc3b_0996_523a;
 
 const PRIME_64_1: u64 = 0x9E37_79B1_85EB_CA87;
@@ -22,7 +27,7 @@ const PRIME_64_3: u64 = 0x1656_67B1_9E37_79F9;
 const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
-/// Hashes the first `len` bytes of `word`. `len` is 1 to 3.
+/// Returns the hash of `len` bytes, 1 to 3. They are the lowest bytes of `word`.
 #[inline(always)]
 pub(super) const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     let first = word & 0xFF;
@@ -34,7 +39,7 @@ pub(super) const fn hash_1_to_3(word: u64, len: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Hashes the first `len` bytes of `word`. `len` is 4 to 8.
+/// Returns the hash of `len` bytes, 4 to 8. They are the lowest bytes of `word`.
 #[inline(always)]
 pub(super) const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     let last = word >> (8 * (len - 4)) & 0xFFFF_FFFF;
@@ -45,7 +50,8 @@ pub(super) const fn hash_4_to_8(word: u64, len: u64) -> u64 {
     hash ^ hash >> 28
 }
 
-/// Hashes `len` bytes, 9 to 16, given the first eight and the last eight.
+/// Returns the hash of `len` bytes, 9 to 16. `first` holds the first eight bytes, and `last` the
+/// last eight. The words overlap if `len` is less than 16.
 #[inline(always)]
 pub(super) const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
     let (low, high) = (first ^ MIX_9_LOW, last ^ MIX_9_HIGH);
@@ -56,7 +62,8 @@ pub(super) const fn hash_9_to_16(first: u64, last: u64, len: u64) -> u64 {
     avalanche(hash)
 }
 
-/// Hashes `len` bytes, 17 to 32, given the first sixteen and the last sixteen.
+/// Returns the hash of `len` bytes, 17 to 32. `first` holds the first sixteen bytes, and `last` the
+/// last sixteen. They overlap if `len` is less than 32.
 #[inline(always)]
 pub(super) const fn hash_17_to_32(first: [u64; 2], last: [u64; 2], len: u64) -> u64 {
     let hash = len

@@ -1,22 +1,22 @@
-//! Hashes of sliding windows over a byte slice, many at a time.
+//! Hashes of many features at once. A feature is a window: some consecutive tokens in a buffer.
 //!
-//! Windows of up to 8 bytes are hashed in blocks without branches, which the compiler vectorises.
-//! In a block with longer windows, windows of similar length are hashed together
-//! ([`super::short`]), because the length of the next window is hard to predict. The general
-//! implementation hashes windows of more than 32 bytes.
+//! Windows are hashed in blocks of [`BLOCK`]. If no window of a block is longer than 8 bytes, the
+//! code has no branches, and the compiler vectorises it. Otherwise windows of similar length are
+//! hashed together ([`super::short`]), because the length of the next window is hard to predict.
+//! The general implementation of XXH3 hashes windows of more than 32 bytes.
 
 use super::FeatureHash;
 use super::short::{hash_1_to_3, hash_4_to_8, hash_9_to_16, hash_17_to_32};
 use crate::feature_sink::{Position, Windows};
 
-/// Number of windows hashed at once.
+/// Number of windows in a block.
 const BLOCK: usize = 64;
-/// Number of bytes read after the last window.
+/// Number of bytes after the last window that the hash functions read. The buffer must have them.
 pub(crate) const PAD: usize = 8;
 
-/// Hash that can be computed for many windows at once.
+/// Feature hash that can be computed for many windows at once.
 pub(crate) trait WindowHash: FeatureHash {
-    /// Appends the hash of every window, in order.
+    /// Appends the hash of every window to `out`, in the order of the windows.
     fn push_windows(windows: Windows<impl Position>, out: &mut Vec<Self>);
 }
 
@@ -30,7 +30,8 @@ impl WindowHash for [u64; 2] {
     fn push_windows(windows: Windows<impl Position>, out: &mut Vec<Self>) {
         for block in windows.pieces(BLOCK) {
             let mut hashes = [[0; 2]; BLOCK];
-            // The hash function branches on the length, which is hard to predict.
+            // Windows of similar length are hashed together, because the hash function branches on
+            // the length, which is hard to predict.
             for members in Spans::new(&block).members {
                 each_member(members, |at| {
                     hashes[at] = Self::new(&block.bytes[block.range(at)]);
@@ -58,14 +59,15 @@ fn hash_windows(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     hash_windows_portable(windows, out);
 }
 
-/// [`hash_windows_portable`], compiled for vectors of 64 bytes with multiplication.
+/// [`hash_windows_portable`], compiled for AVX-512, which multiplies 64-bit words in vectors of 64
+/// bytes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi1,bmi2")]
 fn hash_windows_avx512(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     hash_windows_portable(windows, out);
 }
 
-/// [`hash_windows_portable`], compiled for vectors of 32 bytes.
+/// [`hash_windows_portable`], compiled for AVX2, which has vectors of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn hash_windows_avx2(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
@@ -89,7 +91,8 @@ fn hash_windows_portable(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]
     }
 }
 
-/// Returns the hashes of windows of up to 8 bytes, or `None` if a window is longer.
+/// Returns the hashes of a block of windows of up to 8 bytes each, or `None` if a window is longer.
+/// A window extends from its element of `starts` to its element of `ends`, without the gap.
 #[inline(always)]
 fn hash_short<P: Position>(
     windows: &Windows<P>,
@@ -102,7 +105,8 @@ fn hash_short<P: Position>(
     if len > 8 || ends[BLOCK - 1].index() - gap - starts[BLOCK - 1].index() > 8 {
         return None;
     }
-    // Characters of one byte, as in most texts: all windows have the same length.
+    // All tokens have one byte, as in most texts with `tokens => 'char'`: all windows have the same
+    // length.
     if starts[BLOCK - 1].index() - first == BLOCK - 1
         && ends[BLOCK - 1].index() - ends[0].index() == BLOCK - 1
         && let Some(bytes) = bytes[first..].first_chunk::<{ BLOCK + PAD }>()
@@ -121,7 +125,7 @@ fn hash_short<P: Position>(
     if high > 8 {
         return None;
     }
-    // Characters of three bytes with separators, as in Chinese: the windows are evenly spaced.
+    // All tokens have three bytes and a separator, as in Chinese: the windows start every 4 bytes.
     let regular = (starts.iter().enumerate()).fold(low ^ high, |differ, (n, start)| {
         differ | ((start.index() - first) ^ (4 * n)) as u64
     });
@@ -155,11 +159,11 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("padding"))
 }
 
-/// Starts and lengths of up to [`BLOCK`] windows.
+/// Starts and lengths of up to [`BLOCK`] windows, in bytes.
 struct Spans {
     starts: [usize; BLOCK],
     lens: [usize; BLOCK],
-    /// One bit for each window: windows of up to 8 bytes, of 9 to 16 bytes, and longer windows.
+    /// Bit masks of the windows of up to 8 bytes, of 9 to 16 bytes, and of more than 16 bytes.
     members: [u64; 3],
 }
 
@@ -185,14 +189,14 @@ impl Spans {
         }
     }
 
-    /// Returns the start and length of a window.
+    /// Returns the start and the length of window `at`, in bytes.
     #[inline(always)]
     fn get(&self, at: usize) -> (usize, usize) {
         (self.starts[at % BLOCK], self.lens[at % BLOCK])
     }
 }
 
-/// Appends the hashes of up to [`BLOCK`] windows of any length.
+/// Appends the hashes of up to [`BLOCK`] windows of any length to `out`.
 #[inline(always)]
 fn hash_mixed(windows: &Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     let bytes = windows.bytes;
@@ -225,13 +229,14 @@ fn hash_mixed(windows: &Windows<impl Position>, out: &mut Vec<[u64; 1]>) {
     out.extend_from_slice(&hashes[..windows.len()]);
 }
 
-/// Returns the hash of a long window. Compiled for the vectors of the caller, it would be slower.
+/// Returns the hash of a window of more than 32 bytes. The function is not inlined: compiled for
+/// the vector instructions of the caller, it would be slower.
 #[inline(never)]
 fn hash_long(window: &[u8]) -> [u64; 1] {
     FeatureHash::new(window)
 }
 
-/// Calls `each` for the position of every set bit.
+/// Calls `each` with the position of every set bit of `members`.
 #[inline(always)]
 fn each_member(mut members: u64, mut each: impl FnMut(usize)) {
     while members != 0 {
@@ -246,7 +251,8 @@ mod tests {
     use crate::hash::feature_hash;
     use proptest::prelude::*;
 
-    /// Checks all implementations on windows of `width` tokens with `gap` bytes after each.
+    /// Checks all implementations on windows of `width` tokens. `gap` is the number of separator
+    /// bytes after each token.
     fn assert_all_implementations(mut bytes: Vec<u8>, starts: &[u32], width: usize, gap: usize) {
         bytes.extend([0xA5; PAD]);
         let windows = Windows {
@@ -285,8 +291,8 @@ mod tests {
         (1..=150).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
     }
 
-    /// Han with a separator after each character, and one other character, at each position in
-    /// turn.
+    /// Tokens of three bytes and a separator, like Han characters. One token has another length, at
+    /// each position in turn.
     #[test]
     fn regular_windows() {
         let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n + 7 * n) as u8).collect();

@@ -8,8 +8,8 @@
 
 use html5gum::State;
 
-/// First 16 bytes of a tag or attribute name, in lower case. No known name is longer. Longer names
-/// with the same first bytes are equal.
+/// First 16 bytes of the name of a tag or an attribute, in lower case, or of the value of an
+/// attribute. No name in this table is longer. Longer names with the same first 16 bytes are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
     bytes: [u8; 16],
@@ -17,7 +17,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Creates a name.
+    /// Creates a name of at most 16 bytes.
     pub const fn new(name: &str) -> Self {
         let name = name.as_bytes();
         let mut bytes = [0; 16];
@@ -32,7 +32,7 @@ impl Name {
         }
     }
 
-    /// Appends a part of the name.
+    /// Appends a part of the name. Drops the bytes beyond the first 16.
     pub fn push(&mut self, part: &[u8]) {
         let at = usize::from(self.len);
         let fits = part.len().min(self.bytes.len() - at);
@@ -40,47 +40,51 @@ impl Name {
         self.len += fits as u8;
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes of the name, at most 16.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-/// Separator between the words before and after a tag, in ascending strength.
+/// Separator that a tag puts between the words before and after it, in ascending strength.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Separator {
-    /// Nothing: inline elements and unknown elements.
+    /// No separator, for inline elements and unknown elements.
     #[default]
     None,
-    /// Space: images, buttons and other boxes within a line.
+    /// A space, for images, buttons and other boxes within a line.
     Space,
-    /// Tab: table cells.
+    /// A tab, for table cells.
     Cell,
-    /// Line break: blocks.
+    /// A line break, for blocks.
     Line,
 }
 
-/// Properties of an element.
+/// Properties of an element that affect the text of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElementKind {
-    /// Separator at the start and end tags.
+    /// Separator that the start tag and the end tag put into the text.
     pub separator: Separator,
     /// True if the element has no content and no end tag.
     pub void: bool,
-    /// True if the content is not part of the text.
+    /// True if the content of the element is not part of the text.
     pub skipped: bool,
-    /// True if line breaks in the content are line breaks of the text.
+    /// True if line breaks in the content of the element are line breaks of the text.
     pub lines: bool,
-    /// True if end tags are matched only within the nearest such element: "scope" in the standard.
+    /// True if an end tag within the element never closes an element around it: "scope" in the
+    /// standard.
     pub scope: bool,
-    /// True if the element stops the matching of inline end tags: "special" in the standard.
+    /// True if an inline end tag within the element never closes an element around it: "special" in
+    /// the standard.
     pub special: bool,
-    /// True if the end tag works across special elements: "formatting" in the standard.
+    /// True if the end tag of the element closes it even from within a special element:
+    /// "formatting" in the standard.
     pub formatting: bool,
-    /// True if the start tag ends an open paragraph.
+    /// True if the start tag of the element ends an open paragraph.
     pub ends_paragraph: bool,
 }
 
+/// Element within a line, which does not separate words.
 const INLINE: ElementKind = ElementKind {
     separator: Separator::None,
     void: false,
@@ -97,11 +101,12 @@ const BLOCK: ElementKind = ElementKind {
     ends_paragraph: true,
     ..INLINE
 };
-/// Block that does not end a paragraph: parts of tables and lists.
+/// Block that does not end an open paragraph, such as a part of a table.
 const TABLE_PART: ElementKind = ElementKind {
     ends_paragraph: false,
     ..BLOCK
 };
+/// Box within a line, such as an image, which separates words by a space.
 const BOX: ElementKind = ElementKind {
     separator: Separator::Space,
     ..INLINE
@@ -115,7 +120,7 @@ const FORMATTING: ElementKind = ElementKind {
     ..INLINE
 };
 
-/// Returns the element of this name outside of SVG and MathML.
+/// Returns the properties of the HTML element with this name, outside of SVG and MathML.
 pub(super) fn element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"center" | b"dd"
@@ -162,8 +167,8 @@ pub(super) fn element(name: Name) -> ElementKind {
             special: true,
             ..BOX
         },
-        // Special, although the standard has only `select`, so that an unclosed paragraph within
-        // does not hide the text after it.
+        // All of these are special here, more than in the standard, so that an unclosed paragraph
+        // within one of them does not hide the text after it.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
             special: true,
@@ -182,7 +187,8 @@ pub(super) fn element(name: Name) -> ElementKind {
     }
 }
 
-/// Returns the state of the tokenizer after this start tag; `None` if it reads markup.
+/// Returns the state of the tokenizer for the content of the element with this name, if the content
+/// is read without markup; `None` if the content is markup.
 ///
 /// Follows a browser that runs scripts: the content of `noscript` is not markup.
 pub(super) fn raw_state(name: Name) -> Option<State> {
@@ -197,7 +203,7 @@ pub(super) fn raw_state(name: Name) -> Option<State> {
     }
 }
 
-/// Returns true if a start tag of this name ends the SVG or MathML around it.
+/// Returns true if a start tag with this name ends the SVG or MathML around it.
 pub(super) fn ends_foreign_content(name: Name) -> bool {
     matches!(
         name.as_bytes(),
@@ -247,7 +253,8 @@ pub(super) fn ends_foreign_content(name: Name) -> bool {
     )
 }
 
-/// Returns true for the elements of SVG and MathML whose content is HTML ("integration points").
+/// Returns true for the names of elements of SVG and MathML whose content is HTML ("integration
+/// points").
 pub(super) fn is_integration_point(name: Name) -> bool {
     matches!(
         name.as_bytes(),
@@ -263,7 +270,7 @@ pub(super) fn is_integration_point(name: Name) -> bool {
     )
 }
 
-/// Returns the element of this name in SVG or MathML.
+/// Returns the properties of the element with this name in SVG or MathML.
 pub(super) fn foreign_element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"text" => BOX,

@@ -1,4 +1,4 @@
-//! Visible text of an HTML page.
+//! Extracts the visible text of an HTML page.
 //!
 //! The tokenizer of the [HTML standard] (`html5gum`, with all its states and character references)
 //! splits the page into tags and characters. [`open_elements`] tracks the stack of open elements
@@ -17,8 +17,8 @@
 //! - Blocks, `br` and `hr` separate lines. A tab separates table cells, and a space separates
 //!   boxes within a line (images, buttons and so on). Other elements do not separate: `f<b>oo</b>`
 //!   is `foo`.
-//! - White space becomes one space or, between lines, one line break. So does a line break in
-//!   `pre`. A no-break space is kept.
+//! - A run of white space becomes one space or, between lines, one line break. A line break in
+//!   `pre` stays a line break. A no-break space is kept.
 //!
 //! [HTML standard]: https://html.spec.whatwg.org/multipage/parsing.html#tokenization
 
@@ -38,9 +38,9 @@ use text_builder::TextBuilder;
 
 /// Returns the visible text of an HTML page.
 ///
-/// Calls `check` every few 100 kB, and the caller can stop by unwinding from it. Any text is a
-/// page: malformed markup is read as in browsers. The result is at most a fifth longer than the
-/// page (a few character references are shorter than their characters).
+/// Calls the cancellation check `check` every few 100 kB, and the caller can stop by unwinding from
+/// it. Any text is a page: malformed markup is read as in browsers. The result is at most a fifth
+/// longer than the page (a few character references are shorter than their characters).
 ///
 /// ```
 /// use neardup_sketch::html::html_text;
@@ -64,7 +64,7 @@ pub fn html_text(page: &str, check: &mut dyn FnMut()) -> String {
     emitter.text.finish()
 }
 
-/// Start or end tag.
+/// Tells whether a tag is a start tag or an end tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TagKind {
     #[default]
@@ -72,27 +72,36 @@ enum TagKind {
     End,
 }
 
-/// Attributes that decide whether an element is shown.
+/// Attributes of a tag that decide whether its element is shown.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
+    /// True if the tag has the attribute `hidden`, except `hidden=until-found`.
     hidden: bool,
+    /// True if the tag has the attribute `open`, which shows a `dialog`.
     open: bool,
 }
 
-/// Receives tags and characters from the tokenizer and builds the text.
+/// Receives tags and characters from the HTML tokenizer, and builds the visible text.
 #[derive(Default)]
 struct TextEmitter {
+    /// Visible text so far.
     text: TextBuilder,
+    /// Stack of open elements.
     open: OpenElements,
-    /// Kind of the tag that is being read.
+    /// Kind of the tag that is being read: start tag or end tag.
     kind: TagKind,
+    /// Name of the tag that is being read.
     name: Name,
+    /// True if the tag that is being read ends with `/>`.
     self_closing: bool,
+    /// Attributes of the tag that is being read.
     attributes: Attributes,
     /// Name of the attribute that is being read.
     attribute: Name,
+    /// Value of the attribute that is being read.
     value: Name,
-    /// Element whose content the tokenizer reads without markup, if any.
+    /// Name of the open element whose content the tokenizer reads without markup, such as `script`;
+    /// `None` outside of such an element.
     raw: Option<Name>,
 }
 
@@ -105,11 +114,12 @@ impl TextEmitter {
         self.attribute = Name::default();
     }
 
-    /// Ends the current attribute, if any.
+    /// Ends the attribute that is being read, if there is one, and records it in `attributes`.
     fn end_attribute(&mut self) {
         match self.attribute.as_bytes() {
             b"hidden" => {
-                // A browser shows the element when the user searches for it.
+                // With `until-found`, a browser shows the element when the user searches for its
+                // text.
                 let found = (self.value.as_bytes()).eq_ignore_ascii_case(b"until-found");
                 self.attributes.hidden |= !found;
             }
@@ -120,6 +130,8 @@ impl TextEmitter {
         self.value = Name::default();
     }
 
+    /// Processes a start tag. Returns the state of the tokenizer for the content of the element, or
+    /// `None` if the content is ordinary markup.
     fn start_tag(&mut self) -> Option<State> {
         let name = self.name;
         self.open.close_implied(name);
@@ -148,6 +160,7 @@ impl TextEmitter {
         None
     }
 
+    /// Processes an end tag.
     fn end_tag(&mut self) {
         let name = self.name;
         let separator = self.open.element(name).separator;

@@ -1,4 +1,4 @@
-//! Stack of open elements, as far as the text of a page depends on it.
+//! Stack of the open elements of an HTML page, as far as the text of the page depends on it.
 //!
 //! This is a simplified form of the standard's [tree construction]. It must find the end of an
 //! element whose content is dropped, and the extent of SVG and MathML. Start tags close
@@ -11,31 +11,37 @@ use super::elements::{
     ElementKind, Name, element, ends_foreign_content, foreign_element, is_integration_point,
 };
 
-/// Maximum depth; deeper elements become siblings. Browsers also have a limit (Chromium: 512).
+/// Maximum number of elements on the stack. Deeper elements become siblings. Browsers also have a
+/// limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// Depth limit for elements whose content is dropped, for SVG and MathML, and for elements within
-/// them. Hidden content must stay hidden at any depth.
+/// Maximum number of elements on the stack when the new element drops its content, is SVG or
+/// MathML, or is within such an element. Hidden content must stay hidden at any depth.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
+/// Open element on the stack.
 #[derive(Clone, Copy)]
 struct OpenElement {
     name: Name,
+    /// Properties of the element.
     element: ElementKind,
     /// True if the content of the element is dropped.
     skipped: bool,
     /// True if the content of the element is SVG or MathML.
     foreign: bool,
-    /// Number of elements around this one that were opened beyond the maximum depth.
+    /// Number of elements between the previous element on the stack and this one that were opened
+    /// beyond the maximum depth.
     too_deep: usize,
 }
 
-/// The open elements, with the innermost last.
+/// Stack of the open elements at the current position of a page.
 #[derive(Default)]
 pub(super) struct OpenElements {
+    /// The open elements, the innermost last.
     open: Vec<OpenElement>,
-    /// Number of elements in the innermost one that were opened beyond the maximum depth.
+    /// Number of elements within the innermost element of the stack that were opened beyond the
+    /// maximum depth.
     too_deep: usize,
-    /// Number of open elements whose content is dropped.
+    /// Number of open elements that drop their content.
     skipped: usize,
     /// Number of open elements in which line breaks are kept.
     lines: usize,
@@ -46,22 +52,22 @@ pub(super) struct OpenElements {
 const PARAGRAPH: Name = Name::new("p");
 
 impl OpenElements {
-    /// Returns true if text at this point is shown.
+    /// Returns true if text at the current position is shown.
     pub fn is_shown(&self) -> bool {
         self.skipped == 0
     }
 
-    /// Returns true if line breaks at this point are kept.
+    /// Returns true if line breaks at the current position are kept.
     pub fn keeps_lines(&self) -> bool {
         self.lines > 0
     }
 
-    /// Returns true in SVG and MathML.
+    /// Returns true if the current position is in SVG or MathML.
     pub fn is_foreign(&self) -> bool {
         self.open.last().is_some_and(|open| open.foreign)
     }
 
-    /// Returns the element of this name at this point.
+    /// Returns the properties of an element with this name at the current position.
     pub fn element(&self, name: Name) -> ElementKind {
         if self.is_foreign() {
             foreign_element(name)
@@ -70,7 +76,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the elements whose end tag a start tag of this name implies.
+    /// Closes the open elements that a start tag with this name ends, such as a paragraph or a list
+    /// item.
     pub fn close_implied(&mut self, name: Name) {
         if self.is_foreign() {
             if !ends_foreign_content(name) {
@@ -106,9 +113,9 @@ impl OpenElements {
         }
     }
 
-    /// Opens an element. Its content is dropped if `skipped` is true.
+    /// Puts an element on the stack. Its content is dropped if `skipped` is true.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
-        // Outside of a table, tags of table parts open no element.
+        // Outside of a table, tags of parts of tables open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;
         }
@@ -138,7 +145,7 @@ impl OpenElements {
         });
     }
 
-    /// Closes the elements that an end tag of this name closes.
+    /// Closes the elements that an end tag with this name closes, if any.
     pub fn close(&mut self, name: Name) {
         if self.too_deep > 0 {
             self.too_deep -= 1;
@@ -173,7 +180,8 @@ impl OpenElements {
         }
     }
 
-    /// Returns the position of the innermost open element of a name, unless `ends` is true within.
+    /// Returns the index of the innermost open element with this name, or `None` if there is none
+    /// or `ends` is true for an element within it.
     fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
         let (at, open) = self
             .open
@@ -183,13 +191,16 @@ impl OpenElements {
         (open.name == name).then_some(at)
     }
 
+    /// Closes the innermost open element with this name and all elements within it, unless `ends`
+    /// is true for one of those.
     fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
         if let Some(at) = self.find(name, ends) {
             self.truncate(at);
         }
     }
 
-    /// Closes a formatting element. Blocks within it stay open.
+    /// Closes the innermost formatting element with this name. If there are special elements within
+    /// it, such as blocks, these stay open.
     fn close_formatting(&mut self, name: Name) {
         let Some(at) = self.find(name, |open| open.element.scope) else {
             return;
@@ -201,7 +212,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the list item that a new item ends.
+    /// Closes the open list item that the start tag of a new item ends. `is_item` is true for list
+    /// items of the same kind.
     fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
         let passes =
             |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
@@ -216,7 +228,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the outermost of the given parts of the innermost table.
+    /// Closes the outermost element within the innermost table for which `is_part` is true, and all
+    /// elements within it.
     fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
         let table = self.open.iter().rposition(ends_table_scope);
         let from = table.map_or(0, |at| at + 1);
@@ -225,14 +238,14 @@ impl OpenElements {
         }
     }
 
-    /// Closes the innermost element if `is` is true for it.
+    /// Closes the innermost open element if `is` is true for it.
     fn close_if(&mut self, is: impl Fn(&OpenElement) -> bool) {
         if self.open.last().is_some_and(is) {
             self.pop();
         }
     }
 
-    /// Closes the SVG and MathML elements around this point.
+    /// Closes the SVG and MathML elements around the current position.
     fn close_foreign(&mut self) {
         while self.is_foreign() {
             self.pop();
@@ -243,12 +256,14 @@ impl OpenElements {
         self.truncate(self.open.len() - 1);
     }
 
+    /// Closes the innermost elements until the stack has `len` elements.
     fn truncate(&mut self, len: usize) {
         while self.open.len() > len {
             self.too_deep = self.remove(self.open.len() - 1).too_deep;
         }
     }
 
+    /// Removes the element at index `at` from the stack. Elements within it stay open.
     fn remove(&mut self, at: usize) -> OpenElement {
         let open = self.open.remove(at);
         self.skipped -= usize::from(open.skipped);
@@ -258,6 +273,7 @@ impl OpenElements {
     }
 }
 
+/// Returns true for elements that occur only within a table.
 fn is_table_part(name: Name) -> bool {
     matches!(
         name.as_bytes(),
@@ -265,6 +281,7 @@ fn is_table_part(name: Name) -> bool {
     )
 }
 
+/// Returns true for the elements beyond which a tag of a table closes nothing.
 fn ends_table_scope(open: &OpenElement) -> bool {
     matches!(open.name.as_bytes(), b"table" | b"template")
 }

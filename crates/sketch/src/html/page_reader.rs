@@ -1,4 +1,4 @@
-//! Input of the tokenizer, with calls of the cancellation check.
+//! Input of the HTML tokenizer: reads a page, and calls the cancellation check meanwhile.
 
 use std::convert::Infallible;
 
@@ -6,17 +6,20 @@ use html5gum::{Readable, Reader};
 
 use crate::memory::ensure_available;
 
-/// Maximum bytes returned at once.
+/// Maximum number of bytes that [`PageReader`] returns in one call.
 const WINDOW: usize = 1 << 16;
-/// Approximate bytes read between two calls of `check`.
+/// Approximate bytes of the page between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Reads a page for the tokenizer, and calls `check` regularly.
+/// Reads an HTML page for the tokenizer, and calls the cancellation check `check` regularly.
 pub(super) struct PageReader<'a> {
     page: &'a [u8],
+    /// Part of the page that is not read yet.
     rest: &'a [u8],
-    /// Length of the current run of letters, counted in whole intervals of `check`.
+    /// Length in bytes of the run of ASCII letters before the current position, counted in whole
+    /// intervals between two calls of `check`.
     letters: usize,
+    /// Number of bytes read since the last call of `check`.
     unchecked: usize,
     check: &'a mut dyn FnMut(),
 }
@@ -33,6 +36,7 @@ impl<'a> PageReader<'a> {
         }
     }
 
+    /// Returns the next `len` bytes of the page, and moves the current position after them.
     #[inline(always)]
     fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(len);
@@ -44,6 +48,8 @@ impl<'a> PageReader<'a> {
         taken
     }
 
+    /// Calls the cancellation check. Unwinds unless the tokenizer can get the memory to buffer a
+    /// long run of letters.
     #[cold]
     fn check(&mut self) {
         let read = &self.page[..self.page.len() - self.rest.len()];

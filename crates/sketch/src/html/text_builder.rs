@@ -1,13 +1,15 @@
-//! Builder of the text of a page.
+//! Builds the visible text of an HTML page from characters and separators.
 
 use super::elements::Separator;
 use crate::memory::{Grow, GrowVec};
 
-/// Builds the text of a page, with white space collapsed as in a browser.
+/// Builder of the visible text of an HTML page, with white space collapsed as in a browser.
 #[derive(Default)]
 pub(super) struct TextBuilder {
+    /// The text so far, in UTF-8.
     bytes: Vec<u8>,
-    /// Separator before the next character, if there is one.
+    /// Separator to write before the next character. It is dropped at the start and the end of the
+    /// text.
     pending: Separator,
 }
 
@@ -19,12 +21,14 @@ impl TextBuilder {
         text
     }
 
-    /// Separates the current text from later text. The strongest of several separators counts.
+    /// Puts a separator between the text so far and the characters that follow. The strongest of
+    /// several separators counts.
     pub fn separate(&mut self, separator: Separator) {
         self.pending = self.pending.max(separator);
     }
 
-    /// Adds characters. White space becomes one space. With `lines`, line breaks are kept.
+    /// Adds UTF-8 characters. A run of white space becomes one space or, if `lines` is true and the
+    /// run has a line break, one line break.
     pub fn push(&mut self, characters: &[u8], lines: bool) {
         let mut rest = characters;
         while let Some(&first) = rest.first() {
@@ -49,6 +53,7 @@ impl TextBuilder {
         }
     }
 
+    /// Writes the pending separator, unless the text is empty.
     fn push_separator(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         if self.bytes.is_empty() {
@@ -62,7 +67,7 @@ impl TextBuilder {
         }
     }
 
-    /// Returns the text.
+    /// Returns the finished text.
     ///
     /// The tokenizer passes on bytes of the page, possibly in parts that end within a character,
     /// and adds only whole characters. So the result is valid UTF-8; invalid bytes would become
@@ -73,7 +78,7 @@ impl TextBuilder {
     }
 }
 
-/// White space of HTML: space, tab, line feed, form feed, carriage return.
+/// Returns true for the white space of HTML: space, tab, line feed, form feed, carriage return.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\x0C' | b'\r')
 }

@@ -10,27 +10,29 @@
 //! The pairs (a_i, b_i) are drawn from NumPy's `RandomState` of the seed, which is the Mersenne
 //! Twister (Matsumoto, Nishimura, ACM TOMACS 8, 1998).
 
+/// Modulus of the hash functions of version 1, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Group of package versions that produce the same signatures.
+/// Versions of datasketch that produce the same signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Versions before 2.0.0, and `scheme="legacy"` in later versions.
+    /// Versions of the package before 2.0.0, and `scheme="legacy"` in later versions.
     One,
-    /// `scheme="affine32"`, the default since 2.0.0.
+    /// `scheme="affine32"`, the default since version 2.0.0 of the package.
     Two,
 }
 
-/// Hash functions of datasketch for a number and a seed.
+/// Hash functions of datasketch, for signatures of one length and seed.
 #[derive(Clone, Debug)]
 pub struct DatasketchFamily {
     version: Version,
+    /// Parameters (a_i, b_i) of each hash function.
     pairs: Vec<(u64, u64)>,
 }
 
 impl DatasketchFamily {
-    /// Creates the functions of a seed. In version 1, a longer signature begins with the shorter
-    /// signature of the same seed. In version 2, it does not.
+    /// Creates `hashes` hash functions from a seed. In version 1, a longer signature begins with
+    /// the shorter signature of the same seed. In version 2, it does not.
     #[must_use]
     pub fn new(version: Version, hashes: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
@@ -47,13 +49,14 @@ impl DatasketchFamily {
         DatasketchFamily { version, pairs }
     }
 
-    /// Returns the length of signatures.
+    /// Returns the number of hash functions, which is the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Adds a feature, given by its hash, to a signature. The first signature is all ones.
+    /// Adds a feature, given by the first four bytes of its SHA-1, to a signature. The signature of
+    /// no features is all ones (`u32::MAX`).
     pub fn add(&self, signature: &mut [u32], feature: u32) {
         let pairs = signature.iter_mut().zip(&self.pairs);
         match self.version {
@@ -74,7 +77,8 @@ impl DatasketchFamily {
         }
     }
 
-    /// Returns the signature of features given by their hashes, or `None` if there are none.
+    /// Returns the signature of a set of features, each given by the first four bytes of its SHA-1,
+    /// or `None` if there are none.
     pub fn signature(&self, features: impl IntoIterator<Item = u32>) -> Option<Vec<u32>> {
         let mut signature = vec![u32::MAX; self.hashes()];
         let mut any = false;
@@ -86,18 +90,20 @@ impl DatasketchFamily {
     }
 }
 
-/// The finaliser of MurmurHash3 (Appleby), 32 bits.
+/// Returns the 32-bit finaliser of MurmurHash3 (Appleby) for a feature hash.
 fn mix(mut h: u32) -> u32 {
     h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b);
     h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
     h ^ (h >> 16)
 }
 
+/// Number of words in the state of the random number generator.
 const STATE: usize = 624;
 
-/// MT19937.
+/// Random number generator MT19937, the Mersenne Twister.
 struct Twister {
     state: [u32; STATE],
+    /// Index of the next word of `state` to use.
     at: usize,
 }
 
@@ -130,7 +136,8 @@ impl Twister {
         y ^ (y >> 18)
     }
 
-    /// Draws from `least` to `most` by rejection, as `RandomState.randint` with 64-bit numbers.
+    /// Draws a number from `least` to `most`, both included, by rejection, as `RandomState.randint`
+    /// does for 64-bit numbers.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         let range = most - least;
         let mask = u64::MAX >> range.leading_zeros();
@@ -158,7 +165,8 @@ mod tests {
         );
     }
 
-    /// datasketch, test/test_minhash.py: `MinHash(4, 1).update(b"Hello")`, and its permutations.
+    /// Example of datasketch, test/test_minhash.py: `MinHash(4, 1).update(b"Hello")`, and its
+    /// permutations.
     #[test]
     fn published_datasketch() {
         let family = DatasketchFamily::new(Version::One, 4, 1);
@@ -176,7 +184,8 @@ mod tests {
         assert_eq!(family.signature([]), None);
     }
 
-    /// Signatures by datasketch 2.0.0 of the features "a", "b" and "the quick", for each seed.
+    /// Signatures that datasketch 2.0.0 gives for the features "a", "b" and "the quick", for some
+    /// seeds.
     #[test]
     fn equals_the_package() {
         let features = [937_752_454, 1_579_145_193, 2_034_353_454];

@@ -1,4 +1,4 @@
-//! Hash families of all schemes, and the builder of signatures.
+//! Hash functions of any scheme of MinHash signatures, and the builder of signatures.
 
 use sha1::{Digest, Sha1};
 
@@ -6,7 +6,7 @@ use super::datasketch::{DatasketchFamily, Version};
 use super::{LinearFamily, Scheme};
 use crate::hash::feature_hash;
 
-/// Hash functions of signatures of one scheme, length and seed.
+/// Hash functions for MinHash signatures of one scheme, length and seed.
 ///
 /// ```
 /// use neardup_sketch::minhash::{HashFamily, Scheme, matches};
@@ -30,12 +30,12 @@ enum FamilyKind {
     Datasketch(DatasketchFamily),
 }
 
-/// Error: the scheme does not have this seed.
+/// Error of [`HashFamily::new`]: the scheme does not have this seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeedOutOfRange;
 
 impl HashFamily {
-    /// Creates the functions of a scheme.
+    /// Creates `hashes` hash functions of a scheme from a seed.
     ///
     /// # Errors
     ///
@@ -54,19 +54,19 @@ impl HashFamily {
         Ok(HashFamily { scheme, seed, kind })
     }
 
-    /// Returns the scheme.
+    /// Returns the scheme of the hash functions.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Returns the seed.
+    /// Returns the seed of the hash functions.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Returns the length of signatures.
+    /// Returns the number of hash functions, which is the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         match &self.kind {
@@ -75,7 +75,7 @@ impl HashFamily {
         }
     }
 
-    /// Returns the linear family, or `None` for other schemes.
+    /// Returns the hash functions of the scheme `neardup1`, or `None` for another scheme.
     pub(super) fn linear(&self) -> Option<&LinearFamily> {
         match &self.kind {
             FamilyKind::Linear(family) => Some(family),
@@ -83,7 +83,8 @@ impl HashFamily {
         }
     }
 
-    /// Returns the signature of features in any order and number; `None` if there are none.
+    /// Returns the signature of a set of features, given in any order and any number of times, or
+    /// `None` if there are no features.
     pub fn signature<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u32>> {
         let mut builder = SignatureBuilder::default();
         builder.reset(self);
@@ -91,7 +92,8 @@ impl HashFamily {
         builder.finish(self).map(<[u32]>::to_vec)
     }
 
-    /// Adds one feature to a signature. The signature of no features is all ones.
+    /// Adds one feature, given by its bytes, to a signature. The signature of no features is all
+    /// ones (`u32::MAX`).
     pub fn add(&self, signature: &mut [u32], feature: &[u8]) {
         match &self.kind {
             FamilyKind::Linear(family) => family.add(signature, feature_hash(feature)),
@@ -109,16 +111,19 @@ fn sha1_32(feature: &[u8]) -> u32 {
 /// Number of features whose hashes are collected before they are added to the minima.
 const BATCH: usize = 256;
 
-/// Builds a signature; reusable.
+/// Builds the signature of features that are added one by one. Keeps its memory between signatures.
 #[derive(Clone, Debug, Default)]
 pub struct SignatureBuilder {
+    /// Minimum of each hash function so far.
     minima: Vec<u32>,
+    /// Hashes of features that are not in `minima` yet. Empty for the schemes of datasketch.
     batch: Vec<u64>,
+    /// True if `minima` has a feature.
     any: bool,
 }
 
 impl SignatureBuilder {
-    /// Forgets all features, and prepares for the functions of a family.
+    /// Forgets all features, and prepares for a signature with the hash functions of `family`.
     pub fn reset(&mut self, family: &HashFamily) {
         let len = match &family.kind {
             FamilyKind::Linear(family) => family.padded_len(),
@@ -131,7 +136,8 @@ impl SignatureBuilder {
         self.any = false;
     }
 
-    /// Adds a feature.
+    /// Adds a feature, given by its bytes. `family` must be that of the last
+    /// [`SignatureBuilder::reset`].
     pub fn add(&mut self, family: &HashFamily, feature: &[u8]) {
         match &family.kind {
             FamilyKind::Linear(family) => self.add_linear(family, feature),
@@ -142,7 +148,7 @@ impl SignatureBuilder {
         }
     }
 
-    /// Adds a feature under the functions of a linear family.
+    /// Adds a feature, given by its bytes, to a signature of the scheme `neardup1`.
     #[inline(always)]
     pub(super) fn add_linear(&mut self, family: &LinearFamily, feature: &[u8]) {
         if self.batch.len() == BATCH {
@@ -151,13 +157,15 @@ impl SignatureBuilder {
         self.batch.push(feature_hash(feature));
     }
 
+    /// Adds the features of the batch to the minima.
     fn add_batch(&mut self, family: &LinearFamily) {
         self.any |= !self.batch.is_empty();
         family.fold(&mut self.minima, &self.batch);
         self.batch.clear();
     }
 
-    /// Returns the signature of all added features, or `None` if there are none.
+    /// Returns the signature of all added features, or `None` if there are none. `family` must be
+    /// that of the last [`SignatureBuilder::reset`].
     pub fn finish(&mut self, family: &HashFamily) -> Option<&[u32]> {
         if let FamilyKind::Linear(family) = &family.kind {
             self.add_batch(family);
@@ -184,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Signatures by `MinHash(6, 1)` of datasketch 2.0.0, for both its schemes.
+    /// Signatures that `MinHash(6, 1)` of datasketch 2.0.0 gives, for both schemes of the package.
     #[test]
     fn equals_datasketch() {
         let features = [&b"a"[..], b"b", b"the quick"];
@@ -218,7 +226,7 @@ mod tests {
         );
     }
 
-    /// FIPS 180, and its published examples.
+    /// Examples published with SHA-1 (FIPS 180), and the hash of the empty text.
     #[test]
     fn published_sha1() {
         assert_eq!(sha1_32(b""), 0xeea3_39da);

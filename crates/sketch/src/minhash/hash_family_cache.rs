@@ -1,23 +1,23 @@
-//! Cache of the most recently used hash families.
+//! Cache of the most recently used hash families of MinHash signatures.
 
 use std::rc::Rc;
 
 use super::{HashFamily, Scheme, SeedOutOfRange};
 
-/// Cache of the most recently used hash families, at most [`HashFamilyCache::CAPACITY`]. Drawing
-/// the functions takes longer than the signature of a short text, and a statement uses the same
-/// few families for all rows.
+/// Cache of the most recently used hash families, at most [`HashFamilyCache::CAPACITY`]. Creating
+/// the hash functions takes longer than the signature of a short text, and an SQL statement uses
+/// the same few families for all rows.
 #[derive(Debug, Default)]
 pub struct HashFamilyCache {
-    /// The families, most recently used first.
+    /// Hash families in the cache, the most recently used first.
     families: Vec<Rc<HashFamily>>,
 }
 
 impl HashFamilyCache {
-    /// Maximum number of families kept. Each takes up to 16 kB.
+    /// Maximum number of families in the cache. Each takes up to 16 kB.
     pub const CAPACITY: usize = 8;
 
-    /// Creates an empty cache.
+    /// Creates an empty cache of hash families.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -25,11 +25,12 @@ impl HashFamilyCache {
         }
     }
 
-    /// Returns the family of a scheme, length and seed.
+    /// Returns the hash family of this scheme, signature length and seed. Creates it if the cache
+    /// does not have it; a full cache drops the least recently used family.
     ///
     /// # Errors
     ///
-    /// If the scheme does not support the seed ([`HashFamily::new`]).
+    /// If the scheme does not support the seed (see [`HashFamily::new`]).
     pub fn get(
         &mut self,
         scheme: Scheme,

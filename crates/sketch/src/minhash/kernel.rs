@@ -1,13 +1,18 @@
-//! Vector kernels: minima of many features under many functions, and number of equal positions.
+//! Vector code of MinHash signatures: adds features to the minima of many hash functions, and
+//! counts the equal positions of two signatures.
 //!
 //! All variants give the same result. On x86-64, the fastest one that the processor supports is
-//! chosen at run time. All 64-bit ARM processors have NEON, so there it is chosen at compile time.
+//! chosen at run time. All 64-bit ARM processors have NEON, so the NEON variant is chosen at
+//! compile time there.
 #![allow(unsafe_code, reason = "vector instructions need it")]
 
-/// Number of positions processed at a time. The length of minima is a multiple of it.
+/// Number of positions of a signature that are processed together. The number of minima is a
+/// multiple of it.
 pub(super) const LANES: usize = 64;
 
-/// Adds features to the minima: `least[i] = min(least[i], a[i] * low(x) + high(x))`.
+/// Adds features, given by their hashes x, to the minima of linear hash functions: `least[i] =
+/// min(least[i], multipliers[i] * low(x) + high(x))` modulo 2^32. `low` and `high` are the halves
+/// of x.
 pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     assert!(least.len() == multipliers.len() && least.len().is_multiple_of(LANES));
     #[cfg(target_arch = "x86_64")]
@@ -29,7 +34,7 @@ pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     fold_portable(least, multipliers, features);
 }
 
-/// Works on any processor.
+/// Portable version of [`fold`].
 fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     let (least, _) = least.as_chunks_mut::<LANES>();
     let (multipliers, _) = multipliers.as_chunks::<LANES>();
@@ -43,8 +48,8 @@ fn fold_portable(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     }
 }
 
-/// Returns the number of equal positions of two slices of equal length. On 64-bit ARM the compiler
-/// turns the portable code into NEON instructions.
+/// Returns the number of positions in which two signatures of equal length agree. On 64-bit ARM the
+/// compiler turns the portable code into NEON instructions.
 pub(super) fn matches(a: &[u32], b: &[u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
@@ -68,7 +73,7 @@ mod x86 {
     use super::{LANES, matches_portable};
     use std::arch::x86_64::*;
 
-    /// Processes 64 positions in four registers.
+    /// AVX-512 version of [`super::fold`], which keeps 64 minima at a time in four registers.
     #[target_feature(enable = "avx512f")]
     pub(super) fn fold_avx512(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         let (least, _) = least.as_chunks_mut::<LANES>();
@@ -96,7 +101,7 @@ mod x86 {
         }
     }
 
-    /// Processes 32 positions in four registers.
+    /// AVX2 version of [`super::fold`], which keeps 32 minima at a time in four registers.
     #[target_feature(enable = "avx2")]
     pub(super) fn fold_avx2(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         let (least, _) = least.as_chunks_mut::<{ LANES / 2 }>();
@@ -124,7 +129,7 @@ mod x86 {
         }
     }
 
-    /// [`matches_portable`], compiled for vectors of 32 bytes.
+    /// [`matches_portable`], compiled for AVX2 (vectors of 32 bytes).
     #[target_feature(enable = "avx2")]
     pub(super) fn matches_avx2(a: &[u32], b: &[u32]) -> usize {
         matches_portable(a, b)
@@ -136,12 +141,12 @@ mod neon {
     use super::LANES;
     use std::arch::aarch64::*;
 
-    /// Number of registers for the minima of a round. As many registers hold the multipliers.
+    /// Number of registers that hold minima at a time. As many registers hold the multipliers.
     const REGISTERS: usize = 8;
-    /// Number of positions in a register.
+    /// Number of minima in a register.
     const WIDTH: usize = 4;
 
-    /// Processes 32 positions in eight registers.
+    /// NEON version of [`super::fold`], which keeps 32 minima at a time in eight registers.
     #[target_feature(enable = "neon")]
     pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
         const { assert!(LANES.is_multiple_of(REGISTERS * WIDTH)) };

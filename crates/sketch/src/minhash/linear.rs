@@ -4,26 +4,28 @@
 //! `high`. Function i is `h_i(x) = a_i * low(x) + high(x)` modulo 2^32. A seed determines the
 //! multipliers.
 //!
-//! If the hashes of the features are independent and uniform, each h_i is uniform, so a position
-//! agrees with exactly the probability J. For two functions, h_i - h_j = (a_i - a_j) * low is
-//! independent of h_i. So any two positions are independent of each other, except for the trailing
-//! zeros of a_i - a_j, which affect the last bits of 32. The variance of a mean of pairwise
-//! independent terms is J(1-J)/K, as for K functions drawn independently. Linear functions lose
-//! nothing here because the features are hashed well beforehand. docs/minhash.md has the
-//! measurement, and the cost of other constructions.
+//! If the hashes of the features are independent and uniform, each h_i is uniform. So two
+//! signatures agree in a position with exactly the probability J, the Jaccard similarity of their
+//! sets. For two functions, h_i - h_j = (a_i - a_j) * low is independent of h_i. So any two
+//! positions are independent of each other, except for the trailing zeros of a_i - a_j, which
+//! affect the last bits of 32. The variance of a mean of K pairwise independent terms is J(1-J)/K,
+//! as for K functions drawn independently. Linear functions lose nothing here because the features
+//! are hashed well beforehand. docs/minhash.md has the measurement, and the cost of other
+//! constructions.
 
 use super::kernel;
 
-/// Linear hash functions for a number and a seed.
+/// Linear hash functions of the scheme `neardup1`, for signatures of one length and seed.
 #[derive(Clone, Debug)]
 pub struct LinearFamily {
+    /// Number of hash functions, which is the length of signatures.
     hashes: usize,
-    /// One multiplier for each position, and more to fill the last vector.
+    /// Multiplier of each hash function, and more multipliers to fill the last vector.
     multipliers: Vec<u32>,
 }
 
-/// Returns the next number of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014).
+/// Returns the next random number of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014).
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -33,8 +35,8 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl LinearFamily {
-    /// Creates the functions of a seed. A longer signature begins with the shorter signature of
-    /// the same seed.
+    /// Creates `hashes` hash functions from a seed. A longer signature begins with the shorter
+    /// signature of the same seed.
     #[must_use]
     pub fn new(hashes: usize, seed: u64) -> Self {
         let mut state = seed;
@@ -47,14 +49,15 @@ impl LinearFamily {
         }
     }
 
-    /// Returns the length of signatures.
+    /// Returns the number of hash functions, which is the length of signatures.
     #[must_use]
     pub fn hashes(&self) -> usize {
         self.hashes
     }
 
-    /// Returns the signature of features given by their hashes, or `None` if there are none.
-    /// Neither order nor repetitions matter.
+    /// Returns the signature of a set of features, given by their hashes
+    /// ([`crate::hash::feature_hash`]), or `None` if there are none. Neither order nor repetitions
+    /// matter.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Vec<u32>> {
         let mut minima = vec![u32::MAX; self.padded_len()];
@@ -63,17 +66,20 @@ impl LinearFamily {
         (!features.is_empty()).then_some(minima)
     }
 
-    /// Returns the number of positions, including those that fill the last vector.
+    /// Returns the number of minima that [`LinearFamily::fold`] needs: the length of signatures,
+    /// rounded up to whole vectors.
     pub(super) fn padded_len(&self) -> usize {
         self.multipliers.len()
     }
 
-    /// Adds features to minima, whose length must be [`LinearFamily::padded_len`].
+    /// Adds features, given by their hashes, to minima, whose number must be
+    /// [`LinearFamily::padded_len`].
     pub(super) fn fold(&self, minima: &mut [u32], features: &[u64]) {
         kernel::fold(minima, &self.multipliers, features);
     }
 
-    /// Adds one feature to a signature.
+    /// Adds one feature, given by its hash, to a signature. The signature of no features is all
+    /// ones (`u32::MAX`).
     pub fn add(&self, signature: &mut [u32], feature: u64) {
         let (low, high) = (feature as u32, (feature >> 32) as u32);
         for (least, multiplier) in signature.iter_mut().zip(&self.multipliers) {
@@ -87,7 +93,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, one value at a time.
+    /// Reference implementation: the signature by its definition, one value at a time.
     fn defined(hashes: usize, seed: u64, features: &[u64]) -> Vec<u32> {
         let mut state = seed;
         (0..hashes)

@@ -13,7 +13,7 @@
 //! | `kernel` | vector code: minima of many features, number of equal positions |
 //! | `text` | signature of a text: [`crate::Sketcher::signature`] |
 //!
-//! Signatures are stored, so like fingerprints they never change for equal input.
+//! Users store signatures, so the signature of a set never changes.
 
 use crate::options::NamedOption;
 
@@ -28,28 +28,28 @@ pub use hash_family::{HashFamily, SeedOutOfRange, SignatureBuilder};
 pub use hash_family_cache::HashFamilyCache;
 pub use linear::LinearFamily;
 
-/// Minimum number of positions of a signature.
+/// Minimum number of positions of a signature, one for each hash function.
 pub const MIN_HASHES: usize = 16;
-/// Maximum number of positions of a signature.
+/// Maximum number of positions of a signature, one for each hash function.
 pub const MAX_HASHES: usize = 1024;
 
-/// Scheme of signatures: their feature hash and hash functions. Signatures of different schemes
-/// cannot be compared.
+/// Scheme of MinHash signatures: how features are hashed, and the hash functions whose minima are
+/// taken. Signatures of different schemes cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Linear functions of XXH3 hashes.
+    /// Scheme of neardup: linear functions of XXH3 hashes.
     Neardup1,
-    /// Scheme of datasketch before version 2.0.0, called "legacy" since.
+    /// Scheme of the Python package datasketch before version 2.0.0, called "legacy" since.
     Datasketch1,
-    /// Scheme of datasketch since version 2.0.0, called "affine32".
+    /// Scheme of the Python package datasketch since version 2.0.0, called "affine32".
     Datasketch2,
 }
 
 impl Scheme {
-    /// All schemes.
+    /// All schemes, in the order of their codes.
     pub const ALL: [Self; 3] = [Self::Neardup1, Self::Datasketch1, Self::Datasketch2];
 
-    /// Code of the scheme in stored signatures.
+    /// Returns the code of the scheme in stored signatures.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -59,7 +59,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme of a code, or `None` if the code is unknown.
+    /// Returns the scheme with this code in stored signatures, or `None` if the code is unknown.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
@@ -81,7 +81,8 @@ pub fn matches(a: &[u32], b: &[u32]) -> usize {
     kernel::matches(a, b)
 }
 
-/// Changes the signature of a set into the signature of its union with another set.
+/// Changes the signature `into` of a set into the signature of the union with another set, whose
+/// signature is `other`. Both signatures must have the same hash functions.
 pub fn merge(into: &mut [u32], other: &[u32]) {
     for (least, &other) in into.iter_mut().zip(other) {
         *least = other.min(*least);

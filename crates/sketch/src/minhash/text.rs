@@ -1,4 +1,4 @@
-//! MinHash signature of a text.
+//! Computes the MinHash signature of a text: [`Sketcher::signature`].
 
 use std::ops::Range;
 
@@ -8,16 +8,17 @@ use crate::common_features::{FeatureSet, RareFeatures};
 use crate::feature_sink::FeatureSink;
 use crate::sketcher::Sketcher;
 
-/// Adds features to a signature.
+/// Sink that adds the features of a text to a signature.
 struct SignatureSink<'a> {
     family: &'a HashFamily,
     builder: &'a mut SignatureBuilder,
-    /// Hash values computed since the last call of `check`.
+    /// Number of hash values computed since the last call of `check`.
     unchecked: usize,
     check: &'a SharedCheck<'a>,
 }
 
-/// Hash values between two calls of `check`, some ten milliseconds in the slowest scheme.
+/// Number of hash values between two calls of the cancellation check `check`: some ten milliseconds
+/// in the slowest scheme.
 const CHECK_EVERY: usize = 1 << 22;
 
 impl FeatureSink for SignatureSink<'_> {
@@ -39,10 +40,11 @@ impl FeatureSink for SignatureSink<'_> {
 }
 
 impl Sketcher {
-    /// Returns the MinHash signature of a text, or `None` if it has no feature. Ignores weights.
+    /// Returns the MinHash signature of a text with the hash functions of `family`, or `None` if
+    /// the text has no feature. Ignores the weight of the options.
     ///
-    /// Time is linear in the length of the text. Memory is that of [`Sketcher::simhash64`] without
-    /// the counts.
+    /// Time is linear in the length of the text. Memory is that of [`Sketcher::simhash64`], without
+    /// the counts of features. Calls the cancellation check `check` every few 100 kB.
     pub fn signature(
         &mut self,
         text: &str,
@@ -52,7 +54,8 @@ impl Sketcher {
         self.signature_of(text, family, None, check)
     }
 
-    /// Like [`Sketcher::signature`], without the features of a set.
+    /// Returns the MinHash signature of the features of a text that are not in `set`, or `None` if
+    /// there are none. Otherwise like [`Sketcher::signature`].
     pub fn signature_without(
         &mut self,
         text: &str,
@@ -124,7 +127,7 @@ mod tests {
         let mut of = |text| sketcher.signature(text, &family, &mut || ());
         assert_eq!(of(""), None);
         assert_eq!(of("...!"), None);
-        // Shorter than a shingle: one feature.
+        // A text of fewer words than a shingle has one feature.
         assert_eq!(of("Hello, World"), family.signature([&b"hello world"[..]]));
         assert_eq!(
             of("one two three"),

@@ -8,16 +8,16 @@
 //! different minima agree by chance in half of the cases. So `B * (1 - J) / 2` of B bits are
 //! expected to differ, and a distance d means `J = 1 - 2 * d / B`.
 //!
-//! Near-duplicates differ in fewer bits than with a simhash, whose distance grows as the root of
-//! 1 - J: in 3.2 bits of 64 instead of 6.6 at J = 0.9. Unrelated documents differ in half of all
-//! bits with both. docs/quality.md has the measurements.
+//! Near-duplicates differ in fewer bits than with a simhash, whose distance grows as the square
+//! root of 1 - J: at J = 0.9, in 3.2 bits of 64 instead of 6.6. Unrelated documents differ in half
+//! of all bits with either fingerprint. docs/quality.md has the measurements.
 //!
 //! The minima come from fast similarity sketching (Dahlgaard, Knudsen, Thorup, "Fast similarity
-//! sketching", FOCS 2017). Each feature is hashed to one of B bins, and each bin keeps its
-//! minimum. Short documents leave bins empty. Further rounds with other hash values fill them, and
-//! the last rounds fill one bin each. A feature takes one step instead of B, and each bin agrees
-//! with exactly the probability J. In documents of few features the number of agreeing bins varies
-//! less than with independent minima.
+//! sketching", FOCS 2017). Each feature is hashed to one of B bins, and each bin keeps its minimum.
+//! Short documents leave bins empty. Further rounds with other hash values fill the empty bins, and
+//! each of the last rounds fills one bin. A feature takes one step instead of B, and each bin
+//! agrees with exactly the probability J. In documents of few features the number of agreeing bins
+//! varies less than with independent minima.
 
 mod owners;
 mod similarity;
@@ -33,19 +33,20 @@ use crate::memory::{Grow, GrowVec};
 pub(crate) use owners::{OwnFeature, owned_bits};
 pub use similarity::{radius, radius_above, similarity};
 
-/// Value of an empty bin.
+/// Value that marks an empty bin.
 const EMPTY: u64 = u64::MAX;
-/// Hashes between two calls of `check`.
+/// Number of hashes processed between two calls of the cancellation check `check`.
 const CHECK_EVERY: usize = 1 << 16;
-/// Number of features that are hashed at once.
+/// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
-/// Number of kept hashes at which duplicates are first removed.
+/// Number of hashes in `kept` at which duplicates are first removed.
 const KEPT: usize = 1 << 12;
-/// Maximum number of hashes for which removing duplicates takes longer than it saves.
+/// Maximum number of hashes in `kept` for which removing duplicates takes longer than it saves.
 const FEW: usize = 1 << 8;
 
-/// Value of a feature in a round: its hash in round 0, and another bijection of the hash in each
-/// later round (the finalizer of splitmix64 with an offset: Steele, Lea, Flood, OOPSLA 2014).
+/// Returns the value of a feature in a round, given its hash: the hash itself in round 0, and
+/// another bijection of the hash in each later round (the finalizer of splitmix64 with an offset:
+/// Steele, Lea, Flood, OOPSLA 2014).
 #[inline(always)]
 const fn value(hash: u64, round: u64) -> u64 {
     if round == 0 {
@@ -57,11 +58,12 @@ const fn value(hash: u64, round: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Builds the fingerprint of a set of features, of `64 * W` bits; reusable.
+/// Builds the MinHash fingerprint of a set of features, which has `64 * W` bits: one bit of the
+/// value of each bin. Can be reset for another set.
 ///
 /// The value of a bin is the minimum of the first round in which any value fell into the bin. In
-/// rounds below `64 * W`, the leading bits of a value choose its bin. In a later round, all values
-/// fall into the bin of that round.
+/// rounds below `64 * W`, the leading bits of a value choose its bin. In round `64 * W + i`, all
+/// values fall into bin i.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
@@ -75,13 +77,16 @@ const fn value(hash: u64, round: u64) -> u64 {
 /// assert_eq!(minhash.finish(&mut || ()), fingerprint);
 /// ```
 pub struct FingerprintBuilder<const W: usize> {
+    /// Value of each bin so far, or [`EMPTY`].
     least: [[u64; 64]; W],
-    /// All hashes while a bin is empty, for further rounds. May contain duplicates.
+    /// Hashes of all features, kept for further rounds while a bin is empty. May contain
+    /// duplicates.
     kept: Vec<u64>,
     /// Length of `kept` at which duplicates are removed.
     dedup_at: usize,
+    /// True if no bin was empty after round 0, so that no further rounds are needed.
     full: bool,
-    /// Hashes of one batch of features.
+    /// Working memory: hashes of one batch of features.
     hashes: Vec<[u64; 1]>,
 }
 
@@ -98,13 +103,13 @@ impl<const W: usize> Default for FingerprintBuilder<W> {
 }
 
 impl<const W: usize> FingerprintBuilder<W> {
-    /// Binary logarithm of the number of bins.
+    /// Binary logarithm of the number of bins, `64 * W`.
     const LOG2: u32 = {
         assert!(W.is_power_of_two());
         6 + W.ilog2()
     };
 
-    /// Forgets all features.
+    /// Forgets all features, to build the fingerprint of another set.
     pub fn reset(&mut self) {
         self.least = [[EMPTY; 64]; W];
         self.kept.clear();
@@ -124,6 +129,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
+    /// Keeps hashes for further rounds if a bin is empty. Otherwise drops all kept hashes.
     #[cold]
     fn keep_for_later_rounds(&mut self, hashes: &[u64]) {
         self.full = !self.least.as_flattened().contains(&EMPTY);
@@ -144,7 +150,8 @@ impl<const W: usize> FingerprintBuilder<W> {
     }
 
     /// Returns the fingerprint, or `None` if no feature was added. The first word has the bits of
-    /// the first 64 bins, lowest first. Calls `check` for many features.
+    /// the first 64 bins, with the first bin in the lowest bit. Calls the cancellation check
+    /// `check` if there are many features.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Option<[u64; W]> {
         if !self.full {
             if self.kept.is_empty() {
@@ -161,7 +168,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         }))
     }
 
-    /// Fills the empty bins, round by round.
+    /// Fills the bins that are empty after round 0, by further rounds.
     fn fill(&mut self, check: &mut dyn FnMut()) {
         let mut empty = self.least.map(|bins| {
             let bits = bins.iter().enumerate();
@@ -182,7 +189,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Fills one bin in its own round, in which all values fall into it.
+    /// Fills the bin `bin` in the round in which all values fall into it.
     fn fill_by_name(&mut self, bin: usize, check: &mut dyn FnMut()) {
         let round = (1 << Self::LOG2) + bin as u64;
         let mut least = EMPTY;
@@ -195,8 +202,9 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.least[bin / 64][bin % 64] = least;
     }
 
-    /// Fills empty bins in a round in which each value chooses its bin. Writes only to empty bins:
-    /// in a text of few features, copying all bins in each round would take most of the time.
+    /// Fills empty bins in a round in which the leading bits of each value choose its bin. `empty`
+    /// is the mask of the empty bins, from which filled bins are removed. Writes only to empty
+    /// bins: in a text of few features, copying all bins in each round would take most of the time.
     fn fill_by_value(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
         let mut filled = [0; W];
         for hashes in self.kept.chunks(CHECK_EVERY) {
@@ -222,7 +230,7 @@ impl<const W: usize> FingerprintBuilder<W> {
 
 impl<const W: usize> FeatureSink for FingerprintBuilder<W> {
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        // Two tight loops, hashing and filling bins, are faster than one.
+        // Two tight loops, one that hashes and one that fills bins, are faster than one loop.
         let mut batch = [0; 64];
         let mut len = 0;
         for feature in features {
@@ -259,7 +267,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The definition, bin by bin.
+    /// Reference implementation: the fingerprint by its definition, bin by bin.
     fn defined<const W: usize>(hashes: &BTreeSet<u64>) -> Option<[u64; W]> {
         let bins = 64 * W as u64;
         let bit = |bin: u64| {
@@ -294,7 +302,7 @@ mod tests {
 
     fn sketched<const W: usize>(hashes: &[u64]) -> Option<[u64; W]> {
         let mut minima = FingerprintBuilder::default();
-        // An earlier set, so that leftovers of it would show.
+        // An earlier set, which reset() must forget.
         minima.add(&[1, 2, 3]);
         minima.reset();
         hashes.chunks(50).for_each(|part| minima.add(part));
@@ -328,7 +336,8 @@ mod tests {
         }
     }
 
-    /// Many features that leave a bin empty, and one feature many times.
+    /// Two sets whose hashes are kept: many features that leave a bin empty, and one feature many
+    /// times.
     #[test]
     fn sets_that_have_to_be_kept() {
         let numbers = (0..20_000_u64).map(|i| value(i, 1));
@@ -346,8 +355,8 @@ mod tests {
         );
     }
 
-    /// Sets of a known similarity differ in the expected number of bits, for any size. The
-    /// distance varies at most slightly more than with independent bits.
+    /// Fingerprints of sets of a known similarity differ in the expected number of bits, for any
+    /// size. The distance varies at most slightly more than with independent bits.
     #[test]
     fn distance_tells_the_similarity() {
         const PAIRS: u64 = 4000;

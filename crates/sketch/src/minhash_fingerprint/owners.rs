@@ -1,22 +1,25 @@
-//! Attributes the differing bits of two fingerprints to features.
+//! Attributes each bit in which two MinHash fingerprints differ to the feature that causes it.
 
 use super::{CHECK_EVERY, value};
 use crate::memory::GrowVec;
 
-/// Feature that only one of two sets has.
+/// Feature that only one of two compared sets has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnFeature {
     /// Hash of the feature.
     pub hash: u64,
-    /// Number of the owner of the feature.
+    /// Index of the owner of the feature, for example of the change between two texts that contains
+    /// it.
     pub owner: u32,
 }
 
-/// Counts, for each of `owners`, the bits due to its features. `differing` has the bits in which
-/// the fingerprints of two sets differ. `own` iterates over the features that only one set has.
+/// Returns, for each of `owners` owners, the number of differing bits that its features cause.
+/// `differing` has the bits in which the fingerprints of two sets differ. `own` iterates over the
+/// features that only one of the sets has.
 ///
-/// If two minima differ, the lesser one belongs to a feature that the other set does not have. So
-/// each bit belongs to one feature, and the counts add up to the distance.
+/// If the minima of two sets in a bin differ, the lesser one belongs to a feature that the other
+/// set does not have. So each differing bit belongs to one feature, and the counts add up to the
+/// distance of the fingerprints.
 pub(crate) fn owned_bits<const W: usize, I: Iterator<Item = OwnFeature>>(
     differing: [u64; W],
     own: impl Fn() -> I,
@@ -29,7 +32,8 @@ pub(crate) fn owned_bits<const W: usize, I: Iterator<Item = OwnFeature>>(
     counts.grow_to(owners, 0);
     let mut open = differing;
     let is_open = |open: &[u64; W], bin: u64| open[bin as usize / 64] >> (bin % 64) & 1 == 1;
-    // As in the fingerprint, a bin is filled in the first round in which any value falls into it.
+    // As in the fingerprint, the value of a bin comes from the first round in which any value falls
+    // into it.
     for round in 0..2 * bins {
         let named = round.checked_sub(bins);
         if open == [0; W] {
@@ -78,7 +82,8 @@ mod tests {
         std::array::from_fn(|word| a[word] ^ b[word])
     }
 
-    /// Returns the distance of two sets, and the bits due to each feature that only one set has.
+    /// Returns the distance of the fingerprints of two sets, and the number of bits due to each
+    /// feature that only one set has.
     fn owned<const W: usize>(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> (u32, Vec<u32>) {
         let differing: [u64; W] = xor(minhash(a), minhash(b));
         let own = a.symmetric_difference(b).zip(0..);
@@ -106,7 +111,8 @@ mod tests {
             prop_assert_eq!(counts.iter().sum::<u32>(), distance);
         }
 
-        /// A feature is charged with a bin only if it has the minimum of both sets there.
+        /// A bit is attributed to a feature only if the feature has the minimum of both sets in
+        /// this bin.
         #[test]
         fn a_bit_is_due_to_the_least_of_both_sets(
             a in prop::collection::btree_set(any::<u64>(), 200..300),

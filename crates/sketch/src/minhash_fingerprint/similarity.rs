@@ -1,7 +1,8 @@
-//! Jaccard similarity estimated from a distance, and the radius for a similarity.
+//! Estimates the Jaccard similarity from the distance of two MinHash fingerprints, and finds the
+//! radius for a similarity.
 //!
-//! Both are exact. An estimate is not rounded, because the width is a power of two. The radius is
-//! found by comparing estimates, so `similarity(d) >= s` and `d <= radius(s)` always agree.
+//! The estimate is not rounded, because the number of bits is a power of two. The radius is found
+//! by comparing estimates, so `similarity(d) >= s` and `d <= radius(s)` always agree.
 
 /// Estimates the Jaccard similarity of two sets whose fingerprints of `bits` bits differ in
 /// `distance` bits: `1 - 2 * distance / bits`, and 0 for half of the bits or more.
@@ -18,9 +19,9 @@ pub fn similarity(distance: u32, bits: u32) -> f64 {
     (1.0 - 2.0 * f64::from(distance) / f64::from(bits)).max(0.0)
 }
 
-/// Returns the maximum distance of fingerprints of `bits` bits whose estimated similarity is
-/// `bound` or more; -1 if there is none. A bound of 0 or less admits all distances. A bound above
-/// 1, or NaN, admits none.
+/// Returns the maximum distance of two fingerprints of `bits` bits at which their estimated
+/// similarity is `bound` or more; -1 if there is none. A bound of 0 or less admits all distances. A
+/// bound above 1, or NaN, admits none.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::radius;
@@ -33,15 +34,16 @@ pub fn radius(bound: f64, bits: u32) -> i32 {
     greatest(bits, |similarity| similarity >= bound)
 }
 
-/// Returns the maximum distance of fingerprints of `bits` bits whose estimated similarity is above
-/// `bound`; -1 if there is none or `bound` is NaN.
+/// Returns the maximum distance of two fingerprints of `bits` bits at which their estimated
+/// similarity is above `bound`; -1 if there is none or `bound` is NaN.
 #[must_use]
 pub fn radius_above(bound: f64, bits: u32) -> i32 {
     greatest(bits, |similarity| similarity > bound)
 }
 
-/// Returns the maximum distance whose estimate `admits` accepts, or -1 if there is none. The
-/// estimate falls as the distance grows.
+/// Returns the maximum distance of two fingerprints of `bits` bits for whose estimated similarity
+/// `admits` returns true; -1 if there is none. `admits` must accept all estimates above one that it
+/// accepts.
 fn greatest(bits: u32, admits: impl Fn(f64) -> bool) -> i32 {
     let (mut within, mut beyond) = (-1, bits as i32 + 1);
     while beyond - within > 1 {
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns bounds of all kinds. Many are equal to an estimate or next to one.
+    /// Generates bounds of all kinds. Many are equal to an estimate or next to one.
     fn bounds() -> impl Strategy<Value = f64> {
         let beside = (0..=256_u32, 0..3_usize).prop_map(|(distance, step)| {
             let exact = similarity(distance, 256);

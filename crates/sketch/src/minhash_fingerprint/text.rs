@@ -1,4 +1,5 @@
-//! MinHash fingerprint of a text.
+//! Computes the MinHash fingerprint of a text: [`Sketcher::minhash64`] and
+//! [`Sketcher::minhash128`].
 
 use crate::common_features::{FeatureSet, RareMinima};
 use crate::hash::join;
@@ -29,17 +30,19 @@ impl<const W: usize> Scratch<W> {
 }
 
 impl Sketcher {
-    /// Returns the 64-bit fingerprint of the set of features of a text, one bit of each of 64
-    /// minima, or `None` if the text has no feature.
+    /// Returns the 64-bit MinHash fingerprint of a text, one bit of each of 64 minima over its set
+    /// of features, or `None` if the text has no feature.
     ///
     /// Ignores the weight of the options. Takes time and memory like [`Sketcher::simhash64`], but
-    /// features need no counting. Features are kept, with 8 bytes for each distinct one, only if
-    /// almost all features of a long text are equal, or if they were chosen to avoid a bin.
+    /// features are not counted. The features of a long text are kept in memory, with 8 bytes for
+    /// each distinct feature, only if almost all features of the text are equal, or if they were
+    /// chosen to avoid a bin.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.minhash64_of(text, None, check)
     }
 
-    /// Like [`Sketcher::minhash64`], without the features of a set.
+    /// Returns the 64-bit MinHash fingerprint of the features of a text that are not in `set`, or
+    /// `None` if there are none. Otherwise like [`Sketcher::minhash64`].
     pub fn minhash64_without(
         &mut self,
         text: &str,
@@ -49,12 +52,14 @@ impl Sketcher {
         self.minhash64_of(text, Some(set), check)
     }
 
-    /// Like [`Sketcher::minhash64`], with 128 bits.
+    /// Returns the 128-bit MinHash fingerprint of a text, or `None` if the text has no feature.
+    /// Otherwise like [`Sketcher::minhash64`].
     pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.minhash128_of(text, None, check)
     }
 
-    /// Like [`Sketcher::minhash128`], without the features of a set.
+    /// Returns the 128-bit MinHash fingerprint of the features of a text that are not in `set`, or
+    /// `None` if there are none. Otherwise like [`Sketcher::minhash128`].
     pub fn minhash128_without(
         &mut self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Optional steps before normalisation: removing accents, and replacing decimal digits by 0.
+//! Optional steps before normalisation: removes accents, and replaces decimal digits by 0.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,11 @@ use super::{ensure_reordering, piece_len};
 use crate::memory::{Grow, GrowString};
 use crate::options::{Accents, Digits, Normalize};
 
-/// Applies `options` to a text that is not normalised yet.
+/// Removes accents from `text` and replaces its digits by 0, as `options` require. `text` is not
+/// normalised yet.
 ///
 /// Both steps work on the NFKD form, in which accents are separate characters, and `²` and
-/// full-width digits are digits. Calls `check` every few 10 kB.
+/// full-width digits are digits. Calls the cancellation check `check` every few 10 kB.
 pub(crate) fn fold_accents_and_digits<'a>(
     text: Cow<'a, str>,
     options: Normalize,
@@ -53,13 +54,13 @@ const fn is_accent(c: char) -> bool {
             | '\u{1DC0}'..='\u{1DFF}'
             | '\u{20D0}'..='\u{20FF}'
             | '\u{FE20}'..='\u{FE2F}'
-            // Hebrew.
+            // Points and accents of Hebrew.
             | '\u{591}'..='\u{5BD}'
             | '\u{5BF}'
             | '\u{5C1}'..='\u{5C2}'
             | '\u{5C4}'..='\u{5C5}'
             | '\u{5C7}'
-            // Arabic.
+            // Vowel signs of Arabic.
             | '\u{610}'..='\u{61A}'
             | '\u{64B}'..='\u{65F}'
             | '\u{670}'
@@ -70,8 +71,8 @@ const fn is_accent(c: char) -> bool {
     )
 }
 
-/// The zeros of all scripts with decimal digits (general category Nd, Unicode 17.0). Each zero is
-/// followed by its nine other digits.
+/// Code points of the digit 0 in all scripts with decimal digits (general category Nd, Unicode
+/// 17.0), in ascending order. The digits 1 to 9 of a script follow its 0.
 #[rustfmt::skip]
 const ZEROS: [u32; 77] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
@@ -83,7 +84,7 @@ const ZEROS: [u32; 77] = [
     0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E5F1, 0x1E950, 0x1FBF0,
 ];
 
-/// Returns true for a decimal digit of any script.
+/// Returns true if `c` is a decimal digit of any script.
 fn is_digit(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_digit();
@@ -128,7 +129,7 @@ mod tests {
             ("İstanbul", "istanbul"),
             ("שָׁלוֹם", "שלום"),
             ("بِسْمِ اللَّهِ آ أ", "بسم الله ا ا"),
-            // Separate letters, and vowels.
+            // Letters of their own, and vowel signs, which are kept.
             ("Łódź Ørsted", "łodz ørsted"),
             ("がか ガカ", "がか ガカ"),
             ("हिन्दी สวัสดี 한국어", "हिन्दी สวัสดี 한국어"),

@@ -1,9 +1,10 @@
-//! Classes of characters for cutting a text. Normalising and splitting the parts gives the same
-//! words as for the whole text.
+//! Classes of characters, which decide where a text can be cut. If the parts are normalised and
+//! split into words one by one, the words are those of the whole text.
 //!
-//! The classes follow from the Unicode tables in use. Tests check each member by experiment.
+//! The classes follow from the Unicode tables in use. Tests check each character of each class by
+//! experiment.
 
-/// Classes of the characters of the Basic Multilingual Plane.
+/// Classes of the characters of the Basic Multilingual Plane, by code point.
 static BASIC: [Class; 0x1_0000] = {
     let mut table = [Class::Other; _];
     let mut c = 0;
@@ -16,23 +17,25 @@ static BASIC: [Class; 0x1_0000] = {
     table
 };
 
-/// Class of a character.
+/// Class of a character, which decides where a text can be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
     /// ASCII that can be part of a word: letters, digits, `_`, and `'` `.` `:` `,` `;` `"`. The
     /// punctuation joins words in some contexts.
     AsciiWord,
-    /// Other ASCII. The text can be cut before and after it, unless a mark follows.
+    /// Other ASCII. The text can be cut before and after such a character, unless a mark follows
+    /// it.
     AsciiBreak,
-    /// Separate word unless a mark follows: Han, Hiragana.
+    /// Character that is a word by itself unless a mark follows: Han, Hiragana.
     SingleCharWord,
-    /// Never part of a word unless a mark follows: most punctuation.
+    /// Non-ASCII character that is never part of a word unless a mark follows: most punctuation.
     Separator,
-    /// Punctuation that joins some words. After a cut it joins nothing.
+    /// Non-ASCII punctuation that joins the words around it in some contexts, but not at the start
+    /// of a text. So it joins nothing after a cut.
     Mid,
-    /// Letter that the word-break rules treat like an ASCII letter (ALetter). In any context,
-    /// normalisation changes it only by case folding, which keeps its length in UTF-8.
+    /// Letter that the word-break rules treat like an ASCII letter (ALetter). Normalisation changes
+    /// it only by case folding, in any context, and keeps its length in UTF-8.
     Letter,
     /// Other letter that normalisation never changes: Hebrew, Katakana.
     OtherLetter,
@@ -41,7 +44,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// Class of a character.
+    /// Returns the class of a character.
     #[inline]
     pub fn from_char(c: char) -> Self {
         match BASIC.get(c as usize) {
@@ -50,6 +53,7 @@ impl Class {
         }
     }
 
+    /// Returns the class of a character by ranges of code points, which is slower than the table.
     const fn by_range(c: char) -> Self {
         use Class::{
             AsciiBreak, AsciiWord, Letter, Mid, Other, OtherLetter, Separator, SingleCharWord,
@@ -96,13 +100,14 @@ impl Class {
         }
     }
 
-    /// Returns true for an ASCII byte of [`Class::AsciiBreak`].
+    /// Returns true if `byte` is an ASCII character of [`Class::AsciiBreak`].
     #[inline]
     pub fn is_ascii_break(byte: u8) -> bool {
         Self::from_char(char::from(byte)) == Self::AsciiBreak
     }
 
-    /// Returns true if the text can be cut between characters of this class and of class `next`.
+    /// Returns true if a text can be cut between a character of this class and a character of the
+    /// class `next`.
     #[inline]
     pub fn cut_before(self, next: Self) -> bool {
         match next {
@@ -115,7 +120,8 @@ impl Class {
         }
     }
 
-    /// Returns true for characters that [`crate::tokens`] can treat like ASCII.
+    /// Returns true for the classes whose characters the word tokenizer ([`crate::tokens`]) can
+    /// treat like ASCII.
     #[inline]
     pub fn is_simple(self) -> bool {
         matches!(
@@ -124,8 +130,8 @@ impl Class {
         )
     }
 
-    /// Returns true for characters that are not marks and do not become marks. They do not combine
-    /// with the previous character.
+    /// Returns true for the classes whose characters are not marks and do not become marks. Such
+    /// characters do not combine with the previous character.
     #[inline]
     pub fn is_no_mark(self) -> bool {
         self != Self::Other
@@ -147,7 +153,8 @@ mod tests {
             .collect()
     }
 
-    /// One string for each kind that the word-break rules distinguish, and some pairs.
+    /// Texts next to a tested character: one for each kind of character that the word-break rules
+    /// distinguish, and some pairs.
     const CONTEXT: [&str; 26] = [
         "a",
         "1",
@@ -183,7 +190,7 @@ mod tests {
         let members = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) != Class::Other);
         for c in members {
             let class = Class::from_char(c);
-            // The big blocks are uniform, so their ends and a sample are enough.
+            // The big blocks of Han and Hangul are uniform, so their ends and a sample are enough.
             let in_big_block = matches!(
                 c as u32,
                 0x3500..0x4D00 | 0x4F00..0x9F00 | 0x20100..0x2A600 | 0xAD00..0xD700
@@ -271,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Joining punctuation between two cuts joins nothing.
+    /// Punctuation of [`Class::Mid`] between two cuts joins nothing.
     #[test]
     fn mids_after_a_cut_join_nothing() {
         let mids = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) == Class::Mid);

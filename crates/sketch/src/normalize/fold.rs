@@ -1,14 +1,16 @@
-//! Case folding and ignorable characters, from tables of this crate.
+//! Case folding of characters, and the characters that normalisation ignores, from tables of this
+//! crate.
 //!
-//! The tables of the standard library depend on the Rust version that builds the extension. With
-//! them, a newly added letter would change fingerprints after an upgrade of the compiler.
+//! The corresponding tables of the standard library depend on the Rust version that builds the
+//! extension. With those tables, a letter added to Unicode would change fingerprints after an
+//! upgrade of the compiler.
 
 use super::fold_table::FOLDS;
 
-/// Characters below this number are looked up directly.
+/// Characters with code points below this number are looked up in [`LOW`], without a search.
 const DIRECT: usize = 0x590;
 
-/// Case foldings of the characters below `DIRECT`.
+/// Case foldings of the characters below [`DIRECT`], by code point.
 const LOW: [u16; DIRECT] = {
     let mut table = [0; DIRECT];
     let mut c = 0;
@@ -34,8 +36,8 @@ const LOW: [u16; DIRECT] = {
     table
 };
 
-/// Returns the full case folding (CaseFolding.txt, status C and F) of a character that has no
-/// decomposition, or for which [`by_itself`] is true. Only ß and ẞ give two characters.
+/// Returns the full case folding (CaseFolding.txt, status C and F) of `c`, which must have no
+/// decomposition or satisfy [`by_itself`]. Only ß and ẞ give two characters.
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -50,6 +52,7 @@ pub(crate) fn fold(c: char) -> (char, Option<char>) {
     (fold_by_search(c), None)
 }
 
+/// Returns the case folding of a character by a search in [`FOLDS`].
 fn fold_by_search(c: char) -> char {
     let code = c as u32;
     // No letter in these ranges has case: Han, kana, Yi, Hangul.
@@ -65,9 +68,9 @@ fn fold_by_search(c: char) -> char {
     }
 }
 
-/// Returns true if [`fold`] of a character in NFKC equals folding its decomposition. Returns false
-/// if folding changes a mark: the dot of İ, and the iota below Greek vowels, which becomes a
-/// letter.
+/// Returns true if folding the character `c` of a text in NFKC gives the same as folding its
+/// decomposition. Returns false if folding changes a mark: the dot of İ, and the iota below Greek
+/// vowels, which becomes a letter.
 #[inline]
 pub(super) const fn by_itself(c: char) -> bool {
     !matches!(

@@ -1,7 +1,8 @@
-//! Case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII. They are under the
-//! licence in LICENSE-unicode.
+//! Table of the case foldings of Unicode 17.0 (CaseFolding.txt, status C) outside ASCII. The data
+//! are under the licence in LICENSE-unicode.
 
-/// First character, last character, step between characters, and number to add. Ascending.
+/// Ranges of characters that have a case folding, in ascending order: first code point, last code
+/// point, step between code points, and number to add to a code point to fold it.
 #[rustfmt::skip]
 pub(super) const FOLDS: [(u32, u32, u32, i32); 198] = [
     (0x00B5, 0x00B5, 1, 775), (0x00C0, 0x00D6, 1, 32), (0x00D8, 0x00DE, 1, 32),

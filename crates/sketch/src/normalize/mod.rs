@@ -1,4 +1,4 @@
-//! Normal form of a text, from which tokens are made.
+//! Computes the normal form of a text, from which tokens are made.
 //!
 //! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13,
 //! R5). Compatibility characters are replaced by their equivalents. Upper case becomes lower case
@@ -7,8 +7,8 @@
 //! first, because the standard's own mapping works on single characters. Without NFKD, some texts
 //! that differ only in the order of marks would have different normal forms.
 //!
-//! The result is stable: normalising it again does not change it. Normalising the text to NFC,
-//! NFD, NFKC or NFKD beforehand does not change the result either.
+//! The normal form is stable: normalising it again does not change it. Normalising the text to NFC,
+//! NFD, NFKC or NFKD beforehand does not change its normal form either.
 
 mod accents_and_digits;
 pub(crate) mod class;
@@ -37,8 +37,8 @@ pub fn normalized(text: &str) -> String {
     out
 }
 
-/// Calls `each` for the normal form of `text` in pieces of some kilobytes, and `check` between
-/// them. `buffer` is working memory.
+/// Normalises `text` in pieces of some kilobytes. Calls `each` for the normal form of each piece,
+/// and the cancellation check `check` after each piece. `buffer` is working memory.
 pub(crate) fn each_piece(
     text: &str,
     buffer: &mut String,
@@ -56,11 +56,13 @@ pub(crate) fn each_piece(
 
 /// Piece of a text in its normal form, except that ASCII letters may be in upper case.
 pub(crate) enum Piece<'a> {
+    /// Piece that is ASCII, as in the text.
     Ascii(&'a str),
+    /// Normal form of a piece with non-ASCII characters.
     Other(&'a mut String),
 }
 
-/// [`each_piece`] for callers that fold ASCII themselves.
+/// Like [`each_piece`], for callers that convert ASCII letters to lower case themselves.
 pub(crate) fn each_piece_to_fold(
     mut text: &str,
     buffer: &mut String,
@@ -83,22 +85,23 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// Like [`push_normalized`], with fast paths for common characters. Keeps ASCII letters as they
-/// are.
+/// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. Unlike
+/// [`push_normalized`], has fast paths for common characters.
 fn push_pieces(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
         let next = text[ascii..].chars().next();
-        // A mark after the ASCII combines with its last character.
+        // A mark after the ASCII would combine with the last ASCII character, which is therefore
+        // normalised together with the mark.
         let marked = next.is_some_and(|next| !Class::from_char(next).is_no_mark());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
-        // A mark may follow the last Han character.
+        // A mark may follow the last Han character, so this character is not copied here.
         let (han, rest) = rest.split_at(leading_han(rest.as_bytes()).saturating_sub(3));
         out.grow_str(han);
         let (len, next) = push_alone(rest, out);
         text = &rest[len..];
-        // Characters that cannot be normalised one by one, up to the next one that can.
+        // The characters that cannot be normalised one by one end before the next one that can.
         let end = next.map_or(0, |_| {
             let mut chars = text.char_indices().skip(1);
             let end = chars.find(|&(_, c)| alone(c).is_some());
@@ -109,9 +112,9 @@ fn push_pieces(mut text: &str, out: &mut String) {
     }
 }
 
-/// Appends the normal form of the leading characters of `text` that can be normalised one by one
-/// and that no mark follows. Stops when ASCII or Han follows. Returns the length of these
-/// characters, and the next character if it cannot be normalised alone.
+/// Appends to `out` the normal form of the leading characters of `text` that can be normalised one
+/// by one and that no mark follows. Stops before ASCII and Han. Returns the length of these
+/// characters in bytes, and the next character if it cannot be normalised alone.
 fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -140,9 +143,9 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
     }
 }
 
-/// Returns the normal form of a character that can be normalised alone. Characters before it do
-/// not change it. A character after it does not change it either unless that is a mark (see
-/// [`Class::is_no_mark`]).
+/// Returns the normal form of `c`, which has one or two characters, or `None` if `c` cannot be
+/// normalised alone. Characters before `c` do not change its normal form. A character after `c`
+/// changes it only if that is a mark (see [`Class::is_no_mark`]).
 #[inline]
 fn alone(c: char) -> Option<(char, Option<char>)> {
     match Class::from_char(c) {
@@ -159,9 +162,9 @@ fn alone(c: char) -> Option<(char, Option<char>)> {
     }
 }
 
-/// Appends the normal form of `text`.
+/// Appends the normal form of `text` to `out`.
 ///
-/// The boundary between the content of `out` and `text` must be a normalisation boundary.
+/// There must be a normalisation boundary between the previous content of `out` and `text`.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
     if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
         out.ensure_room(text.len());
@@ -175,18 +178,19 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
 
 /// Unwinds unless the memory that reordering the marks of `text` may need can be allocated.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Maximum bytes of text that take no more memory than the allocator's reserve.
+    /// Maximum bytes of a text that needs no check, because it takes no more memory than the
+    /// allocator's reserve.
     const SHORT: usize = 1 << 15;
-    /// Bytes of memory for each byte of text. At worst every character is a mark. It is kept in a
-    /// list of 8 bytes an element, sorted with half as much working memory, and kept in another
-    /// list of 4 bytes an element. Lists double when they grow.
+    /// Maximum bytes of memory for each byte of text. At worst every character is a mark. A list of
+    /// the marks takes 8 bytes for each, and half as much to sort it; a second list takes 4 bytes
+    /// for each. Lists double when they grow.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());
     }
 }
 
-/// Returns true if `text`, which is in NFKC, can be folded character by character.
+/// Returns true if folding each character of `text`, which is in NFKC, gives its normal form.
 fn folds_in_place(text: &str) -> bool {
     let mut ignored = false;
     text.chars().all(|c| {
@@ -196,11 +200,11 @@ fn folds_in_place(text: &str) -> bool {
     })
 }
 
-/// Returns the number of leading ASCII bytes.
+/// Returns the number of ASCII bytes at the start of `bytes`.
 pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes[at..].first_chunk::<64>() {
-        // Without a branch for each byte, so that the compiler can vectorise it.
+        // There is no branch for each byte, so that the compiler can vectorise the loop.
         if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
             break;
         }
@@ -219,16 +223,18 @@ pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Returns true for a character U+4E00 to U+9FFF. Its first two bytes are enough to decide this.
+/// Returns true if the three bytes are a UTF-8 character from U+4E00 to U+9FFF. The first two bytes
+/// are enough to decide this.
 #[inline(always)]
 pub(crate) fn is_common_han(&[first, second, _]: &[u8; 3]) -> bool {
     (0xE4B8..=0xE9BF).contains(&u16::from_be_bytes([first, second]))
 }
 
-/// Returns the number of bytes of the leading characters U+4E00 to U+9FFF in UTF-8 text.
+/// Returns the length in bytes of the leading characters from U+4E00 to U+9FFF of the UTF-8 text
+/// `text`.
 pub(crate) fn leading_han(text: &[u8]) -> usize {
     let (characters, _) = text.as_chunks::<3>();
-    // Four characters at a time, with one branch for all.
+    // Tests four characters at a time, with one branch for all four.
     let (fours, _) = characters.as_chunks::<4>();
     let all = |four: &&[[u8; 3]; 4]| four.iter().fold(true, |all, c| all & is_common_han(c));
     let whole = 4 * fours.iter().take_while(all).count();
@@ -236,20 +242,21 @@ pub(crate) fn leading_han(text: &[u8]) -> usize {
     3 * (whole + rest.take_while(|c| is_common_han(c)).count())
 }
 
+/// Iterates over the one or two characters of the case folding of `c`.
 fn folded(c: char) -> impl Iterator<Item = char> {
     let (first, second) = fold(c);
     std::iter::once(first).chain(second)
 }
 
-/// Bytes of a text that are normalised at once, up to the next boundary.
+/// Number of bytes after which a piece of a text ends at the next boundary.
 const PIECE: usize = 1 << 14;
-/// Bytes of a text without any boundary after which the text is cut anyway.
+/// Number of bytes after which a piece of a text ends even if there is no boundary.
 const MAX_PIECE: usize = 1 << 20;
 
-/// Returns the length of the first piece of `text` that can be normalised alone.
+/// Returns the length in bytes of the first piece of `text` that can be normalised alone.
 ///
-/// After about 16 kB a piece ends before a character that never combines with a previous one. If 1
-/// MB has no such character, the text is cut anywhere, to bound the memory of reordering, and the
+/// After about 16 kB, a piece ends before a character that never combines with the previous one. If
+/// 1 MB has no such character, the text is cut anywhere, to bound the memory of reordering, and the
 /// run is normalised in pieces. Real texts have no such run.
 pub(crate) fn piece_len(text: &str) -> usize {
     if text.len() <= PIECE {
@@ -263,7 +270,7 @@ pub(crate) fn piece_len(text: &str) -> usize {
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Returns true if `c` and the characters before it do not change each other's normal forms.
+/// Returns true if neither `c` nor the characters before it change the normal form of the other.
 fn begins(c: char) -> bool {
     alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }
@@ -281,7 +288,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition.
+    /// Reference implementation: the normal form by its definition.
     fn defined(text: &str) -> String {
         let folded = text.nfkd().filter(|&c| !is_ignorable(c)).flat_map(folded);
         folded.nfc().collect()
@@ -307,7 +314,7 @@ mod tests {
         assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// [`folds_in_place`] relies on this.
+    /// Each character folds as its decomposition does, on which [`folds_in_place`] relies.
     #[test]
     fn every_character_folds_as_its_decomposition() {
         for c in '\0'..=char::MAX {

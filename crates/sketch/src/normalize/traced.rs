@@ -1,4 +1,4 @@
-//! Normal form of a text that can be traced back to the characters of the text.
+//! Computes a normal form of a text that can be traced back to the characters of the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,41 +7,45 @@ use super::{MAX_PIECE, begins, fold_accents_and_digits, push_normalized};
 use crate::memory::{GrowString, GrowVec};
 use crate::options::Normalize;
 
-/// Bytes between two calls of `check`.
+/// Bytes of text between two calls of the cancellation check `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Maximum number of segments between two marks.
+/// Maximum number of segments from one stored position ([`Mark`]) to the next.
 const SEGMENTS_PER_MARK: usize = 1 << 6;
-/// Maximum bytes of the text between two marks, unless a single segment is longer.
+/// Maximum bytes of text from one stored position ([`Mark`]) to the next, unless a single segment
+/// is longer.
 const BYTES_PER_MARK: usize = 1 << 12;
 
-/// Normal form of a text. Each part can be traced back to its characters in the text.
+/// Normal form of a text, in which each part can be traced back to its characters in the text.
 ///
-/// The text is normalised in segments of one or a few characters. Some of their positions are
-/// kept, and the others are found by normalising again. So memory is that of the normal form.
+/// The text is normalised in segments of one or a few characters. The positions of some segments
+/// are stored ([`Mark`]), and those of the others are found by normalising the text after a stored
+/// position again. So most of the memory is that of the normal form.
 pub(crate) struct TracedText<'a> {
-    /// The normal form.
+    /// Normal form of the whole text.
     pub normal: String,
+    /// The original text.
     text: &'a str,
+    /// How accents and digits are handled.
     options: Normalize,
-    /// Starts of some segments, including the first.
+    /// Starts of some segments in text order, including the first segment.
     marks: Vec<Mark>,
 }
 
-/// Start of a segment.
+/// Stored position: the start of a segment.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// Byte in the normal form.
+    /// Offset in the normal form, in bytes.
     normal: usize,
-    /// Byte in the text.
+    /// Offset in the original text, in bytes.
     byte: usize,
-    /// Number of characters of the text before the segment.
+    /// Number of characters of the original text before the segment.
     chars: usize,
 }
 
 impl<'a> TracedText<'a> {
     /// Computes the normal form of `text`, with accents and digits handled as in `options`. Calls
-    /// `check` every few 10 kB.
+    /// the cancellation check `check` every few 10 kB.
     pub fn new(text: &'a str, options: Normalize, check: &mut dyn FnMut()) -> Self {
         let mut traced = Self {
             normal: String::new(),
@@ -76,12 +80,14 @@ impl<'a> TracedText<'a> {
         }
     }
 
-    /// Returns the characters of the text for a part of the normal form that is not empty.
+    /// Returns the range of characters of the original text from which a part of the normal form
+    /// was made. `part` is a range of bytes of the normal form, and is not empty.
     pub fn original(&self, part: Range<usize>) -> Range<usize> {
         self.segment_at(part.start).start..self.segment_at(part.end - 1).end
     }
 
-    /// Returns the range of characters of the segment that contains a byte of the normal form.
+    /// Returns the range of characters, in the original text, of the segment whose normal form
+    /// contains the byte at offset `byte`.
     fn segment_at(&self, byte: usize) -> Range<usize> {
         let mark = self.marks.partition_point(|mark| mark.normal <= byte) - 1;
         let mut at = self.marks[mark];
@@ -104,7 +110,8 @@ impl<'a> TracedText<'a> {
     }
 }
 
-/// Appends the normal form of a segment, which can be normalised alone.
+/// Appends the normal form of a segment to `out`, with accents and digits handled as in `options`.
+/// A segment can be normalised alone.
 fn push_segment(segment: &str, options: Normalize, out: &mut String) {
     match *segment.as_bytes() {
         [ascii] if options == Normalize::DEFAULT => {
@@ -117,7 +124,8 @@ fn push_segment(segment: &str, options: Normalize, out: &mut String) {
     }
 }
 
-/// Returns the length of the first segment: a character, and others that may combine with it.
+/// Returns the length in bytes of the first segment of `text`: a character, and the following
+/// characters that may combine with it.
 fn segment_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     if bytes[0].is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
@@ -159,7 +167,8 @@ mod tests {
             let traced = TracedText::new(&text, options, &mut || ());
             let folded = fold_accents_and_digits(Cow::Borrowed(&text), options, &mut || ());
             prop_assert_eq!(&traced.normal, &normalized(&folded));
-            // The normal form of the original characters of a part contains the part.
+            // For each part of the normal form, the normal form of its original characters contains
+            // the part.
             let chars: Vec<char> = text.chars().collect();
             for (start, c) in traced.normal.char_indices() {
                 let original = traced.original(start..start + c.len_utf8());

@@ -1,43 +1,49 @@
-//! Set of the minima of all windows of a sequence of hashes.
+//! Finds the minima of all windows of a sequence of hashes, as a set.
 
 use crate::feature_list::sort;
 use crate::memory::GrowVec;
 
-/// Hash of a feature that is left out. It is never chosen.
+/// Value that replaces the hash of a feature that is left out. It is the greatest value, so it is a
+/// minimum only if a window has no other hashes, and is then dropped.
 pub(super) const LEFT_OUT: u64 = u64::MAX;
-/// Number of minima at which duplicates are first removed.
+/// Number of minima in `found` at which duplicates are first removed.
 const MERGE_AT: usize = 1 << 16;
-/// Maximum elements of a buffer kept between texts.
+/// Maximum number of elements of `changes` that are kept between texts.
 const KEPT: usize = 1 << 15;
 
-/// Finds the minimum hash of each window of a sequence; reusable.
+/// Finds the minimum hash of each window of a sequence. Keeps its buffers between sequences.
 ///
-/// The sequence is cut into blocks of the length of a window. A window is a suffix of a block and
-/// a prefix of the next block, so its minimum is the lesser of two minima (van Herk, "A fast
-/// algorithm for local minimum and maximum filters", Pattern Recognition Letters 13, 1992). This
-/// takes three comparisons for each hash, for any hashes.
+/// The sequence is cut into blocks of the length of a window. A window is a suffix of a block and a
+/// prefix of the next block, so its minimum is the lesser of the minima of these two parts (van
+/// Herk, "A fast algorithm for local minimum and maximum filters", Pattern Recognition Letters 13,
+/// 1992). This takes three comparisons for each hash, for any hashes.
 #[derive(Default)]
 pub(crate) struct WindowMinima {
-    /// Hashes of the current block up to `filled`. The length is that of a window.
+    /// Hashes of the current block; the first `filled` elements are set. Its length is the number
+    /// of hashes in a window.
     block: Vec<u64>,
-    /// Minimum from each position of the previous block to its end, followed by [`LEFT_OUT`].
+    /// For each position of the previous block, the minimum from there to the end of the block. A
+    /// last element is [`LEFT_OUT`], the minimum of no hashes.
     suffixes: Vec<u64>,
+    /// Number of hashes in the current block.
     filled: usize,
-    /// Minimum of the current block so far.
+    /// Minimum of the hashes in the current block.
     prefix: u64,
-    /// True once a block was full.
+    /// True once a block of the sequence was full, so that there are whole windows.
     any_full: bool,
-    /// Minimum of the last window.
+    /// Minimum of the latest whole window.
     last: u64,
-    /// Minima in one call that differ from the preceding minimum.
+    /// Working memory of one call of [`WindowMinima::add`]: minima of windows that differ from the
+    /// minimum of the preceding window.
     changes: Vec<u64>,
-    /// All such minima. Duplicates are removed by merges only.
+    /// Minima of all windows so far, with some duplicates until the next merge.
     found: Vec<u64>,
+    /// Length of `found` at which duplicates are removed.
     merge_at: usize,
 }
 
 impl WindowMinima {
-    /// Starts a sequence, for windows of `window` hashes.
+    /// Starts a new sequence, with windows of `window` hashes.
     pub fn reset(&mut self, window: usize) {
         assert!(window > 0, "a window has at least one hash");
         self.block.clear();
@@ -51,7 +57,8 @@ impl WindowMinima {
         (self.any_full, self.merge_at) = (false, MERGE_AT);
     }
 
-    /// Adds the next hashes. Calls `check` during merges.
+    /// Adds the next hashes of the sequence. Calls the cancellation check `check` while it removes
+    /// duplicates.
     pub fn add(&mut self, hashes: &[[u64; 1]], check: &mut dyn FnMut()) {
         if self.changes.len() < hashes.len() {
             self.changes.grow_to(hashes.len(), 0);
@@ -72,7 +79,9 @@ impl WindowMinima {
         }
     }
 
-    /// Adds hashes that fit into the block. Writes new minima at `from`, and returns their number.
+    /// Adds hashes that fit into the current block. Writes each minimum that differs from the
+    /// minimum of the preceding window to `changes`, from index `from` on. Returns the number of
+    /// minima written.
     #[inline]
     fn add_to_block(&mut self, hashes: &[[u64; 1]], from: usize) -> usize {
         let end = self.filled + hashes.len();
@@ -93,7 +102,8 @@ impl WindowMinima {
         for (&[hash], &suffix) in hashes.iter().zip(suffixes) {
             prefix = prefix.min(hash);
             let minimum = prefix.min(suffix);
-            // Written unconditionally, because the change of a minimum is hard to predict.
+            // Each minimum is written, but counted only if it is new: a branch would be hard to
+            // predict.
             changes[count] = minimum;
             count += usize::from(minimum != last);
             last = minimum;
@@ -102,8 +112,8 @@ impl WindowMinima {
         count
     }
 
-    /// Makes the full block the previous one. The first block is a window itself: its minimum is
-    /// written to the changes at `from`. Returns the number of minima written.
+    /// Makes the full current block the previous one. The first block is also the first window, so
+    /// its minimum is written to `changes` at index `from`. Returns the number of minima written.
     #[inline]
     fn end_block(&mut self, from: usize) -> usize {
         let mut least = LEFT_OUT;
@@ -121,14 +131,15 @@ impl WindowMinima {
         usize::from(first)
     }
 
+    /// Sorts `found` and removes duplicates.
     fn merge(&mut self, check: &mut dyn FnMut()) {
-        // The order of SQL's bigint.
+        // Sorts in the order of SQL's bigint.
         sort(&mut self.found, |a, b| (*a as i64).cmp(&(*b as i64)), check);
         self.found.dedup();
     }
 
-    /// Returns the set of minima, in ascending order as signed numbers. A sequence shorter than a
-    /// window has one.
+    /// Ends the sequence. Returns the distinct minima of all windows, in ascending order as signed
+    /// numbers. A sequence shorter than a window has the minimum of all its hashes.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Vec<u64> {
         if !self.any_full && self.filled > 0 {
             self.found.grow_push(self.prefix);
@@ -149,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The definition.
+    /// Reference implementation: the set of minima by its definition.
     fn defined(hashes: &[u64], window: usize) -> BTreeSet<i64> {
         let whole = hashes.chunks(hashes.len().max(1));
         let all: Vec<&[u64]> = match hashes.len() < window {
@@ -184,7 +195,7 @@ mod tests {
             cut in 1_usize..50,
         ) {
             let mut minima = WindowMinima::default();
-            // State left by an earlier sequence.
+            // An earlier sequence, which reset() must forget.
             found(&mut minima, &[3, 1, 2], 2, 1);
             let expected: Vec<i64> = defined(&hashes, window).into_iter().collect();
             prop_assert_eq!(found(&mut minima, &hashes, window, cut), expected);

@@ -1,31 +1,33 @@
 //! Passages: runs of tokens that texts have in common.
 //!
 //! [`crate::Sketcher::passages`] chooses hashes of a text by winnowing (Schleimer, Wilkerson,
-//! Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", SIGMOD 2003), so that two
-//! texts that share a run of [`PassageLength`] tokens share a hash. [`SharedPassages`] finds the
-//! runs that two texts share, with their positions.
+//! Aiken, "Winnowing: Local Algorithms for Document Fingerprinting", SIGMOD 2003). Two texts that
+//! share a run of [`PassageLength`] tokens then share a hash. [`SharedPassages`] finds the runs
+//! that two texts share, with their positions.
 //!
 //! # Definition of the hashes
 //!
-//! A text is cut into tokens, and each `shingle` consecutive tokens have a hash. These are the
-//! features and hashes ([`crate::hash::feature_hash`]) that all functions of a text use. A window
-//! is `length - shingle + 1` consecutive hashes, which cover `length` consecutive tokens. The set
-//! contains the minimum of each window, as an unsigned number. If a text has fewer hashes than a
-//! window, the set contains the minimum of all hashes. So a text of fewer tokens than a shingle
-//! has the hash of all its tokens, and a text without tokens has the empty set.
+//! A text is split into tokens. Each run of `shingle` consecutive tokens is a feature with a hash
+//! ([`crate::hash::feature_hash`]), as in all functions of a text. A window is `length - shingle +
+//! 1` consecutive hashes, which cover `length` consecutive tokens. The set of hashes of the text
+//! contains the minimum of each window, compared as unsigned numbers. If a text has fewer hashes
+//! than a window, the set contains the minimum of all its hashes. So a text of fewer tokens than a
+//! shingle has the hash of all its tokens, and a text without tokens has the empty set.
 //!
 //! # Guarantee
 //!
-//! A run of `length` tokens that two texts share is a window of equal hashes in both, so both sets
-//! contain its minimum. Winnowing also has rules for ties (and robust winnowing), which choose
-//! among equal hashes. A set of hashes does not need them. With w hashes in a window, a share of 2
-//! / (w + 1) of random hashes is chosen; the guarantee needs a share of at least 1 / w.
+//! A run of `length` tokens that two texts share is a window of equal hashes in both texts, so the
+//! sets of both texts contain the minimum of this window. Winnowing also has rules for ties (and
+//! robust winnowing), which choose among equal hashes. A set of hashes does not need such rules.
+//! With w hashes in a window, winnowing chooses a share of 2 / (w + 1) of random hashes. Any method
+//! with this guarantee chooses at least 1 / w.
 //!
 //! The minimum of a longer window is the minimum of one of the windows in it. So the set of a
 //! greater length is a subset of the set of a smaller length.
 //!
-//! If hashes are left out (a set of common features), the minimum of the other hashes counts. Then
-//! a run that two texts share gives both a hash if one of its hashes is not left out.
+//! If the features of a set of common features are left out, the minimum of the other hashes in a
+//! window counts. Two texts that share a run of `length` tokens then share a hash if at least one
+//! feature of the run is not left out.
 
 mod minima;
 mod runs;
@@ -40,19 +42,22 @@ use crate::options::TextOptions;
 pub(crate) use minima::WindowMinima;
 pub use shared::{SharedPassage, SharedPassages};
 
-/// Greatest [`PassageLength`].
+/// Maximum [`PassageLength`], in tokens.
 pub const MAX_LENGTH: usize = 10_000;
 
-/// Minimum number of tokens of the passages found with certainty, 1 to [`MAX_LENGTH`].
+/// Length of a passage in tokens, from 1 to [`MAX_LENGTH`]. Passages of at least this length that
+/// two texts share are always found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassageLength(usize);
 
 impl PassageLength {
-    /// Checks a length for texts whose tokens and shingles are made with `options`.
+    /// Checks `length`, a number of tokens, for texts whose tokens and shingles are made with
+    /// `options`.
     ///
     /// # Errors
     ///
-    /// If the length is out of range or below a shingle, or if tokens are not in text order.
+    /// If the length is not from 1 to [`MAX_LENGTH`] or less than a shingle, or if the tokens are
+    /// keywords, which are not in text order.
     pub fn new(length: i64, options: &TextOptions) -> Result<Self, PassageError> {
         if options.tokens.are_keywords() {
             return Err(PassageError::Unordered);
@@ -67,19 +72,19 @@ impl PassageLength {
         Ok(Self(length))
     }
 
-    /// The number of tokens.
+    /// Returns the length in tokens.
     #[must_use]
     pub const fn get(self) -> usize {
         self.0
     }
 }
 
-/// Error: passages of a length are not defined.
+/// Error of [`PassageLength::new`]: passages of this length are not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassageError {
-    /// The length is not from 1 to [`MAX_LENGTH`].
+    /// The passage length is not from 1 to [`MAX_LENGTH`].
     OutOfRange,
-    /// The length is less than the number of tokens of a shingle.
+    /// The passage length is less than the number of tokens of a shingle.
     ShorterThanShingle,
     /// The tokens are keywords, which are not in text order.
     Unordered,

@@ -1,4 +1,4 @@
-//! The longest runs that two sequences share.
+//! Finds the longest runs of symbols (numbers of tokens) that two sequences share.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,28 +7,28 @@ use std::ops::Range;
 use super::suffix_automaton::SuffixAutomaton;
 use crate::memory::GrowVec;
 
-/// Steps between two calls of `check`.
+/// Number of candidate runs processed between two calls of the cancellation check `check`.
 const STEPS: usize = 1 << 16;
 
-/// Run of symbols that both sequences contain.
+/// Run of consecutive symbols that both sequences contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SharedRun {
-    /// Position of the first symbol in the first sequence.
+    /// Position of the first symbol of the run in the first sequence.
     pub a: usize,
-    /// Position of the first symbol in the second sequence.
+    /// Position of the first symbol of the run in the second sequence.
     pub b: usize,
-    /// Number of symbols.
+    /// Number of symbols of the run.
     pub length: usize,
 }
 
-/// Returns the runs of at least `least` symbols of `a` that `b` contains. Longer runs precede
-/// shorter ones, and runs of equal length are in the order of `a`. Runs do not overlap in `a`:
-/// each is the longest one among the symbols that no earlier run has. Its position in `b` is the
-/// first occurrence there, which several runs may share.
+/// Returns runs of at least `least` symbols of `a` that `b` contains. Longer runs precede shorter
+/// ones, and runs of equal length are in the order of `a`. Runs do not overlap in `a`: each is the
+/// longest run of the symbols of `a` that no earlier run contains. The position of a run in `b` is
+/// its first occurrence there, so several runs may have the same position in `b`.
 ///
 /// The number of runs is at most the length of `a` divided by `least`. Time grows as n log n with
-/// the number of symbols, for any input. Memory is the automaton of `b`, and 28 bytes for each
-/// symbol of `a`.
+/// the number of symbols, for any input. Memory is the suffix automaton of `b`, and 28 bytes for
+/// each symbol of `a`.
 pub(super) fn shared_runs(
     a: &[u32],
     b: &[u32],
@@ -67,8 +67,8 @@ pub(super) fn shared_runs(
     runs
 }
 
-/// Returns the lengths and starts of the runs of `a` that the other sequence contains and that no
-/// longer such run contains.
+/// Returns the lengths and starts of the maximal runs of at least `least` symbols of `a`: the
+/// sequence of `automaton` contains the run, but no longer run of `a` around it.
 fn maximal_runs(
     a: &[u32],
     automaton: &SuffixAutomaton,
@@ -83,7 +83,7 @@ fn maximal_runs(
         }
     };
     let each = |length: usize| {
-        // Otherwise the next symbol extends the run.
+        // If the length is one more, the symbol extends the run before it.
         if length != before + 1 {
             add(end, before);
         }
@@ -94,14 +94,18 @@ fn maximal_runs(
     runs
 }
 
-/// Positions that no run has taken yet.
+/// Positions in `a` that no chosen run contains yet.
 ///
-/// Runs are taken in descending order of length. So a taken run covers the start or the end of a
-/// shorter one, or all of it, and the rest of the shorter run is one piece.
+/// Runs are chosen in descending order of length. So a chosen run that overlaps a shorter run
+/// covers its start, its end or all of it. The free rest of the shorter run is therefore
+/// contiguous.
 struct FreePositions {
-    /// For each position, itself or a later one. No position before that one is free.
+    /// For each position, where to look for the next free position: the position itself if it is
+    /// free, otherwise a later position without a free one in between.
     after: Vec<u32>,
-    /// The same towards the start, for ends of ranges.
+    /// For each end of a range, where to look for the last free position before it: the end itself
+    /// if the position before it is free, otherwise an earlier end without a free position in
+    /// between.
     before: Vec<u32>,
 }
 
@@ -118,12 +122,13 @@ impl FreePositions {
         }
     }
 
+    /// Marks the positions of a chosen run as not free.
     fn take(&mut self, run: Range<usize>) {
         self.after[run.clone()].fill(run.end as u32);
         self.before[run.start + 1..=run.end].fill(run.start as u32);
     }
 
-    /// Returns the part of a run that no other run has taken.
+    /// Returns the part of `run` that no chosen run contains, which may be empty.
     fn trim(&mut self, run: Range<usize>) -> Range<usize> {
         let start = follow(&mut self.after, run.start);
         let end = follow(&mut self.before, run.end);
@@ -131,7 +136,8 @@ impl FreePositions {
     }
 }
 
-/// Follows the entries to one that points to itself, and shortens the path.
+/// Follows the entries of `next` from index `from` to one that points to itself, and returns its
+/// index. Shortens the path on the way.
 fn follow(next: &mut [u32], from: usize) -> usize {
     let mut at = from;
     while next[at] as usize != at {
@@ -147,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, by trying everything.
+    /// Reference implementation: tries all runs, from the longest to the shortest.
     fn defined(a: &[u32], b: &[u32], least: usize) -> Vec<SharedRun> {
         let position = |part: &[u32]| (0..b.len()).find(|&at| b[at..].starts_with(part));
         let mut free = vec![true; a.len()];

@@ -1,4 +1,4 @@
-//! Passages that two texts share, with their positions.
+//! Finds the passages that two texts share, with their positions.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,38 +12,41 @@ use crate::memory::{GrowVec, copied};
 use crate::options::TextOptions;
 use crate::text_changes::beginnings;
 
-/// Passage that both texts contain.
+/// Passage that two texts share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedPassage {
-    /// Position in the first text, or in the visible text of an HTML page. `None` if its tokens
-    /// cannot be followed in the text, which happens after a megabyte without any boundary.
+    /// Position of the passage in the first text, or in the visible text of an HTML page. `None` if
+    /// its tokens cannot be followed in the text, which happens after a megabyte without any
+    /// boundary.
     pub a: Option<CharSpan>,
-    /// Position of the first occurrence in the second text, likewise.
+    /// Position of the first occurrence of the passage in the second text, or in its visible text.
+    /// `None` under the same condition as for `a`.
     pub b: Option<CharSpan>,
-    /// Number of tokens.
+    /// Number of tokens of the passage.
     pub tokens: usize,
-    /// The passage in the first text, or in the normal form if its position is not known.
+    /// The passage as written in the first text, or in its normal form if `a` is `None`.
     pub text: String,
 }
 
-/// Passages that two texts share.
+/// All passages that two texts share, and the lengths of the texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedPassages {
     /// Number of tokens of the first text.
     pub a_tokens: usize,
     /// Number of tokens of the second text.
     pub b_tokens: usize,
-    /// The passages, the longest first. Passages of equal length are in the order of the first
-    /// text. They do not overlap in the first text.
+    /// Shared passages, the longest first. Passages of equal length are in the order of the first
+    /// text. The passages do not overlap in the first text.
     pub passages: Vec<SharedPassage>,
 }
 
 impl SharedPassages {
     /// Finds the passages of at least `length` tokens that two texts share. Compares the tokens
-    /// themselves, not hashes. Ignores the shingle of the options. Calls `check` every few 100 kB.
+    /// themselves, not hashes. Ignores the shingle of the options. Calls the cancellation check
+    /// `check` every few 100 kB.
     ///
     /// A passage is the longest run of tokens of `a` that `b` contains, among the tokens that no
-    /// longer passage has. So the number of passages is at most the number of tokens of `a`
+    /// longer passage contains. So the number of passages is at most the number of tokens of `a`
     /// divided by `length`, and together they are not longer than `a`. Each token of a shared run
     /// of `length` tokens is in one of the passages, unless other passages leave fewer than
     /// `length` tokens of the run.
@@ -110,7 +113,8 @@ impl SharedPassages {
     }
 }
 
-/// Returns the byte ranges of runs in the tokens.
+/// Returns the range of bytes in `list.bytes` of each run. `start` returns the first token of a run
+/// in this text.
 fn ranges(
     list: &TokenList,
     runs: &[SharedRun],
@@ -124,6 +128,7 @@ fn ranges(
     ranges
 }
 
+/// Returns the normal form of a run of tokens of the first text.
 fn normal_form(list: &TokenList, run: &SharedRun) -> String {
     let tokens = &list.bytes[list.range(run.a..run.a + run.length)];
     copied(str::from_utf8(tokens).expect("tokens are cut between characters"))
@@ -146,7 +151,7 @@ mod tests {
         SharedPassages::new(a, b, length, options, &mut || ())
     }
 
-    /// Returns the passages with the texts at their spans.
+    /// Returns, for each shared passage, the text at its position in `a` and in `b`.
     fn shown(a: &str, b: &str, length: usize, options: &TextOptions) -> Vec<[String; 2]> {
         let at = |text: &str, span: Option<CharSpan>| -> String {
             let CharSpan { start, length } = span.expect("a span");

@@ -1,4 +1,5 @@
-//! Suffix automaton of a sequence: all its contiguous parts, each with its first position.
+//! Suffix automaton of a sequence of symbols: an index of all contiguous parts of the sequence,
+//! each with its first position.
 //!
 //! Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the
 //! subwords of a text", Theoretical Computer Science 40, 1985. A sequence of n symbols has at most
@@ -8,45 +9,49 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::memory::GrowVec;
 
-/// Steps between two calls of `check`.
+/// Number of symbols between two calls of the cancellation check `check`.
 const STEPS: usize = 1 << 16;
-/// State of the empty sequence.
+/// Index of the state of the empty part.
 const ROOT: u32 = 0;
-/// Absent state, edge or slot.
+/// Index that stands for an absent state or edge, and marks a free slot of the hash table.
 const NONE: u32 = u32::MAX;
-/// Number of slots of the smallest table of edges, a power of two.
+/// Initial number of slots of the hash table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
 
-/// Set of parts that occur at the same positions.
+/// State of the automaton: the parts of the sequence that occur at the same end positions.
 #[derive(Clone, Copy)]
 struct State {
-    /// Number of symbols of the longest part.
+    /// Number of symbols of the longest part in this state.
     length: u32,
-    /// State of the longest suffix that occurs at more positions.
+    /// Index of the state of the longest suffix of these parts that occurs at more positions.
     link: u32,
-    /// Position after the last symbol of the first occurrence.
+    /// Position in the sequence after the last symbol of the first occurrence of these parts.
     first_end: u32,
-    /// Last edge added.
+    /// Index of the last edge that was added to this state, or [`NONE`].
     edges: u32,
 }
 
-/// Edge to the state of the parts extended by one symbol.
+/// Edge from a state to the state whose parts have one more symbol at the end.
 #[derive(Clone, Copy)]
 struct Edge {
+    /// Index of the state from which the edge leads.
     from: u32,
+    /// Symbol that is appended to the parts of the state.
     symbol: u32,
+    /// Index of the state to which the edge leads.
     to: u32,
-    /// Edge of the same state that was added before this one.
+    /// Index of the edge that was added to the state `from` before this one, or [`NONE`].
     next: u32,
 }
 
-/// Takes up to 116 bytes for each symbol of the sequence, about 80 for most texts, and twice as
-/// much while it grows.
+/// Suffix automaton of a sequence. Takes up to 116 bytes for each symbol of the sequence, about 80
+/// for most texts, and twice as much while it grows.
 pub(super) struct SuffixAutomaton {
     states: Vec<State>,
     edges: Vec<Edge>,
-    /// Hash table of the edges by state and symbol, with linear probing.
+    /// Hash table with linear probing: indexes of the edges, by state and symbol.
     slots: Vec<u32>,
+    /// Random odd multiplier of the hash function of `slots`.
     key: u64,
 }
 
@@ -76,7 +81,8 @@ impl SuffixAutomaton {
         automaton
     }
 
-    /// Appends a symbol to the sequence with state `last`. Returns the state of the result.
+    /// Appends `symbol` to the sequence, whose whole is in the state `last`. Returns the state of
+    /// the longer sequence.
     fn add(&mut self, last: u32, symbol: u32) -> u32 {
         let length = self.states[last as usize].length + 1;
         let new = self.new_state(State {
@@ -108,8 +114,9 @@ impl SuffixAutomaton {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Splits a new state from `to`. It has the parts that are at most as long as the longest part
-    /// of `state` followed by `symbol`. They also end the sequence.
+    /// Moves the shorter parts of the state `to` to a new state: those that are at most as long as
+    /// the longest part of `state` followed by `symbol`. Unlike the longer parts, they also occur
+    /// at the end of the sequence. Returns the new state.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,
@@ -168,7 +175,8 @@ impl SuffixAutomaton {
         }
     }
 
-    /// Returns the slot of an edge, or the free slot for a new one.
+    /// Returns the slot of the edge from the state `from` with `symbol`, or a free slot if there is
+    /// no such edge.
     #[inline]
     fn slot(&self, from: u32, symbol: u32) -> usize {
         let mask = self.slots.len() - 1;
@@ -189,14 +197,15 @@ impl SuffixAutomaton {
         }
     }
 
+    /// Returns the index of the edge from the state `from` with `symbol`, or `None`.
     #[inline]
     fn find(&self, from: u32, symbol: u32) -> Option<u32> {
         let edge = self.slots[self.slot(from, symbol)];
         (edge != NONE).then_some(edge)
     }
 
-    /// For each symbol of another sequence, passes the length of the longest part that ends there
-    /// and that this sequence contains.
+    /// Calls `each` once for each symbol of `other`, with the length of the longest part of `other`
+    /// that ends with this symbol and that the sequence of the automaton contains.
     pub fn match_ends(&self, other: &[u32], mut each: impl FnMut(usize), check: &mut dyn FnMut()) {
         let (mut state, mut length) = (ROOT, 0);
         for (n, &symbol) in other.iter().enumerate() {
@@ -219,7 +228,8 @@ impl SuffixAutomaton {
         }
     }
 
-    /// Returns the position of the first occurrence of a part, or `None` if there is none.
+    /// Returns the position of the first occurrence of `part` in the sequence, or `None` if the
+    /// sequence does not contain it.
     pub fn first_position(&self, part: &[u32]) -> Option<usize> {
         let mut state = ROOT;
         for &symbol in part {

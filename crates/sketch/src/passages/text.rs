@@ -1,4 +1,4 @@
-//! Hashes of the passages of a text.
+//! Chooses the hashes of the passages of a text: [`Sketcher::passages`].
 
 use std::ops::Range;
 
@@ -12,22 +12,25 @@ use crate::hash::windows::WindowHash;
 use crate::memory::{Grow, GrowVec};
 use crate::sketcher::Sketcher;
 
-/// Number of features that are hashed at once.
+/// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
 
-/// Passes the hashes of features, in the order of the text, to the windows.
+/// Sink that hashes the features of a text in text order, and adds the hashes to the windows.
 struct PassageSink<'a, 'c> {
     minima: &'a mut WindowMinima,
     /// Hashes of one batch of features.
     hashes: Vec<[u64; 1]>,
+    /// Features that are left out.
     without: Option<&'a FeatureSet>,
     check: &'a SharedCheck<'c>,
 }
 
 impl PassageSink<'_, '_> {
+    /// Adds the batch in `hashes` to the windows, with [`LEFT_OUT`] for the features that are left
+    /// out.
     fn add_hashes(&mut self) {
         for hash in &mut self.hashes {
-            // `LEFT_OUT` is reserved, so a hash with this value is decreased by one.
+            // `LEFT_OUT` is reserved, so a feature hash with this value is decreased by one.
             let known = hash[0].min(LEFT_OUT - 1);
             let left_out = self.without.is_some_and(|set| set.contains(hash[0]));
             *hash = [if left_out { LEFT_OUT } else { known }];
@@ -57,14 +60,15 @@ impl FeatureSink for PassageSink<'_, '_> {
 }
 
 impl Sketcher {
-    /// Hashes of the passages of a text, by winnowing ([`crate::passages`]): texts that share a
-    /// run of `length` tokens share a hash. The hashes are distinct and in ascending order as
-    /// signed numbers. The weight of the options does not matter.
+    /// Returns hashes of the passages of a text, chosen by winnowing ([`crate::passages`]): texts
+    /// that share a run of `length` tokens share a hash. The hashes are distinct and in ascending
+    /// order as signed numbers. The weight of the options does not matter.
     ///
-    /// Leaves out the features of the set `without`. A run that two texts share gives both a hash
-    /// if one of its features is not in the set.
+    /// Leaves out the features of the set `without`. Two texts that share a run of `length` tokens
+    /// then share a hash if at least one feature of the run is not in the set.
     ///
-    /// Time is linear in the length of the text, plus sorting. Memory is that of the hashes.
+    /// Time is linear in the length of the text, plus the time to sort the hashes. Memory is that
+    /// of the hashes. Calls the cancellation check `check` every few 100 kB.
     ///
     /// ```
     /// use neardup_sketch::passages::PassageLength;
@@ -84,7 +88,7 @@ impl Sketcher {
         without: Option<&FeatureSet>,
         check: &mut dyn FnMut(),
     ) -> Vec<u64> {
-        // The length may have been checked with other options.
+        // `length` may have been checked with other options, and be less than a shingle.
         let window = (length.get() + 1)
             .saturating_sub(self.options.shingle)
             .max(1);

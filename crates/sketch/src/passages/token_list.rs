@@ -1,4 +1,4 @@
-//! Tokens of two texts in text order, as numbers. Equal tokens have equal numbers.
+//! Converts the tokens of two texts to numbers, in text order. Equal tokens have equal numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,23 +9,24 @@ use crate::memory::{Grow, GrowVec};
 use crate::options::TextOptions;
 use crate::tokens::FeatureExtractor;
 
-/// Marks the last token of a hash.
+/// Value in `next` of [`TokenNumbers`] for the last token with a hash.
 const NO_NEXT: u32 = u32::MAX;
 
-/// Numbers of tokens, which are compared by their bytes.
+/// Assigns numbers to distinct tokens, from 0. Tokens are compared by their bytes.
 #[derive(Default)]
 pub(super) struct TokenNumbers {
     /// Bytes of the distinct tokens, concatenated.
     bytes: Vec<u8>,
-    /// Ends of the tokens in `bytes`.
+    /// End of each distinct token in `bytes`, by its number.
     ends: Vec<usize>,
-    /// First token of each hash.
+    /// Number of the first token with each hash.
     first: HashMap<u64, u32>,
-    /// Next token with the same hash.
+    /// For each token, the number of the next token with the same hash, or [`NO_NEXT`].
     next: Vec<u32>,
 }
 
 impl TokenNumbers {
+    /// Returns the bytes of the token with this number.
     fn token(&self, number: u32) -> &[u8] {
         let end = self.ends[number as usize];
         let start = number
@@ -34,7 +35,7 @@ impl TokenNumbers {
         &self.bytes[start..end]
     }
 
-    /// Returns the number of a token, and assigns one to a new token.
+    /// Returns the number of `token`. A new token gets the next number.
     fn number(&mut self, token: &[u8]) -> u32 {
         let new = self.ends.len() as u32;
         let hash = feature_hash(token);
@@ -61,20 +62,21 @@ impl TokenNumbers {
     }
 }
 
-/// Tokens of a text in order.
+/// Tokens of one text, in text order.
 pub(super) struct TokenList {
-    /// Tokens with separators between them, as [`crate::feature_spans`] expects.
+    /// Bytes of the tokens, each followed by the separator, as [`crate::feature_spans`] expects.
     pub bytes: Vec<u8>,
-    /// Start of each token in `bytes`, and the end of `bytes`.
+    /// Start of each token in `bytes`, and the length of `bytes`.
     starts: Vec<usize>,
-    /// Byte of a separator. Characters have no separator.
+    /// Byte after each token. `None` for characters, which have no separator.
     separator: Option<u8>,
-    /// Number of each token.
+    /// Number of each token, assigned by [`TokenNumbers`].
     pub numbers: Vec<u32>,
 }
 
 impl TokenList {
-    /// Reads the tokens of a text. Calls `check` every few 100 kB.
+    /// Splits `text` into tokens, and assigns their numbers by `numbers`. Calls the cancellation
+    /// check `check` every few 100 kB.
     pub fn new(
         text: &str,
         options: &TextOptions,
@@ -98,14 +100,15 @@ impl TokenList {
         list
     }
 
-    /// Returns the bytes of consecutive tokens, given by their positions.
+    /// Returns the range of bytes in `bytes` of the consecutive tokens at the positions `tokens`,
+    /// without the last separator.
     pub fn range(&self, tokens: Range<usize>) -> Range<usize> {
         let separator = usize::from(self.separator.is_some());
         self.starts[tokens.start]..self.starts[tokens.end] - separator
     }
 }
 
-/// Gathers the tokens of a text.
+/// Sink that appends the tokens of a text to a [`TokenList`].
 struct TokenGatherer<'a> {
     list: TokenList,
     numbers: &'a mut TokenNumbers,

@@ -1,7 +1,8 @@
-//! Sums of integer weights, which give the bits of a simhash.
+//! Adds up the integer weights of features, and derives the bits of a simhash from the sums.
 //!
-//! Let S be the weight of all features, and `set[i]` the weight of the features whose hash has bit
-//! i. The sum of +w and -w is `set[i] - (S - set[i])`, so bit i is 1 iff `2 * set[i] > S`.
+//! Let S be the total weight of all features, and `set[i]` the total weight of the features whose
+//! hash has bit i set. Sum i of the definition ([`super`]) is `set[i] - (S - set[i])`, so bit i of
+//! the simhash is 1 if and only if `2 * set[i] > S`.
 
 use super::popcount::PositionalPopcount;
 
@@ -12,10 +13,12 @@ pub(super) struct Weighted<const W: usize> {
     pub weight: u64,
 }
 
-/// Weight for each bit position of `W` words, and the weight of all features.
+/// Sums of weights for a simhash of `64 * W` bits.
 #[derive(Clone)]
 pub(crate) struct Accumulator<const W: usize> {
+    /// For each bit of each word, the total weight of the features whose hash has this bit set.
     set: [[u64; 64]; W],
+    /// Total weight of all features.
     total: u64,
 }
 
@@ -28,7 +31,7 @@ impl<const W: usize> Default for Accumulator<W> {
     }
 }
 
-/// Adds a weight to the sums of the bits that the hash has set.
+/// Adds `weight` to the sum of each bit that is set in `hash`.
 #[inline(always)]
 pub(super) fn add_where_set<const W: usize>(
     sums: &mut [[u64; 64]; W],
@@ -36,7 +39,7 @@ pub(super) fn add_where_set<const W: usize>(
     weight: u64,
 ) {
     for (set, word) in sums.iter_mut().zip(hash) {
-        // Without a branch, so that the compiler generates vector code.
+        // There is no branch, so that the compiler generates vector code.
         for (bit, set) in set.iter_mut().enumerate() {
             *set += weight & ((word >> bit) & 1).wrapping_neg();
         }
@@ -50,7 +53,7 @@ fn add_all_portable<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weigh
     }
 }
 
-/// [`add_all_portable`], compiled for vectors of 32 bytes.
+/// [`add_all_portable`], compiled for AVX2 (vectors of 32 bytes).
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn add_all_avx2<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
@@ -76,7 +79,7 @@ mod avx512 {
         }
     }
 
-    /// Does the same as [`super::above_half_portable`].
+    /// AVX-512 version of [`super::above_half_portable`].
     #[target_feature(enable = "avx512f")]
     pub fn above_half(sums: &[u64; 64], total: u64) -> u64 {
         let total = _mm512_set1_epi64(total as i64);
@@ -88,13 +91,14 @@ mod avx512 {
         u64::from_le_bytes(bits)
     }
 
-    /// Does the same as [`super::add_products`].
+    /// [`super::add_products`], compiled for AVX-512.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
         super::add_products(sums, ones, weight);
     }
 
-    /// Does the same as [`super::add_all_portable`]. The hash is the mask that selects the sums.
+    /// AVX-512 version of [`super::add_all_portable`]. Each byte of a hash is the mask that selects
+    /// from eight sums.
     #[target_feature(enable = "avx512f")]
     pub fn add_all<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
         for (word, sums) in sums.iter_mut().enumerate() {
@@ -120,7 +124,8 @@ mod avx512 {
     }
 }
 
-/// Adds `weight` times the number of features that have each bit.
+/// Adds features of equal weight: adds `weight * ones[i]` to sum i, where `ones[i]` is the number
+/// of features whose hash has bit i set.
 #[inline(always)]
 fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
     for (sum, ones) in sums.iter_mut().zip(ones) {
@@ -128,7 +133,7 @@ fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
     }
 }
 
-/// Returns the bits whose sum is more than half of the total.
+/// Returns a word in which bit i is set if `sums[i]` is more than half of `total`.
 #[inline(always)]
 fn above_half_portable(sums: &[u64; 64], total: u64) -> u64 {
     let bits = sums.iter().enumerate();
@@ -145,7 +150,7 @@ fn above_half(sums: &[u64; 64], total: u64) -> u64 {
     above_half_portable(sums, total)
 }
 
-/// Returns words in which bit `bit` of word `word` is `is_set(word, bit)`.
+/// Returns `W` words in which bit `bit` of word `word` is `is_set(word, bit)`.
 pub(super) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
     std::array::from_fn(|word| {
         (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
@@ -153,14 +158,14 @@ pub(super) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u
 }
 
 impl<const W: usize> Accumulator<W> {
-    /// Adds one feature.
+    /// Adds one feature, given by its hash and its weight.
     #[inline(always)]
     pub fn add(&mut self, hash: [u64; W], weight: u64) {
         self.total += weight;
         add_where_set(&mut self.set, hash, weight);
     }
 
-    /// Removes one feature that was added.
+    /// Removes one feature that was added with the same hash and weight.
     pub fn remove(&mut self, hash: [u64; W], weight: u64) {
         self.total -= weight;
         for (set, word) in self.set.iter_mut().zip(hash) {
@@ -170,7 +175,7 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// Adds features.
+    /// Adds features to the sums, with vector instructions if the processor has them.
     pub(super) fn add_all(&mut self, features: &[Weighted<W>]) {
         self.total += features.iter().map(|feature| feature.weight).sum::<u64>();
         #[cfg(target_arch = "x86_64")]
@@ -189,7 +194,8 @@ impl<const W: usize> Accumulator<W> {
         add_all_portable(&mut self.set, features);
     }
 
-    /// Adds features of equal weight. `group` has the number of features with each bit, by word.
+    /// Adds features of equal weight, which `group` has counted by the bits of their hashes: one
+    /// popcount for each word.
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
@@ -207,7 +213,7 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// Returns the simhash, with ties as 0, or `None` if no feature with a weight was added.
+    /// Returns the simhash, or `None` if the total weight is 0. A bit is 0 if its sum is a tie.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (self.total > 0).then(|| (self.set.each_ref()).map(|sums| above_half(sums, self.total)))
     }

@@ -1,21 +1,23 @@
-//! Exact sums of floating-point weights, which give the bits of a simhash.
+//! Adds up floating-point weights of features without rounding, and derives the bits of a simhash
+//! from the sums.
 //!
-//! Each binary exponent that occurs has its own set of integer sums, so nothing is rounded.
-//! Neither the order of the features nor the order of merging partial sums matters. The caller
-//! chooses the memory of the sums ([`WordStore`]). An aggregate uses the server's memory.
+//! Each binary exponent that occurs has its own set of integer sums, so nothing is rounded. Neither
+//! the order of the features nor the order of merging partial sums matters. The caller provides the
+//! memory of the sums ([`WordStore`]). An SQL aggregate uses memory of the server.
 
 use super::accumulator::{add_where_set, words};
 use crate::hash::FeatureHash;
 use crate::memory::Grow;
 use crate::weight::{ExactWeight, WeightError};
 
-/// Growable memory for 64-bit words.
+/// Growable list of 64-bit words in memory that the caller chooses.
 pub trait WordStore {
-    /// Returns all words.
+    /// Returns all words for reading.
     fn words(&self) -> &[u64];
-    /// Returns all words, mutable.
+    /// Returns all words for writing.
     fn words_mut(&mut self) -> &mut [u64];
-    /// Inserts `count` zeroes before the word at `at`, or after the last word.
+    /// Inserts `count` zeroes before the word at index `at`, or after the last word if `at` is the
+    /// number of words.
     fn insert_zeroes(&mut self, at: usize, count: usize);
 }
 
@@ -32,30 +34,31 @@ impl WordStore for Vec<u64> {
     }
 }
 
-/// Sums for a simhash of `64 * W` bits.
+/// Exact sums of weights for a simhash of `64 * W` bits.
 ///
-/// The words are blocks, in ascending order of exponents. A block holds the exponent, the weight
-/// of all its features, and for each bit the weight of the features whose hash has the bit set.
-/// The unit of the weights is 2^(exponent - 1074).
+/// Weights are split into parts by binary exponent. The words form one block for each exponent, in
+/// ascending order of exponents. A block holds the exponent, the sum of all parts with this
+/// exponent, and for each bit the sum of those parts whose feature has the bit set in its hash. The
+/// unit of these sums is 2^(exponent - 1074).
 #[derive(Clone, Debug, Default)]
 pub struct ExactAccumulator<const W: usize, S = Vec<u64>>(S);
 
 impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
-    /// Words in a block.
+    /// Number of words of a block.
     const BLOCK: usize = 2 + 64 * W;
 
-    /// Uses `words` as memory: empty, or the words of another accumulator
-    /// ([`ExactAccumulator::words`]).
+    /// Creates an accumulator with the memory `words`: empty, or a copy of the words of another
+    /// accumulator ([`ExactAccumulator::words`]), whose sums it continues.
     ///
     /// # Panics
     ///
-    /// If `words` are not whole blocks.
+    /// If the number of words is not that of whole blocks.
     pub fn new(words: S) -> Self {
         assert!(words.words().len().is_multiple_of(Self::BLOCK));
         Self(words)
     }
 
-    /// Returns the sums as words, for storage.
+    /// Returns the sums as words, for storage and for [`ExactAccumulator::merge`].
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
@@ -79,11 +82,12 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         &mut self.0.words_mut()[start..start + Self::BLOCK]
     }
 
-    /// Adds a feature.
+    /// Adds a feature, given by its bytes, with a weight.
     ///
     /// # Errors
     ///
-    /// If a weight is NaN, infinite or negative. The error has `index` as its position.
+    /// If the weight is NaN, infinite or negative. The error contains `index`, which is the
+    /// position of the feature among those of the caller.
     pub fn add_feature(
         &mut self,
         index: usize,
@@ -96,7 +100,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         self.add(index, FeatureHash::new(feature), weight)
     }
 
-    /// Adds a feature by its hash.
+    /// Adds a feature, given by its hash, with a weight. Fails like [`Self::add_feature`].
     pub(crate) fn add(
         &mut self,
         index: usize,
@@ -106,7 +110,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         for part in ExactWeight::parts(index, weight)? {
             let block = self.block(part.exponent.into());
             let mantissa = u64::from(part.mantissa);
-            // Mantissas are below 2^27, so 2^36 features fit.
+            // Mantissas are below 2^27, so the sum of 2^36 mantissas is below 2^63.
             block[1] = fitting(block[1] + mantissa);
             let (sums, _) = block[2..].as_chunks_mut::<64>();
             if let Ok(sums) = sums.try_into() {
@@ -127,15 +131,16 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         }
     }
 
-    /// Returns the simhash, with ties as 0 and the most significant word first, or `None` if no
-    /// weight above zero was added.
+    /// Returns the simhash, most significant word first, or `None` if no weight above zero was
+    /// added. A bit is 0 if its sum is a tie.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
     }
 
-    /// Returns true if the exact sum at a bit position is above zero.
+    /// Returns true if the exact sum of the definition ([`super`]) at the bit position `bit` is
+    /// above zero.
     fn is_positive(&self, bit: usize) -> bool {
-        // Sum so far, in units of 2^above.
+        // Sum of the blocks so far, in units of the exponent `above`.
         let mut sum = 0_i128;
         let mut above = 0;
         for block in self.words().rchunks_exact(Self::BLOCK) {
@@ -150,14 +155,16 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
                 sum <<= gap;
             }
             above = exponent;
-            // The sum of +w and -w: the weight with the bit set minus the weight without it.
+            // The sum of +w and -w over the features: the weight with the bit set minus the weight
+            // without it.
             sum += 2 * i128::from(block[2 + bit]) - i128::from(block[1]);
         }
         sum > 0
     }
 }
 
-/// Returns the weight of all features. Panics if a sum may have overflowed.
+/// Returns `total`, the sum of all parts in a block. Panics if it is 2^63 or more, because later
+/// additions may overflow.
 fn fitting(total: u64) -> u64 {
     assert!(total >> 63 == 0, "more than 2^36 features in one simhash");
     total
@@ -177,7 +184,7 @@ mod tests {
     }
 
     proptest! {
-        /// The words are equal, so all results computed from them are equal.
+        /// Merging partial sums in any way gives the same words, so all results are equal.
         #[test]
         fn parts_may_be_merged_in_any_way(
             features in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Simhash of given features or ready-made hashes, with floating-point weights.
+//! Simhash of features or hashes that the caller provides, with floating-point weights.
 
 use super::exact::ExactAccumulator;
 use crate::hash::{FeatureHash, join};
@@ -26,8 +26,8 @@ where
     )
 }
 
-/// Returns the 64-bit simhash of ready-made hashes with weights, or `None` if no weight is above
-/// zero.
+/// Returns the 64-bit simhash of pairs of a feature hash and a weight, or `None` if no weight is
+/// above zero.
 ///
 /// # Errors
 ///
@@ -41,8 +41,8 @@ where
     Ok(simhash_of_hashes(hashes)?.map(|[word]| word))
 }
 
-/// Returns the 64-bit simhash of features with weights, or `None` if no weight is above zero.
-/// Features are hashed without normalisation ([`crate::hash::feature_hash`]).
+/// Returns the 64-bit simhash of pairs of a feature and a weight, or `None` if no weight is above
+/// zero. Features are hashed without normalisation ([`crate::hash::feature_hash`]).
 ///
 /// ```
 /// use neardup_sketch::simhash64_features;
@@ -64,8 +64,8 @@ where
     Ok(simhash_of_features(features)?.map(|[word]| word))
 }
 
-/// Returns the 128-bit simhash of features with weights, or `None` if no weight is above zero.
-/// Features are hashed without normalisation ([`crate::hash::feature_hash128`]).
+/// Returns the 128-bit simhash of pairs of a feature and a weight, or `None` if no weight is above
+/// zero. Features are hashed without normalisation ([`crate::hash::feature_hash128`]).
 ///
 /// # Errors
 ///
@@ -98,19 +98,19 @@ mod tests {
         simhash64_hashes(hashes.iter().map(|&h| (h, 1.0))).unwrap()
     }
 
-    /// Manku et al.: 100101 with weight 4 and 101011 with weight 5 sum to 9 -9 1 -1 1 9.
+    /// Example of Manku et al.: 100101 with weight 4 and 101011 with weight 5 sum to 9 -9 1 -1 1 9.
     #[test]
     fn published_worked_example() {
         let got = simhash64_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011)));
-        // The same in either half of a wider fingerprint.
+        // The same features in either half of a wider fingerprint.
         let got = simhash128_hashes([(0b10_0101 << 90, 4.0), (0b10_1011 << 90, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011 << 90)));
         let got = simhash128_hashes([(0b10_0101, 4.0), (0b10_1011, 5.0)]);
         assert_eq!(got, Ok(Some(0b10_1011)));
     }
 
-    /// simhash-cpp, test/test-simhash.cpp. Its compute([]) is 0; ours is `None`.
+    /// Examples of simhash-cpp, test/test-simhash.cpp. There compute([]) is 0; here it is `None`.
     #[test]
     fn published_simhash_cpp() {
         assert_eq!(ones(&[]), None);
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(ones(&[0xABCD, 0xBCDE, 0xCDEF]), Some(0xADCF));
     }
 
-    /// yanyiwu/simhash: README (keywords hashed by Jenkins) and TSimhash.cpp.
+    /// Example of yanyiwu/simhash, from its README (keywords hashed by Jenkins) and TSimhash.cpp.
     #[test]
     fn published_yanyiwu() {
         let features = [

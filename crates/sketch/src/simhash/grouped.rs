@@ -1,40 +1,50 @@
-//! Sums of weights that depend on the number of occurrences.
+//! Sums for a simhash of features whose weights depend only on their number of occurrences.
 
 use super::accumulator::{Accumulator, Weighted};
 use super::popcount::PositionalPopcount;
 use crate::feature_counts::Counted;
 
-/// Accumulator for features whose weights depend on their counts; reusable.
+/// Simhash accumulator for distinct features whose weights depend on their number of occurrences.
+/// Can be reset for another text.
 ///
 /// Most features of a text occur once or a few times. A [`PositionalPopcount`] adds every feature
-/// with the weight of a single occurrence. For features that occur more often, the difference to
-/// their own weight is added. A few such features are added one by one. If there are more, each
-/// group of equal small counts has another popcount, and only the rest is added one by one.
+/// with the weight of a single occurrence. For a feature that occurs more often, the difference
+/// between its weight and that of a single occurrence is added. A few such features are added one
+/// by one. If there are more, another popcount adds the features that occur twice, another those
+/// that occur three times, and another those that occur four times. Only the other repeated
+/// features are then added one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
+    /// All features, each counted with the weight of one occurrence.
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
-    /// Maximum number of repeated features for which adding them one by one is faster than groups.
+    /// Maximum number of repeated features in one call for which adding them one by one is faster
+    /// than using groups.
     few: usize,
+    /// Sums of the features that are added one by one.
     rest: Accumulator<W>,
+    /// Features that wait to be added to `rest`.
     rest_batch: Batch<Weighted<W>>,
+    /// Maps a number of occurrences to a weight.
     weight: fn(u64) -> u64,
     /// Weight of a feature that occurs once.
     once: u64,
 }
 
-/// Features of equal weight.
+/// Features of equal weight, counted by the bits of their hashes.
 struct CountGroup<const W: usize> {
-    /// One popcount for each word of the hashes.
+    /// Counts of set bits, one popcount for each word of the hashes.
     counted: [PositionalPopcount; W],
+    /// Hashes that wait to be counted.
     batch: Batch<[u64; W]>,
 }
 
+/// Number of groups: for features that occur 2, 3 and 4 times.
 const GROUPS: usize = 3;
-/// Number of features processed at once.
+/// Number of features that are collected and then processed together.
 const BATCH: usize = 64;
 
-/// Features collected to be processed at once.
+/// Features that are collected, to be processed together.
 struct Batch<T> {
     features: [T; BATCH],
     len: usize,
@@ -48,7 +58,7 @@ impl<T: Copy> Batch<T> {
         }
     }
 
-    /// Adds a feature. Returns true if the batch is now full.
+    /// Adds a feature to the batch. Returns true if the batch is now full.
     #[inline(always)]
     fn push(&mut self, feature: T) -> bool {
         self.features[self.len] = feature;
@@ -95,7 +105,7 @@ impl<const W: usize> CountGroup<W> {
         }
     }
 
-    /// Adds all features to `sums` with their weight.
+    /// Adds all features of this group to `sums`, each with the weight `weight`.
     fn finish(&mut self, weight: u64, sums: &mut Accumulator<W>) {
         if self.batch.len > 0 {
             self.count_batch();
@@ -124,7 +134,8 @@ impl<const W: usize> Default for GroupedAccumulator<W> {
 }
 
 impl<const W: usize> GroupedAccumulator<W> {
-    /// Forgets all features. `weight` maps a count of at least 1 to a weight and is monotonic.
+    /// Forgets all features of the previous text. `weight` maps a number of occurrences, at least
+    /// 1, to a weight, and is monotonic.
     pub fn reset(&mut self, weight: fn(u64) -> u64) {
         (self.weight, self.once) = (weight, weight(1));
         self.rest = Accumulator::default();
@@ -133,7 +144,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         self.groups.iter_mut().for_each(CountGroup::reset);
     }
 
-    /// Adds distinct features.
+    /// Adds features with their numbers of occurrences. A text must not pass a feature twice.
     pub fn add(&mut self, features: Counted<W>) {
         self.all.add(features.hashes);
         let repeated = (features.repeated.iter())
@@ -146,7 +157,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Adds the weight of a repeated feature, minus the weight of one occurrence.
+    /// Adds the weight of a feature that occurs `count` times, minus the weight of one occurrence.
+    /// Uses the group of `count`, if there is one.
     #[inline(always)]
     fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
         match self.groups.get_mut(count as usize - 2) {
@@ -155,7 +167,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Does the same without groups.
+    /// Adds the weight of a feature that occurs `count` times, minus the weight of one occurrence,
+    /// without using groups.
     #[inline(always)]
     fn add_single(&mut self, hash: [u64; W], count: u64) {
         let weight = (self.weight)(count) - self.once;
@@ -164,7 +177,7 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Returns the simhash, with ties as 0, or `None` if no feature was added.
+    /// Returns the simhash, or `None` if no feature was added. A bit is 0 if its sum is a tie.
     pub fn simhash(&mut self) -> Option<[u64; W]> {
         self.rest.add_all(self.rest_batch.take());
         self.all.finish(self.once, &mut self.rest);
@@ -175,7 +188,8 @@ impl<const W: usize> GroupedAccumulator<W> {
     }
 }
 
-/// Returns true if the processor has masked additions, which make [`Accumulator::add_all`] fast.
+/// Returns true if the processor has masked additions (AVX-512), which make
+/// [`Accumulator::add_all`] fast.
 fn has_masks() -> bool {
     #[cfg(target_arch = "x86_64")]
     return crate::simd::has_avx512();
@@ -200,7 +214,7 @@ mod tests {
             let mut grouped = GroupedAccumulator::default();
             let mut narrow = GroupedAccumulator::default();
             (grouped.few, narrow.few) = (few, few);
-            // Features of an earlier text, which reset() must forget.
+            // Features of an earlier text, which the next reset() must forget.
             grouped.reset(|_| 1);
             for n in 0..before {
                 let repeated = &[0][..usize::from(n % 6 > 0)];
@@ -224,7 +238,7 @@ mod tests {
             }
             let grouped = grouped.simhash();
             prop_assert_eq!(grouped, plain.simhash());
-            // Each word alone.
+            // The last word of the hashes alone gives the last word of the simhash.
             prop_assert_eq!(grouped.map(|[_, low]| [low]), narrow.simhash());
         }
     }

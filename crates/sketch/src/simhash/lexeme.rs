@@ -11,14 +11,15 @@ use crate::weight::sqrt_weight;
 const TENTHS: [u64; 4] = [1, 2, 4, 10];
 
 /// Returns the weight of a lexeme, given its number of occurrences under the labels D, C, B and A:
-/// the square roots of the numbers ([`sqrt_weight`]), times 1, 2, 4 and 10.
+/// the sum of the square roots of the four numbers ([`sqrt_weight`]), multiplied by 1, 2, 4 and 10.
 ///
-/// Only ratios matter in a simhash. So lexemes without labels have the default weights of the
-/// words of a text, and an occurrence under A has ten times the weight of an occurrence under D.
+/// Only the ratios of weights matter in a simhash. So lexemes without labels, which count as D,
+/// have the default weights of the words of a text, and an occurrence under A has ten times the
+/// weight of an occurrence under D.
 ///
 /// # Panics
 ///
-/// If a number is 2^32 or more.
+/// If one of the four numbers is 2^32 or more.
 #[must_use]
 pub fn lexeme_weight(occurrences: [u64; 4]) -> u64 {
     let weights = occurrences.map(sqrt_weight);
@@ -29,7 +30,7 @@ pub fn lexeme_weight(occurrences: [u64; 4]) -> u64 {
         .sum()
 }
 
-/// Accumulator for a simhash of `64 * W` bits over lexemes.
+/// Accumulator for a simhash of `64 * W` bits of the lexemes of a `tsvector`.
 #[derive(Clone, Default)]
 pub struct LexemeAccumulator<const W: usize>(Accumulator<W>);
 
@@ -44,7 +45,8 @@ where
             .add(FeatureHash::new(lexeme), lexeme_weight(occurrences));
     }
 
-    /// Returns the simhash, ties as 0, the most significant word first; `None` without lexemes.
+    /// Returns the simhash, most significant word first, or `None` if no lexeme was added. A bit is
+    /// 0 if its sum is a tie.
     #[must_use]
     pub fn simhash(&self) -> Option<[u64; W]> {
         self.0.simhash()
@@ -68,7 +70,7 @@ mod tests {
         assert_eq!(lexeme_weight([4, 0, 0, 9]), 32 << 16);
     }
 
-    /// The words of a text, as lexemes without labels, have its simhash at shingle 1.
+    /// Lexemes without labels have the simhash of a text with the same words, at shingle 1.
     #[test]
     fn equals_the_words_of_a_text() {
         let words = TextOptions {
@@ -88,7 +90,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with exact sums of floating-point weights. The roots of squares are exact.
+        /// Compares with exact sums of floating-point weights. Numbers of occurrences are squares,
+        /// whose roots are exact.
         #[test]
         fn equals_exact_sums(
             lexemes in prop::collection::btree_map(

@@ -1,9 +1,9 @@
 //! Simhash: fingerprints whose Hamming distance estimates the angle between weighted feature sets.
 //!
-//! Bit i of the fingerprint is 1 iff the sum over all features of +w (bit i of the feature's hash
-//! is set) or -w (it is not) is above zero; a tie gives 0. Charikar, "Similarity estimation
-//! techniques from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting
-//! near-duplicates for web crawling", WWW 2007, section 2.
+//! A feature of weight w adds w to sum i if bit i of its hash is set, and subtracts w if it is not.
+//! Bit i of the fingerprint is 1 if sum i over all features is above zero, and otherwise 0.
+//! Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Manku, Jain,
+//! Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007, section 2.
 //!
 //! Sums are exact for all weights (see [`crate::weight`]). So the order of the features does not
 //! matter, and repeating a feature has the same effect as adding its weights.

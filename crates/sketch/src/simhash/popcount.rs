@@ -1,33 +1,40 @@
 //! Positional population count: how often each bit position is set in a list of words.
 
-/// Number of 64-bit words that have each bit set.
+/// Counts, for each of the 64 bit positions, the words that have this bit set.
 ///
-/// Words are added bit-sliced. A Harley-Seal tree of carry-save adders reduces 16 words to one
-/// word of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions",
-/// 2018), and only the sixteens are spread to byte counters. These are plain 64-bit operations,
-/// about three cycles a word on any platform. With AVX-512, a short list uses each word as a mask
-/// that adds 1 to 64 byte counters, one cycle each. A long list uses the tree for eight words at
-/// once.
+/// The portable code adds words bit-sliced. A Harley-Seal tree of carry-save adders reduces 16
+/// words to one word of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2
+/// instructions", 2018), and only the sixteens are spread to byte counters. These are plain 64-bit
+/// operations, about three cycles a word. With AVX-512, each word of a short list is a mask that
+/// adds 1 to some of 64 byte counters, one cycle each. For a long list, the AVX-512 code runs the
+/// tree on eight words at once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
+    /// Pending counts of all bit positions: their bits of value 1.
     ones: u64,
+    /// Pending counts of all bit positions: their bits of value 2.
     twos: u64,
+    /// Pending counts of all bit positions: their bits of value 4.
     fours: u64,
+    /// Pending counts of all bit positions: their bits of value 8.
     eights: u64,
-    /// Counts of sixteens, one byte each, for the eight bits of each byte of the word.
+    /// Pending counts in units of 16, as byte counters. Byte j of element i belongs to bit position
+    /// 8 * i + j.
     sixteens: [u64; 8],
-    /// Number of additions to `sixteens` since it was last emptied, at most 255.
+    /// Number of additions to `sixteens` since it was last emptied, at most 255, so that no byte
+    /// overflows.
     sixteens_added: u32,
-    /// Number of words with each bit set, without the words counted above.
+    /// Number of words with each bit set, without the pending counts in the other fields.
     wide: [u64; 64],
+    /// Number of words added.
     pub len: u64,
 }
 
-/// Minimum number of words for which processing eight at once is faster.
+/// Minimum number of hashes for which the AVX-512 tree is faster than adding word by word.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 128;
 
-/// For each byte, a word with bit j of the byte in byte j.
+/// For each value of a byte, a word with bit j of the byte in byte j.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -42,7 +49,8 @@ const SPREAD: [u64; 256] = {
     table
 };
 
-/// Carry-save adder: adds three bits of equal value. Returns a bit of the same value and a carry.
+/// Carry-save adder, for each bit position: adds three bits of equal value. Returns a bit of the
+/// same value and a carry of twice the value.
 #[inline(always)]
 const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
     let half = a ^ b;
@@ -50,7 +58,7 @@ const fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
 }
 
 impl PositionalPopcount {
-    /// No words counted.
+    /// Counter to which no words were added.
     pub const EMPTY: Self = Self {
         ones: 0,
         twos: 0,
@@ -62,7 +70,7 @@ impl PositionalPopcount {
         len: 0,
     };
 
-    /// Adds one word of each hash. Fastest for a multiple of 16 hashes.
+    /// Adds the word at index `word` of each hash. Fastest for a multiple of 16 hashes.
     pub fn add<const W: usize>(&mut self, hashes: &[[u64; W]], word: usize) {
         self.len += hashes.len() as u64;
         #[cfg(target_arch = "x86_64")]
@@ -115,6 +123,7 @@ impl PositionalPopcount {
         }
     }
 
+    /// Moves the counts in `sixteens` to `wide`.
     fn widen(&mut self) {
         for (byte, counters) in self.sixteens.iter_mut().enumerate() {
             for (bit, count) in counters.to_le_bytes().into_iter().enumerate() {
@@ -125,9 +134,9 @@ impl PositionalPopcount {
         self.sixteens_added = 0;
     }
 
-    /// Returns the number of words with each bit set.
+    /// Returns, for each bit position, the number of added words with this bit set.
     pub fn ones(&mut self) -> &[u64; 64] {
-        // The planes may hold words even if the counts of sixteens were just widened.
+        // `ones` to `eights` may hold counts even if `sixteens` has just been emptied.
         if self.sixteens_added > 0 {
             self.widen();
         }
@@ -157,15 +166,15 @@ mod avx512 {
         _mm512_xor_si512,
     };
 
-    /// Number of vectors added in one step.
+    /// Number of 64-byte vectors in a group, which [`add_group`] adds in one step.
     const GROUP: usize = 8;
-    /// Maximum number of groups for sums of [`PLANES`] bits.
+    /// Maximum number of groups whose sums fit in [`PLANES`] bits.
     const GROUPS: usize = 15;
-    /// Number of bits of a sum.
+    /// Number of bits of a bit-sliced sum.
     const PLANES: usize = 7;
 
-    /// Adds one word of each hash to the counts of its bits. Adds eight words at once to sums that
-    /// are stored bit-sliced, with one bit of each sum in each plane.
+    /// Adds the word at index `word` of each hash to `counts`, eight words at once. The sums of
+    /// eight lanes are bit-sliced: each plane has one bit of each sum.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add_many<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         const { assert!(8 % W == 0) };
@@ -191,7 +200,7 @@ mod avx512 {
                     _mm512_storeu_si512(lanes.as_mut_ptr().cast(), plane);
                 }
             }
-            // A sum of four planes fits a byte: it is at most 8 times 15.
+            // The total of the lowest four planes fits in a byte: it is at most 8 lanes times 15.
             let (low, high) = lanes.split_at(4);
             let (low, high) = (sums::<W>(low, word), sums::<W>(high, word));
             for ((count, low), high) in counts.iter_mut().zip(low).zip(high) {
@@ -200,7 +209,8 @@ mod avx512 {
         }
     }
 
-    /// Adds one bit of each vector to each sum.
+    /// Adds the vectors of a group to the bit-sliced sums. Each bit position of a vector has its
+    /// own sum.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn add_group(planes: &mut [__m512i; PLANES], group: &[[u64; 8]; GROUP]) {
@@ -230,7 +240,8 @@ mod avx512 {
         }
     }
 
-    /// Returns, for each bit, the total of the sums in the lanes of one word.
+    /// Returns, for each bit position, the total of the sums in those of the eight lanes that
+    /// belong to the word at index `word` of a hash.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums<const W: usize>(planes: &[[u64; 8]], word: usize) -> [u8; 64] {
@@ -256,11 +267,11 @@ mod avx512 {
         bytes
     }
 
-    /// Adds one word of each hash to the counts of its bits.
+    /// Adds the word at index `word` of each hash to `counts`, one word at a time.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         let one = _mm512_set1_epi8(1);
-        // Larger counts would overflow a byte.
+        // More than 255 hashes would overflow a byte counter.
         for hashes in hashes.chunks(255) {
             // Two sums, so that no addition waits for the previous one.
             let mut sums = [_mm512_setzero_si512(); 2];
@@ -325,7 +336,7 @@ mod tests {
 
     #[test]
     fn every_number_of_words_counts() {
-        // One by one, and all words at once.
+        // Adds the words one by one, and all words at once.
         let words: Vec<_> = (0..9_000_u64)
             .map(|n| [n.wrapping_mul(0x9E37_79B9_7F4A_7C15)])
             .collect();

@@ -14,18 +14,20 @@ impl Sketcher {
     /// Returns the 64-bit simhash of a text, or `None` if the text has no feature.
     ///
     /// The hash of a feature is [`crate::hash::feature_hash`]; see [`crate::weight`] for weights.
+    /// Calls the cancellation check `check` every few 100 kB.
     ///
     /// Time is linear in the length of the text. Memory beyond the text is about 300 kB, and up to
     /// 80 MB for the counts of up to a million distinct features. Beyond that number, each token
     /// takes 8 bytes (2.7 times the text for Chinese words, 1.4 times for English words, 8 times
-    /// for characters). The two longest tokens take twice their length (normalised, at worst six
-    /// times as long). A run of combining marks is scanned without a call of `check`: hundreds of
-    /// megabytes of marks take seconds.
+    /// for characters). The two longest tokens take twice the length of their normal forms, which
+    /// are at worst six times as long as the tokens in the text. A run of combining marks is
+    /// scanned without a call of `check`: hundreds of megabytes of marks take seconds.
     pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.simhash64_of(text, None, check)
     }
 
-    /// Like [`Sketcher::simhash64`], without the features of a set.
+    /// Returns the 64-bit simhash of the features of a text that are not in `set`, or `None` if
+    /// there are none. Otherwise like [`Sketcher::simhash64`].
     pub fn simhash64_without(
         &mut self,
         text: &str,
@@ -58,14 +60,15 @@ impl Sketcher {
 
     /// Returns the 128-bit simhash of a text, or `None` if the text has no feature.
     ///
-    /// Like [`Sketcher::simhash64`], with the same features and weights. The hash of a feature is
-    /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again, and 16
-    /// bytes for each token beyond a million distinct features.
+    /// Features and weights are those of [`Sketcher::simhash64`]. The hash of a feature is
+    /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again as for
+    /// 64 bits, and 16 bytes for each token beyond a million distinct features.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.simhash128_of(text, None, check)
     }
 
-    /// Like [`Sketcher::simhash128`], without the features of a set.
+    /// Returns the 128-bit simhash of the features of a text that are not in `set`, or `None` if
+    /// there are none. Otherwise like [`Sketcher::simhash128`].
     pub fn simhash128_without(
         &mut self,
         text: &str,
@@ -178,14 +181,14 @@ mod tests {
             prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
             let expected = reference::simhash128(&text, &options);
             prop_assert_eq!(sketcher.simhash128(&text, &mut || ()), expected);
-            // With memory used for the previous text.
+            // The sketcher reuses the memory of the previous text.
             sketcher.set_options(*DEFAULT);
             let expected = reference::simhash64(&text, DEFAULT);
             prop_assert_eq!(sketcher.simhash64(&text, &mut || ()), expected);
         }
 
-        /// Excludes letters such as ı and ſ, whose capital belongs to another letter, and
-        /// combining marks.
+        /// The simhash does not depend on case. The test excludes combining marks, and letters such
+        /// as ı and ſ, whose capital belongs to another letter.
         #[test]
         fn blind_to_case(text in "[a-zA-ZÀ-ÖØ-öø-įĴ-ňŊ-žß ẞΑ-Ωα-ωςА-яЁё'.,\n]{0,60}") {
             let expected = simhash64(&text);
@@ -228,7 +231,7 @@ mod tests {
         }
     }
 
-    /// The result is the same at each position of the border of a block of 64.
+    /// The simhash is right at each position of the border between two blocks of 64 bytes.
     #[test]
     fn block_borders_do_not_matter() {
         for pattern in [
@@ -353,7 +356,7 @@ mod tests {
         );
     }
 
-    /// The features of a text can also be given one by one.
+    /// The simhash of a text equals that of its features given one by one.
     #[test]
     fn equals_own_features() {
         let features = ["the quick", "quick brown", "brown fox"].map(|feature| (feature, 1.0));

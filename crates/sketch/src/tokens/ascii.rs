@@ -1,33 +1,37 @@
-//! Words of ASCII text, 64 characters at a time.
+//! Word tokenizer for ASCII text, which processes blocks of 64 characters.
 //!
-//! ASCII needs no normalisation. For ASCII, the word-break rules of UAX 29 reduce to this:
-//! letters, digits and `_` belong to words. A single `'` `.` `:` between letters (WB6, WB7) or `'`
-//! `.` `,` `;` between digits (WB11, WB12) also does. With a bit per character for each class,
-//! this takes a few shifts.
+//! ASCII needs no normalisation except lower case. For ASCII, the word-break rules of UAX 29 reduce
+//! to this: letters, digits and `_` belong to words. A single `'` `.` `:` between two letters (WB6,
+//! WB7) and a single `'` `.` `,` `;` between two digits (WB11, WB12) also belong to the word. With
+//! one bit mask per character class, a few shifts find all characters of words in a block.
 //!
-//! Letters may have several bytes. Each of these bytes counts as a letter.
+//! The text may also contain non-ASCII letters ([`super::simple_text`]). Each UTF-8 byte of such a
+//! letter counts as a letter.
 
 use super::ascii_class::{BLOCK, Masks, classify};
 use super::pack::{Words, pack};
 use crate::feature_sink::FeatureSink;
 use crate::shingle::Shingles;
 
-/// Number of blocks classified at once.
+/// Maximum number of 64-byte blocks that one call of [`add_words`] processes.
 const BLOCKS: usize = 16;
-/// Bytes of text between two calls of `check`.
+/// Bytes of text between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// State at the end of the previous block.
+/// Properties of the last character of the previous block.
 #[derive(Clone, Copy, Default)]
 struct Before {
+    /// True if the character is a letter, or a byte of a non-ASCII letter.
     letter: bool,
+    /// True if the character is a digit.
     digit: bool,
-    /// True if a word is open.
+    /// True if the character belongs to a word, which the next block may continue.
     word: bool,
 }
 
-/// Adds the words of `text`, in lower case, to `shingles`. The text must consist of ASCII and of
-/// lower-case letters that behave like ASCII letters, with word boundaries at its ends.
+/// Adds the words of `text`, in lower case, to `shingles`, which passes features to `sink`. Calls
+/// the cancellation check `check` every 256 kB. `text` must consist of ASCII and of lower-case
+/// letters that behave like ASCII letters, and have word boundaries at its ends.
 pub(super) fn tokenize(
     text: &[u8],
     shingles: &mut Shingles,
@@ -36,7 +40,7 @@ pub(super) fn tokenize(
 ) {
     let mut before = Before::default();
     let (blocks, rest) = text.as_chunks::<BLOCK>();
-    // Has at least one space, which ends the last word.
+    // The last block is padded with at least one space, which ends the last word.
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
     let mut done = 0;
@@ -54,7 +58,9 @@ pub(super) fn tokenize(
     }
 }
 
-/// Adds the words of up to `N` blocks, which are followed by the byte `after`.
+/// Adds the words of up to `N` consecutive blocks to `shingles`. `after` is the byte after the last
+/// block. `before` describes the character before the first block, and is updated to the last
+/// character of the last block.
 fn add_words<const N: usize>(
     blocks: &[[u8; BLOCK]],
     after: u8,
@@ -91,12 +97,14 @@ fn add_words<const N: usize>(
         underscores != 0 || tokens.len > tokens.open() && tokens.bytes[tokens.open()] == b'_';
     pack(blocks, &all, tokens);
     if underscore {
-        // A segment without a letter or digit is not a word.
+        // A segment that consists of `_` alone is not a word.
         tokens.drop_underscores(first);
     }
 }
 
-/// Returns a bit for each character that belongs to a word.
+/// Returns a mask of the characters of a block that belong to words. `masks` has the classes of
+/// these characters, `before` the character before the block, and the lowest bits of `after` the
+/// character after it.
 #[inline(always)]
 fn word_characters(masks: &Masks, before: Before, after: &Masks) -> u64 {
     let between = |mask: u64, before: bool, after: u64| {

@@ -1,6 +1,8 @@
-//! Bit masks of the classes of ASCII characters that the word-break rules distinguish.
+//! Classifies blocks of 64 ASCII characters by the classes that the word-break rules of UAX 29
+//! distinguish. The result has one bit mask for each class.
 //!
-//! All other bytes count as letters. The text must have no other non-ASCII characters.
+//! Bytes of 128 and more count as letters. So all non-ASCII characters of the text must be letters
+//! that behave like ASCII letters.
 
 const LETTER: u8 = 1;
 const DIGIT: u8 = 2;
@@ -8,25 +10,26 @@ const UNDERSCORE: u8 = 4;
 const MID_LETTER: u8 = 8;
 const MID_NUM: u8 = 16;
 
-/// Number of characters of a block.
+/// Number of bytes of a block: one for each bit of a mask.
 pub(super) const BLOCK: usize = 64;
 
-/// Classes of the characters of a block, one bit for each. The first character has the lowest bit.
+/// Classes of the bytes of a block: one mask for each class, with one bit for each byte. The first
+/// byte has the lowest bit. A byte may be in several classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Masks {
-    /// Letters, and all bytes of non-ASCII characters.
+    /// ASCII letters, and all bytes of non-ASCII characters.
     pub letter: u64,
-    /// Digits.
+    /// Digits `0` to `9`.
     pub digit: u64,
-    /// `_`.
+    /// The underscore `_`.
     pub underscore: u64,
-    /// `'` `.` `:`, which join letters.
+    /// Punctuation that joins letters: `'` `.` `:`.
     pub mid_letter: u64,
-    /// `'` `.` `,` `;`, which join digits.
+    /// Punctuation that joins digits: `'` `.` `,` `;`.
     pub mid_num: u64,
 }
 
-/// Classifies the characters of each block.
+/// Writes the class masks of each block to the element of `masks` at the same index.
 pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::has_avx2() {
@@ -39,7 +42,7 @@ pub(super) fn classify(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     }
     #[cfg(target_arch = "aarch64")]
     if crate::simd::has_neon() {
-        // SAFETY: every processor of this kind has NEON.
+        // SAFETY: every 64-bit ARM processor has NEON.
         #[allow(unsafe_code)]
         return unsafe { neon::classify(blocks, masks) };
     }
@@ -52,6 +55,7 @@ fn classify_portable(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     }
 }
 
+/// Returns the classes of a byte as a combination of the flags [`LETTER`] to [`MID_NUM`].
 #[inline(always)]
 const fn class(byte: u8) -> u8 {
     let letter = ((byte | 0x20).wrapping_sub(b'a') < 26) as u8 | byte >> 7;
@@ -73,7 +77,8 @@ fn portable(block: &[u8; BLOCK]) -> Masks {
         eights.iter().enumerate().fold(0, |mask, (at, &eight)| {
             let flags =
                 (u64::from_le_bytes(eight) >> which.trailing_zeros()) & 0x0101_0101_0101_0101;
-            // Moves the flags of eight bytes into the highest byte, the first one lowest.
+            // The highest byte of the product has the flags of all eight bytes, the flag of the
+            // first byte in the lowest bit.
             mask | (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at)
         })
     };
@@ -95,7 +100,7 @@ mod avx2 {
 
     use super::{BLOCK, Masks};
 
-    /// Bytes of a vector.
+    /// Number of bytes in an AVX2 vector: half of a block.
     const HALF: usize = BLOCK / 2;
 
     #[target_feature(enable = "avx2")]
@@ -120,7 +125,7 @@ mod avx2 {
         let word = |at: usize| i64::from_le_bytes(words[at]);
         let text = _mm256_set_epi64x(word(3), word(2), word(1), word(0));
         let equal = |byte: u8| _mm256_cmpeq_epi8(text, _mm256_set1_epi8(byte as i8));
-        // Unsigned x < n, as min(x, n - 1) == x.
+        // AVX2 has no unsigned comparison: x < n is tested as min(x, n - 1) == x.
         let range = |text: __m256i, first: u8, n: u8| {
             let from_first = _mm256_sub_epi8(text, _mm256_set1_epi8(first as i8));
             _mm256_cmpeq_epi8(
@@ -131,7 +136,8 @@ mod avx2 {
         let letter = range(_mm256_or_si256(text, _mm256_set1_epi8(0x20)), b'a', 26);
         let both = _mm256_or_si256(equal(b'\''), equal(b'.'));
         [
-            // Bytes of 128 and more have the highest bit set, and `movemask` takes this bit.
+            // Bytes of 128 and more count as letters: they have the highest bit set, and `movemask`
+            // takes this bit of each byte.
             _mm256_or_si256(letter, text),
             range(text, b'0', 10),
             equal(b'_'),
@@ -148,7 +154,7 @@ mod neon {
 
     use super::{BLOCK, Masks};
 
-    /// Bytes of a vector.
+    /// Number of bytes in a NEON vector: a quarter of a block.
     const QUARTER: usize = BLOCK / 4;
 
     #[target_feature(enable = "neon")]
@@ -186,20 +192,22 @@ mod neon {
         vcltq_u8(vsubq_u8(text, vdupq_n_u8(first)), vdupq_n_u8(n))
     }
 
-    /// Returns the characters that join both letters and digits.
+    /// Returns a vector in which the bytes that are `'` or `.` have all bits set. These characters
+    /// join letters and also digits.
     #[inline]
     #[target_feature(enable = "neon")]
     fn both(text: uint8x16_t) -> uint8x16_t {
         vorrq_u8(equal(text, b'\''), equal(text, b'.'))
     }
 
-    /// Returns a bit for each byte that is in a class.
+    /// Returns a mask with one bit for each of 64 bytes: 1 if `is_in` sets all bits of the byte.
+    /// The first byte has the lowest bit.
     #[inline]
     #[target_feature(enable = "neon")]
     fn mask(text: [uint8x16_t; 4], is_in: impl Fn(uint8x16_t) -> uint8x16_t) -> u64 {
         let bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
         let [a, b, c, d] = text.map(|text| vandq_u8(is_in(text), bits));
-        // Three steps add up the bits of eight neighbours to one byte.
+        // Three pairwise additions combine the bits of each eight neighbouring bytes in one byte.
         let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums)))
     }
@@ -210,7 +218,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Classifies character by character, as documented at [`Masks`], without using `class`.
+    /// Reference implementation: classifies each byte as documented at [`Masks`], without using
+    /// `class`.
     fn plain(block: &[u8; BLOCK]) -> Masks {
         let mask = |is: fn(char) -> bool| {
             (0..BLOCK)

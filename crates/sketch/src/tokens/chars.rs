@@ -1,8 +1,9 @@
-//! Features of consecutive characters.
+//! Extracts features that consist of consecutive characters (tokens of the kind `char`).
 //!
-//! The characters are taken from the normal form. A run of white space counts as one space, and is
-//! dropped at both ends (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section
-//! 3.2.2). A feature consists of the characters without separators.
+//! The characters are taken from the normal form of the text ([`crate::normalize`]). Each run of
+//! white space counts as one space. White space at both ends of the text is dropped (Leskovec,
+//! Rajaraman, Ullman, "Mining of Massive Datasets", section 3.2.2). A feature is the concatenation
+//! of its characters, without separators.
 
 use super::whitespace::is_space;
 use crate::feature_sink::{FeatureSink, Windows};
@@ -10,32 +11,34 @@ use crate::hash::windows::PAD;
 use crate::memory::GrowVec;
 use crate::normalize::{Piece, each_piece_to_fold, leading_ascii};
 
-/// Extracts features of consecutive characters; reusable.
+/// Extracts features of consecutive characters from texts. Keeps its buffers between texts.
 #[derive(Default)]
 pub(crate) struct CharWindows {
     window: Window,
-    /// A piece of the text in its normal form.
+    /// Working memory: normal form of one piece of the text.
     normal: String,
 }
 
-/// Buffer of characters whose features are not emitted yet.
+/// Buffer of the characters at which features begin that are not passed to the sink yet.
 #[derive(Default)]
 struct Window {
-    /// The characters up to `len`. The rest is unused.
+    /// The buffered characters in UTF-8. Bytes from `len` on are unused.
     bytes: Vec<u8>,
-    /// Start of each character, and end of the last one. The rest is unused.
+    /// Offset in `bytes` of each buffered character, and the end of the last one. Elements after
+    /// these `chars + 1` are unused.
     starts: Vec<u32>,
-    /// Number of characters.
+    /// Number of buffered characters.
     chars: usize,
-    /// Number of bytes.
+    /// Number of bytes of the buffered characters.
     len: usize,
-    /// True if the last character is a space or there is none. The next space is then dropped.
+    /// True if the last character of the text so far is a space, or if there is none. White space
+    /// that follows is then dropped.
     after_space: bool,
 }
 
 impl CharWindows {
-    /// Passes the features of `width` characters of `text` to `sink`. A text of fewer characters
-    /// is a single feature. Calls `check` every few 100 kB.
+    /// Passes the features of `width` consecutive characters of `text` to `sink`. A text of fewer
+    /// characters is a single feature. Calls the cancellation check `check` every few 10 kB.
     pub fn extract(
         &mut self,
         text: &str,
@@ -61,10 +64,10 @@ impl CharWindows {
     }
 }
 
-/// Maximum bytes of the buffer kept between texts.
+/// Maximum number of elements of each vector of [`Window`] that are kept between texts.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// Number of ASCII characters processed at once.
+/// Number of ASCII characters that [`Window::push_block`] adds at once.
 const BLOCK: usize = 32;
 
 #[inline(always)]
@@ -72,7 +75,7 @@ const fn is_ascii_space(byte: u8) -> bool {
     (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
 }
 
-/// Folds an ASCII character to lower case, and white space to a space.
+/// Returns a space for ASCII white space, and any other ASCII character in lower case.
 #[inline(always)]
 const fn plain(byte: u8) -> u8 {
     if is_ascii_space(byte) {
@@ -91,9 +94,9 @@ impl Window {
         (self.chars, self.len, self.after_space) = (0, 0, true);
     }
 
-    /// Adds a piece of normalised text. Its ASCII may be in upper case.
+    /// Adds a piece of the normal form of a text. ASCII letters in `piece` may be in upper case.
     fn push(&mut self, piece: &str) {
-        // A character has at least one byte, and there is one start more than characters.
+        // `piece` has at most one character per byte. There is one start more than characters.
         let room = self.len + piece.len() + PAD;
         if self.bytes.len() < room {
             self.bytes.grow_to(room, 0);
@@ -127,7 +130,7 @@ impl Window {
         self.push_ascii_portable(ascii);
     }
 
-    /// [`Self::push_ascii_portable`], compiled for vectors of 32 bytes.
+    /// [`Self::push_ascii_portable`], compiled for AVX2 (vectors of 32 bytes).
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn push_ascii_avx2(&mut self, ascii: &[u8]) {
@@ -143,8 +146,8 @@ impl Window {
         self.push_bytes(rest);
     }
 
-    /// Adds a block. Takes one step if no white space follows white space, as in most blocks, and
-    /// goes byte by byte otherwise.
+    /// Adds a block of ASCII characters: all at once if no white space follows white space, as in
+    /// most blocks, and otherwise byte by byte.
     #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
         let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));
@@ -171,7 +174,8 @@ impl Window {
     fn push_bytes(&mut self, ascii: &[u8]) {
         for &byte in ascii {
             let space = is_ascii_space(byte);
-            // Written unconditionally. The next byte overwrites a repeated space.
+            // The character is always written. If it is a repeated space, the next character
+            // overwrites it.
             self.bytes[self.len] = plain(byte);
             self.starts[self.chars] = self.len as u32;
             let counts = usize::from(!(space & self.after_space));
@@ -198,7 +202,7 @@ impl Window {
         }
     }
 
-    /// Drops a space at the end and returns the number of characters.
+    /// Ends the text: drops a space at its end, and returns the number of characters in the buffer.
     fn finish(&mut self) -> usize {
         if self.chars > 0 && self.after_space {
             self.chars -= 1;
@@ -208,9 +212,10 @@ impl Window {
         self.chars
     }
 
-    /// Passes all features of `width` characters to the sink, except a feature that ends with a
-    /// space, because the text may end there. Keeps the characters at which the next features
-    /// begin. Returns true if there was a feature.
+    /// Passes all features of `width` buffered characters to `sink`, except a feature that ends
+    /// with the last character if that is a space, because a space at the end of the text is
+    /// dropped. Keeps the characters at which later features begin. Returns true if a feature was
+    /// passed.
     fn emit_features(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
         let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
         let Some(more) = ready.checked_sub(width) else {
@@ -248,7 +253,7 @@ mod tests {
         all.0
     }
 
-    /// The definition.
+    /// Reference implementation: the features by their definition, from the whole normal form.
     fn defined(text: &str, width: usize) -> Vec<String> {
         let normal = crate::normalize::normalized(text);
         let words: Vec<&str> = normal.split(is_space).filter(|w| !w.is_empty()).collect();

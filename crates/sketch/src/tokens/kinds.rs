@@ -1,58 +1,62 @@
-//! Kinds of tokens: the list that names, stored codes, positions and tests are derived from.
+//! Table of the kinds of tokens, with the name, the stored code and other properties of each kind.
+//! Other modules and tests get these properties only from this table.
 
 use std::fmt;
 
 use crate::named_option::{NamedOption, UnknownName, described_option};
 use crate::shingle::{LINE_SEPARATOR, SEPARATOR};
 
-/// Maximum number of keywords.
+/// Maximum number of keywords that a user can request for a text.
 pub const MAX_KEYWORDS: usize = 10_000;
 
-/// Description of a kind of tokens. An arm of
-/// [`FeatureExtractor::extract`](super::FeatureExtractor::extract) chooses the function that makes
-/// the tokens.
+/// Properties of a kind of tokens. The function that makes the tokens is chosen in
+/// [`FeatureExtractor::extract`](super::FeatureExtractor::extract).
 struct TokenKind {
-    /// Name in SQL.
+    /// Name of the kind in SQL.
     name: &'static str,
-    /// Code in stored sets of features, which never changes.
+    /// Code of the kind in stored sets of features. It never changes.
     code: u8,
-    /// Byte between the tokens of a shingle; characters have none.
+    /// Byte between the tokens of a shingle; `None` for characters, which are concatenated.
     separator: Option<u8>,
-    /// True if a dictionary must be loaded first.
+    /// True if the dictionary of jieba must be loaded before a text is split.
     needs_dictionary: bool,
+    /// How to find the positions of these tokens in a text.
     placement: Placement,
-    /// Estimated bytes of text for each distinct feature. The parameters are whether the text has
-    /// spaces between words, and the number of tokens in a shingle.
+    /// Returns the estimated number of bytes of text for each distinct feature. `spaced` is true if
+    /// the text has spaces between words. `shingle` is the number of tokens in a feature.
     bytes_per_feature: fn(spaced: bool, shingle: usize) -> usize,
 }
 
-/// Way to find the tokens in the normal form of a text.
+/// Order and overlap of tokens in the normal form of a text, which decide how their positions are
+/// found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The tokens have all characters of the text, with one space for each run of white space.
+    /// The tokens and their separators have all characters of the text in order, with one space or
+    /// separator for each run of white space.
     Characters,
-    /// Each word begins after the end of the previous word.
+    /// The tokens are words in text order. Each word begins after the end of the previous word.
     Words,
-    /// Words of these tokens. Each word is preceded by the shorter words that it contains.
+    /// The tokens are the words of the given kind, in text order, and shorter words within these.
+    /// The shorter words precede the word that contains them.
     PartsOf(Tokens),
-    /// The tokens have no order, and are not combined into shingles.
+    /// The tokens have no order in the text, and are not combined into shingles.
     Keywords,
 }
 
 described_option! {
-    /// Kind of tokens ([`crate::tokens`]).
+    /// Kind of tokens into which a text is split ([`crate::tokens`]).
     pub enum Tokens ("tokens", TokenKind) {
-        /// Words by UAX 29.
+        /// Words by the word-break rules of UAX 29.
         Word => TokenKind {
             name: "word",
             code: 0,
             separator: Some(SEPARATOR),
             needs_dictionary: false,
             placement: Placement::Words,
-            // English has a word in six bytes, Chinese one in three.
+            // English has one word in six bytes of text, Chinese one in three.
             bytes_per_feature: |spaced, _| if spaced { 6 } else { 3 },
         },
-        /// Characters.
+        /// Single characters.
         Char => TokenKind {
             name: "char",
             code: 1,
@@ -60,13 +64,13 @@ described_option! {
             needs_dictionary: false,
             placement: Placement::Characters,
             bytes_per_feature: |spaced, shingle| match spaced {
-                // There are few distinct characters and pairs.
+                // A text has few distinct characters and pairs of characters.
                 _ if shingle < 3 => 8,
                 true => 1,
                 false => 3,
             },
         },
-        /// Lines.
+        /// Lines that are not blank.
         Line => TokenKind {
             name: "line",
             code: 2,
@@ -84,7 +88,7 @@ described_option! {
             placement: Placement::Words,
             bytes_per_feature: |_, _| 6,
         },
-        /// Chinese words by jieba, and the shorter words within each.
+        /// Chinese words by jieba, and the shorter words within each word.
         JiebaSearch => TokenKind {
             name: "jieba_search",
             code: 4,
@@ -93,8 +97,9 @@ described_option! {
             placement: Placement::PartsOf(Tokens::Jieba),
             bytes_per_feature: |_, _| 6,
         },
-        /// Keywords: the words by jieba with the highest TF-IDF. Each is a feature without
-        /// shingles. Weights are multiplied by the inverse document frequency.
+        /// Keywords: the words by jieba with the highest TF-IDF in the text. Each keyword is a
+        /// feature by itself, without shingles. The weight of a keyword is multiplied by its
+        /// inverse document frequency.
         JiebaTfidf => TokenKind {
             name: "jieba_tfidf",
             code: 5,
@@ -107,24 +112,26 @@ described_option! {
 }
 
 impl Tokens {
-    /// Returns true if a dictionary must be loaded first.
+    /// Returns true if the dictionary of jieba must be loaded before a text is split into these
+    /// tokens.
     #[must_use]
     pub const fn need_dictionary(self) -> bool {
         self.description().needs_dictionary
     }
 
-    /// Returns true for keywords, which have no order.
+    /// Returns true for keywords, which have no order in the text.
     #[must_use]
     pub const fn are_keywords(self) -> bool {
         matches!(self.description().placement, Placement::Keywords)
     }
 
-    /// Parses a name. The name of keywords may be followed by a colon and their number, as in
-    /// `jieba_tfidf:50`. The number is 0 if it is missing.
+    /// Parses the name of a kind of tokens. Returns the kind and the number of keywords. The name
+    /// of a kind of keywords may be followed by a colon and the number, as in `jieba_tfidf:50`.
+    /// Without a number, the returned number is 0.
     ///
     /// # Errors
     ///
-    /// If the name is unknown, or the number is not from 1 to [`MAX_KEYWORDS`].
+    /// If the name is unknown, or the number of keywords is not from 1 to [`MAX_KEYWORDS`].
     pub fn parse(name: &[u8]) -> Result<(Self, usize), TokensError> {
         for &(known, tokens) in Self::NAMES {
             let number = (name.strip_prefix(known.as_bytes())).and_then(|it| it.strip_prefix(b":"));
@@ -144,18 +151,19 @@ impl Tokens {
         }
     }
 
-    /// Code in stored sets of features.
+    /// Returns the code of this kind of tokens in stored sets of features.
     pub(crate) fn code(self) -> u8 {
         self.description().code
     }
 
-    /// Returns the tokens with this code in stored sets of features.
+    /// Returns the kind of tokens with this code in stored sets of features, or `None` if there is
+    /// none.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         let mut all = Self::NAMES.iter().map(|(_, tokens)| *tokens);
         all.find(|tokens| tokens.code() == code)
     }
 
-    /// Byte between the tokens of a shingle.
+    /// Returns the byte between the tokens of a shingle, or `None` for characters.
     pub(crate) fn separator(self) -> Option<u8> {
         self.description().separator
     }
@@ -164,18 +172,20 @@ impl Tokens {
         self.description().placement
     }
 
-    /// Estimates the bytes of text for each distinct feature.
+    /// Estimates the number of bytes of text for each distinct feature. `spaced` is true if the
+    /// text has spaces between words. `shingle` is the number of tokens in a feature.
     pub(crate) fn bytes_per_feature(self, spaced: bool, shingle: usize) -> usize {
         (self.description().bytes_per_feature)(spaced, shingle)
     }
 }
 
-/// Error in a name of tokens.
+/// Error of [`Tokens::parse`]: the name of a kind of tokens is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokensError {
-    /// No tokens have this name.
+    /// No kind of tokens has this name.
     UnknownName(UnknownName),
-    /// The number of keywords after this name is not from 1 to [`MAX_KEYWORDS`].
+    /// The number after the colon, in a name such as `jieba_tfidf:50`, is not from 1 to
+    /// [`MAX_KEYWORDS`]. Contains the name before the colon.
     KeywordNumber(&'static str),
 }
 

@@ -1,12 +1,12 @@
-//! Lines of a text, as [`super`] defines them.
+//! Splits a text into lines, as the module [`super`] defines them.
 
 use super::whitespace::{is_line_end, is_space};
 use crate::feature_sink::FeatureSink;
 use crate::normalize::each_piece;
 use crate::shingle::Shingles;
 
-/// Adds the lines of `text` to `shingles`, which passes the features to `sink`. Calls `check`
-/// every few 100 kB. `buffer` is working memory.
+/// Adds the lines of `text` as tokens to `shingles`, which passes features of consecutive lines to
+/// `sink`. Calls the cancellation check `check` every few 10 kB. `buffer` is working memory.
 pub(crate) fn tokenize(
     text: &str,
     buffer: &mut String,
@@ -14,7 +14,7 @@ pub(crate) fn tokenize(
     sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
-    // Whether the line has characters, and whether white space followed them.
+    // `open`: the current line has characters. `space`: white space follows the last of these.
     let (mut open, mut space) = (false, false);
     each_piece(text, buffer, check, |piece| {
         let mut rest = piece;
@@ -45,26 +45,27 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Returns true for the characters whose first byte is not plain.
+/// Returns true for characters whose first UTF-8 byte is not plain ([`is_plain`]). They include all
+/// white space.
 fn may_be_space(c: char) -> bool {
     matches!(c, '\0'..=' ' | '\u{80}'..='\u{BF}' | '\u{1000}'..='\u{3FFF}')
 }
 
-/// Returns true for bytes above U+0020 that cannot begin a space. A character beyond ASCII is a
-/// space only if its first byte is C2, E1, E2 or E3.
+/// Returns true for UTF-8 bytes above 0x20 that cannot begin a white-space character. A non-ASCII
+/// character is white space only if its first byte is C2, E1, E2 or E3.
 #[inline(always)]
 fn is_plain(byte: u8) -> bool {
     byte > b' ' && byte != 0xC2 && !matches!(byte, 0xE1..=0xE3)
 }
 
-/// Number of bytes checked together.
+/// Number of bytes that [`plain_len`] checks at once.
 const BLOCK: usize = 32;
 
-/// Returns the length of the leading text that is unchanged in a line: it has no white space other
-/// than single spaces, and does not end with a space.
+/// Returns the length in bytes of the leading part of `text` that a line can copy unchanged: plain
+/// bytes ([`is_plain`]) with single spaces between them. Returns 0 if the first byte is not plain.
 fn plain_len(text: &[u8]) -> usize {
     let mut len = 0;
-    // Each byte with the previous byte, because two spaces in a row are not plain.
+    // Takes each byte with the previous byte, because two spaces in a row become one.
     let goes_on = |(&byte, &before): (&u8, &u8)| is_plain(byte) | (byte == b' ') & (before != b' ');
     if text.first().is_some_and(|&byte| is_plain(byte)) {
         len = 1;
@@ -91,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Lines by their definition.
+    /// Reference implementation: the distinct lines of a text, by their definition.
     fn lines(text: &str) -> BTreeSet<String> {
         let normal = normalized(text);
         let lines = normal.split(is_line_end).map(|line| {

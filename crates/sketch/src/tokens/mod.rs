@@ -1,6 +1,7 @@
-//! Tokens of a text, and their conversion into features.
+//! Splits texts into tokens, and combines the tokens into features.
 //!
-//! `kinds` lists the kinds of tokens, and [`FeatureExtractor::extract`] chooses the tokenizer:
+//! `kinds` lists the kinds of tokens. [`FeatureExtractor::extract`] chooses the tokenizer, which is
+//! in one of these modules:
 //!
 //! | tokens | module |
 //! |---|---|
@@ -12,14 +13,14 @@
 //!
 //! Words are the segments of [UAX 29] that have a letter or a digit (a character with the property
 //! Alphabetic or of general category N), in the normal form of the text ([`crate::normalize`]).
-//! Han and Hiragana become single characters, Katakana and Hangul become runs, and Thai and
-//! similar scripts become runs between spaces.
+//! Each Han or Hiragana character is a word. In Katakana and Hangul, a word is a run of characters
+//! of the script. In Thai and similar scripts, a word is a run between spaces.
 //!
 //! No word contains a space (U+0020), so [`crate::shingle::SEPARATOR`] cannot occur in a word. A
 //! segment that begins with a space is not a word, even if it has an alphabetic mark.
 //!
-//! Characters are taken from the normal form, with one space for each run of white space, and none
-//! at the ends of the text.
+//! Characters are taken from the normal form. Each run of white space is one space, and there is
+//! none at the ends of the text.
 //!
 //! Lines are taken from the normal form. They have no white space at their ends, and one space for
 //! each run of white space inside. Blank lines are dropped. Lines end at the mandatory breaks of
@@ -51,10 +52,11 @@ use jieba::{Dictionary, Keyword, TokenizeMode};
 pub(crate) use whitespace::{is_line_end, is_space};
 use word::WordTokenizer;
 
-/// Maximum occurrences of one keyword passed to the sink at once, because the sink buffers them.
+/// Maximum number of occurrences of one keyword that are passed to the sink in one call. Bounds the
+/// memory of the sink, which buffers them.
 const KEYWORD_BATCH: usize = 1 << 12;
 
-/// Turns texts into features; reusable.
+/// Extracts the features of texts. Keeps its buffers between texts.
 #[derive(Default)]
 pub(crate) struct FeatureExtractor {
     words: WordTokenizer,
@@ -64,7 +66,8 @@ pub(crate) struct FeatureExtractor {
 }
 
 impl FeatureExtractor {
-    /// Passes each occurrence of each feature of `text` to `sink`. Calls `check` every few 100 kB.
+    /// Splits `text` into tokens, combines them into features as in `options`, and passes each
+    /// occurrence of each feature to `sink`. Calls the cancellation check `check` every few 100 kB.
     pub fn extract(
         &mut self,
         text: &str,
@@ -96,7 +99,7 @@ impl FeatureExtractor {
     }
 }
 
-/// Passes each occurrence of the `number` keywords of a text to `sink`.
+/// Passes each occurrence of the `number` heaviest keywords of `text` to `sink`, as a feature.
 fn add_keywords(
     text: &str,
     number: usize,
@@ -116,14 +119,16 @@ fn add_keywords(
     }
 }
 
-/// Returns the keywords of `text`, the heaviest first.
+/// Returns the keywords of `text`, the heaviest first. Their number is that of `options`, or
+/// depends on the length of the text.
 pub(crate) fn keywords(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Keyword> {
     let (text, number) = preprocess(text, options, check);
     let weight = options.weight.function();
     jieba::keywords(&Dictionary::current(), &text, number, weight, check)
 }
 
-/// Returns the keywords of `text` with the words themselves, in text order.
+/// Returns the keywords of `text` like [`keywords`], but each with its word, in the order of first
+/// occurrence.
 pub(crate) fn keyword_words(
     text: &str,
     options: &TextOptions,
@@ -134,8 +139,8 @@ pub(crate) fn keyword_words(
     jieba::keyword_words(&Dictionary::current(), &text, number, weight, check)
 }
 
-/// Removes markup, accents and digits from a text as `options` require. Also returns the number of
-/// keywords.
+/// Removes HTML markup and accents from `text` and replaces digits, as `options` require. Returns
+/// the resulting text, which is not normalised yet, and the number of keywords to choose from it.
 fn preprocess<'a>(
     text: &'a str,
     options: &TextOptions,

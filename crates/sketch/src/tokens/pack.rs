@@ -1,26 +1,29 @@
-//! Words of a block of text, packed with one space after each.
+//! Copies the words of blocks of ASCII text to a [`TokenBuffer`], in lower case and with one space
+//! after each word.
 
 use super::ascii_class::BLOCK;
 use crate::token_buffer::TokenBuffer;
 
-/// Words of a block, with one bit for each character. The first character has the lowest bit.
+/// Masks of the words in a block of 64 bytes, with one bit for each byte. The first byte has the
+/// lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Words {
-    /// The characters of words.
+    /// Bytes that belong to words.
     pub inside: u64,
-    /// Each character right after a word, which is replaced by a space.
+    /// Bytes that directly follow a word. A space replaces each of them.
     pub ends: u64,
 }
 
 /// Maximum number of words that can end in a block.
 const MOST: usize = BLOCK / 2;
-/// Number of starts written at once.
+/// Number of token starts written at once. Those after the last token are meaningless.
 const STARTS: usize = 8;
 
-/// Adds the words of blocks, in lower case, to the tokens. The first word may continue an open
-/// token, and the last word may stay open.
+/// Adds the words of consecutive blocks, in lower case, to `tokens`. `words` has the masks of each
+/// block. The first word may continue an open token, and the last word may stay open.
 pub(super) fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
-    // Whole blocks and whole groups of starts are written.
+    // The implementations write whole blocks and groups of [`STARTS`] starts, which takes more room
+    // than the words need.
     tokens.make_room((blocks.len() + 1) * BLOCK, blocks.len() * MOST + STARTS);
     #[cfg(target_arch = "x86_64")]
     {
@@ -38,7 +41,7 @@ pub(super) fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBu
     pack_portable(blocks, words, tokens);
 }
 
-/// [`pack_portable`], compiled for vectors of 32 bytes.
+/// [`pack_portable`], compiled for AVX2 (vectors of 32 bytes).
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn pack_avx2(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
@@ -51,7 +54,7 @@ fn pack_portable(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuff
     for (block, words) in blocks.iter().zip(words) {
         padded[..BLOCK].copy_from_slice(&block.map(|byte| byte.to_ascii_lowercase()));
         let start = tokens.len;
-        // Most of a block is kept, so copying the text between gaps takes few steps.
+        // Most bytes of a block are kept, so copying each run of kept bytes takes few steps.
         let (mut kept, mut ends) = (words.inside | words.ends, 0);
         while kept != 0 {
             let from = kept.trailing_zeros() as usize;
@@ -67,14 +70,16 @@ fn pack_portable(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuff
     }
 }
 
-/// Ends tokens at the bytes from `start` on whose bit in `ends` is set.
+/// Ends a token at each byte whose bit in `ends` is set: writes a space there, and appends the
+/// start of the next token. The lowest bit belongs to the byte at offset `start` of `tokens`.
 #[inline(always)]
 fn add_ends(mut ends: u64, start: usize, tokens: &mut TokenBuffer) {
     let count = tokens.count + ends.count_ones() as usize;
     let mut at = tokens.count + 1;
     while ends != 0 {
         for out in &mut tokens.starts[at..at + STARTS] {
-            // After the last end, this writes to a byte that is not used yet.
+            // After the last end, `trailing_zeros` returns 64, which is the offset of an unused
+            // byte.
             let end = start + ends.trailing_zeros() as usize;
             tokens.bytes[end] = b' ';
             *out = end + 1;
@@ -97,7 +102,7 @@ mod avx512 {
     use super::{BLOCK, STARTS, Words};
     use crate::token_buffer::TokenBuffer;
 
-    /// Numbers from 1 to 64.
+    /// Numbers from 1 to 64: for each byte of a block, the offset after it.
     static NUMBERS: [u8; BLOCK] = {
         let mut numbers = [0; BLOCK];
         let mut at = 0;
@@ -118,7 +123,7 @@ mod avx512 {
         }
     }
 
-    /// Does the same as [`super::pack_portable`], one step for each block.
+    /// AVX-512 version of [`super::pack_portable`], which packs a whole block at once.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
     pub fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
         let all = |byte: u8| _mm512_set1_epi8(byte as i8);
@@ -142,7 +147,8 @@ mod avx512 {
         }
     }
 
-    /// Ends tokens at the bytes after the current length whose bit in `ends` is set.
+    /// Appends the start of the token after each byte whose bit in `ends` is set. The lowest bit
+    /// belongs to the byte at the current length of `tokens`. The caller writes the spaces.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     fn add_ends(ends: u64, tokens: &mut TokenBuffer) {
@@ -169,7 +175,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Packs the words of blocks into tokens.
+    /// Implementation of [`pack`] under test.
     type Implementation = fn(&[[u8; BLOCK]], &[Words], &mut TokenBuffer);
 
     fn packed(how: Implementation, text: &[u8], inside: &[u64], open: bool) -> Vec<Vec<u8>> {
@@ -195,7 +201,8 @@ mod tests {
         found
     }
 
-    /// The definition, one character at a time.
+    /// Reference implementation of [`pack`], one byte at a time. Returns the tokens, with the open
+    /// token last.
     fn defined(text: &[u8], inside: &[u64], open: bool) -> Vec<Vec<u8>> {
         let mut found = vec![if open { b"open".to_vec() } else { Vec::new() }];
         for (at, byte) in text.iter().enumerate() {
@@ -220,7 +227,7 @@ mod tests {
         ) {
             let blocks = text.len() / BLOCK;
             let text = &text[..blocks * BLOCK];
-            // Few gaps, many, none, or no words.
+            // Words with few gaps, with many gaps, without gaps, or no words.
             let inside: Vec<u64> = (a.iter().zip(b).take(blocks))
                 .map(|(a, b)| [a | b, a & b, u64::MAX, 0][how])
                 .collect();

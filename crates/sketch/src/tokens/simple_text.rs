@@ -1,26 +1,29 @@
-//! Text of letters and punctuation that behave like ASCII, in a form for [`super::ascii`].
+//! Converts text whose letters and punctuation behave like ASCII into a form that the ASCII
+//! tokenizer [`super::ascii`] reads.
 
 use crate::memory::GrowVec;
 use crate::normalize::class::Class;
 use crate::normalize::{fold, is_ignorable, leading_ascii};
 
-/// Bytes of text simplified at once.
+/// Number of simplified bytes after which [`SimpleText::read`] stops.
 const SIMPLE: usize = 1 << 13;
-/// Bytes of ASCII copied in one step.
+/// Number of bytes that [`SimpleText::push_ascii`] copies first.
 const CHUNK: usize = 16;
 
-/// Start of a text in the form that [`super::ascii::tokenize`] reads: non-ASCII letters are
-/// folded, separators are spaces, and invisible characters are removed.
+/// Simplified start of a text, which [`super::ascii::tokenize`] reads: non-ASCII letters are
+/// case-folded, non-ASCII separators are replaced by spaces, and invisible characters are removed.
 #[derive(Default)]
 pub(super) struct SimpleText {
-    /// The text up to `len`. The rest is unused.
+    /// The simplified text. Bytes from `len` on are unused.
     bytes: Vec<u8>,
+    /// Length of the simplified text in bytes.
     len: usize,
-    /// Number of bytes removed.
+    /// Number of bytes of removed characters: the original text is longer by this number.
     left_out: usize,
-    /// Last cut position before the last removed character: offsets here and in the text.
+    /// Last position before the last removed character at which the text can be cut: offset in
+    /// `bytes`, and offset in the original text.
     cut: (usize, usize),
-    /// Offset here up to which `cut` has been searched.
+    /// Offset in `bytes` up to which cut positions have been searched.
     searched: usize,
 }
 
@@ -30,9 +33,10 @@ impl SimpleText {
         &self.bytes[..self.len]
     }
 
-    /// Reads the start of `text` up to the first character that this form cannot represent, and
-    /// goes back to the last cut position. Returns the length read. At least the first `ascii`
-    /// bytes must be ASCII.
+    /// Simplifies the start of `text`, up to the first character that the simplified form cannot
+    /// represent, or to about [`SIMPLE`] bytes. If the text cannot be cut there, goes back to the
+    /// last cut position. Returns the number of bytes of `text` read. At least the first `ascii`
+    /// bytes of `text` must be ASCII.
     pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);
@@ -68,7 +72,7 @@ impl SimpleText {
         if whole {
             return at;
         }
-        // A mark may follow the last character.
+        // A mark may follow the last character and change it.
         self.len = last_break(&self.bytes[..self.len - last_len]);
         if self.len > self.cut.0 {
             return self.len + self.left_out;
@@ -77,11 +81,12 @@ impl SimpleText {
         self.cut.1
     }
 
-    /// Adds the leading ASCII of `text`, as far as there is room, and returns its length.
+    /// Adds the leading ASCII of `text`, as far as there is room. Returns the number of bytes
+    /// added.
     #[inline(always)]
     fn push_ascii(&mut self, text: &[u8]) -> usize {
         let mut ascii = 0;
-        // Usually another character follows soon, or not for a long time.
+        // Usually the next non-ASCII character follows soon, or not for a long time.
         if let Some(chunk) = text.first_chunk::<CHUNK>() {
             self.bytes[self.len..][..CHUNK].copy_from_slice(chunk);
             let high = u128::from_le_bytes(*chunk) & (u128::MAX / 0xFF * 0x80);
@@ -99,7 +104,8 @@ impl SimpleText {
         ascii + more
     }
 
-    /// Adds a non-ASCII character before `rest`. Returns false if this form cannot represent it.
+    /// Adds the non-ASCII character `c`, which precedes the text `rest`. Returns false if the
+    /// simplified form cannot represent `c`.
     fn push_char(&mut self, c: char, rest: &str) -> bool {
         let (before, out) = self.bytes.split_at_mut(self.len);
         let len = c.len_utf8();
@@ -108,20 +114,21 @@ impl SimpleText {
                 (first, None) => {
                     first.encode_utf8(out);
                 }
-                // ß becomes two bytes, as many as before.
+                // ß becomes `ss`, which also has two bytes.
                 (first, Some(second)) => out[..2].copy_from_slice(&[first as u8, second as u8]),
             },
             Class::Separator => out[..len].fill(b' '),
             Class::Mid => match joins(before, c, rest.chars().next()) {
-                // The joining punctuation can count as a letter itself.
+                // The punctuation is inside a word, so the ASCII tokenizer may count its bytes as
+                // letters.
                 Some(true) => {
                     c.encode_utf8(out);
                 }
                 Some(false) => out[..len].fill(b' '),
                 None => return false,
             },
-            // Removing the character joins its neighbours, so a mark after it would combine with
-            // the character before it.
+            // Removing an invisible character joins its neighbours, so a mark after it would
+            // combine with the character before it.
             Class::Other if is_ignorable(c) && !starts_with_other(rest) => {
                 let after = last_break(&before[self.searched..]);
                 if after > 0 {
@@ -139,14 +146,14 @@ impl SimpleText {
     }
 }
 
-/// Returns true if a text begins with a character of [`Class::Other`].
+/// Returns true if `text` begins with a character of [`Class::Other`], which may be a mark.
 fn starts_with_other(text: &str) -> bool {
     let first = text.chars().next();
     first.is_some_and(|first| !Class::from_char(first).is_no_mark())
 }
 
-/// Returns true if the text can be cut between `bytes` and `next`. Non-ASCII `bytes` must be
-/// letters.
+/// Returns true if a text can be cut between `bytes` and the character `next` without changing its
+/// words. Non-ASCII `bytes` must be letters of [`Class::Letter`].
 pub(super) fn ends_before(bytes: &[u8], next: char) -> bool {
     let last = bytes.last().map_or(Class::AsciiWord, |&byte| match byte {
         0x80.. => Class::Letter,
@@ -155,7 +162,7 @@ pub(super) fn ends_before(bytes: &[u8], next: char) -> bool {
     last.cut_before(Class::from_char(next))
 }
 
-/// Returns the position after the last ASCII break, or 0 if there is none.
+/// Returns the offset after the last byte of [`Class::AsciiBreak`], or 0 if there is none.
 pub(super) fn last_break(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -163,8 +170,9 @@ pub(super) fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Returns true if the punctuation `mid` joins the text that ends with `before` and the text that
-/// begins with `after`, or `None` if the general path must decide.
+/// Returns true if the punctuation `mid` joins the text before it, which ends with `before`, and
+/// the text after it, which begins with `after`, to one word. Returns `None` if only the general
+/// path of the word tokenizer can decide this.
 fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {
@@ -180,7 +188,7 @@ fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     match mid {
         '‘' | '’' => Some(letters || digits),
         '·' => Some(letters),
-        // Normalisation changes all other punctuation.
+        // Normalisation changes all other joining punctuation to ASCII.
         _ if letters || digits => None,
         _ => Some(false),
     }

@@ -1,23 +1,25 @@
-//! Characters that are separate words: Han and Hiragana, which have three bytes in UTF-8 with rare
-//! exceptions, and the punctuation between them.
+//! Word tokenizer for Han and Hiragana, in which each character is a word, and for the punctuation
+//! between them. Nearly all these characters have three bytes in UTF-8.
 
 use crate::feature_sink::FeatureSink;
 use crate::normalize::class::Class;
 use crate::shingle::{SEPARATOR, Shingles};
 use crate::token_buffer::TokenBuffer;
 
-/// Bytes after which a run ends.
+/// Approximate maximum number of bytes that one call of [`single_char_words`] reads.
 const STRETCH: usize = 1 << 13;
-/// Number of characters added at once.
+/// Number of three-byte characters that are processed at once, as a group.
 const GROUP: usize = 16;
-/// Number of bytes read for a group: three for each character, and some more.
+/// Number of bytes loaded for a group: three for each character, and more to fill a 64-byte vector.
 const GROUP_BYTES: usize = 64;
 
-/// U+4E00 and U+9FFF: their UTF-8 bytes as big-endian numbers.
+/// U+4E00, the first common Han character: its UTF-8 bytes as a big-endian number.
 const FIRST_HAN: u32 = 0xE4_B8_80;
+/// U+9FFF, the last common Han character: its UTF-8 bytes as a big-endian number.
 const LAST_HAN: u32 = 0xE9_BF_BF;
-/// Ranges that contain most Chinese punctuation, in the same form: U+3000 to U+3002, U+3008 to
-/// U+3011, U+FF08 to U+FF0F, U+FF1A to U+FF20.
+/// First and last character of ranges that contain most Chinese punctuation, each as the big-endian
+/// number of its UTF-8 bytes: U+3000 to U+3002, U+3008 to U+3011, U+FF08 to U+FF0F, U+FF1A to
+/// U+FF20.
 const SKIPPED: [(u32, u32); 4] = [
     (0xE3_80_80, 0xE3_80_82),
     (0xE3_80_88, 0xE3_80_91),
@@ -25,8 +27,9 @@ const SKIPPED: [(u32, u32); 4] = [
     (0xEF_BC_9A, 0xEF_BC_A0),
 ];
 
-/// Adds the leading characters of `text` that are separate words, and skips punctuation between
-/// them. Returns the number of bytes read, at most some kilobytes.
+/// Adds the leading characters of `text` that are words by themselves to `shingles`, and skips the
+/// punctuation between them. Stops before any other character. Returns the number of bytes read, at
+/// most some kilobytes.
 pub(super) fn single_char_words(
     text: &str,
     shingles: &mut Shingles,
@@ -42,7 +45,7 @@ pub(super) fn single_char_words(
         };
         let class = Class::from_char(c);
         if groups > 0 && !class.is_no_mark() {
-            // A mark may change the previous character.
+            // The next character may be a mark that changes the previous character.
             at -= 3;
             if class_of_three(&text.as_bytes()[at..]) == Class::SingleCharWord {
                 shingles.tokens().drop_last();
@@ -65,12 +68,14 @@ pub(super) fn single_char_words(
     at
 }
 
-/// Returns true for single-character words and the punctuation between them.
+/// Returns true for the classes of characters that [`single_char_words`] reads: single-character
+/// words and the punctuation between them.
 const fn is_read(class: Class) -> bool {
     matches!(class, Class::SingleCharWord | Class::Separator | Class::Mid)
 }
 
-/// Adds leading characters of three bytes each and returns the number of bytes read.
+/// Adds the leading three-byte characters of `text` that are words by themselves to `tokens`, and
+/// skips punctuation, group by group. Returns the number of bytes read.
 fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
     let mut at = 0;
     while at < STRETCH {
@@ -91,9 +96,10 @@ fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
     at
 }
 
-/// Adds the leading characters of a group that have three bytes and are separate words or
-/// punctuation. Returns the number of these characters. The bytes start a text, and may be
-/// zero-padded.
+/// Adds the leading characters of a group that are words by themselves to `tokens`, and skips
+/// punctuation. Stops before any other character and before one that does not have three bytes.
+/// Returns the number of characters read. `group` must begin at the start of a character, and may
+/// be padded with zeroes.
 fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
     tokens.make_room(GROUP_BYTES, GROUP);
     #[cfg(target_arch = "x86_64")]
@@ -117,7 +123,8 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
     let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
     for (at, &[a, b, c]) in threes.iter().enumerate() {
-        // Written unconditionally, because punctuation is hard to predict.
+        // Punctuation is written too, and then overwritten, because a branch would be hard to
+        // predict.
         tokens.bytes[tokens.len..][..4].copy_from_slice(&[a, b, c, SEPARATOR]);
         let word = usize::from(words >> at & 1);
         tokens.len += 4 * word;
@@ -127,9 +134,10 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     read
 }
 
-/// Returns the words of a group, with one bit for each character, and the number of characters
-/// that can be read. `han` and `skipped` have the bits of Han characters and of characters in
-/// [`SKIPPED`].
+/// Returns a mask of the characters of a group that are words, and the number of leading characters
+/// that can be read. `han` is the mask of the characters from [`FIRST_HAN`] to [`LAST_HAN`], and
+/// `skipped` that of the characters in [`SKIPPED`]. In each mask, the first character has the
+/// lowest bit.
 #[inline(always)]
 fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, usize) {
     let (mut words, mut others) = (han, !(han | skipped));
@@ -145,7 +153,8 @@ fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, us
     (words, GROUP)
 }
 
-/// Returns the class of the first character; [`Class::Other`] unless it has three bytes.
+/// Returns the class of the first character of `text`, or [`Class::Other`] if this character does
+/// not have three bytes.
 #[inline]
 fn class_of_three(text: &[u8]) -> Class {
     let Some(&[first @ 0xE0..=0xEF, second, third]) = text.first_chunk() else {
@@ -168,14 +177,16 @@ mod avx512 {
     use super::{FIRST_HAN, GROUP, GROUP_BYTES, LAST_HAN, SEPARATOR, SKIPPED, words_of_group};
     use crate::token_buffer::TokenBuffer;
 
-    /// Does the same as [`super::push_group_portable`], all characters at once.
+    /// AVX-512 version of [`super::push_group_portable`], which processes all characters of a group
+    /// at once.
     #[target_feature(enable = "avx512f,avx512bw,bmi1,popcnt")]
     pub fn push_group(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> usize {
         // SAFETY: the load reads the 64 bytes of `group`, and needs no alignment.
         #[allow(unsafe_code)]
         let text = unsafe { _mm512_loadu_si512(group.as_ptr().cast()) };
-        // Twelve bytes for each quarter of the vector, and three for each number. The first byte
-        // is the highest one, so that numbers are ordered like characters.
+        // Each quarter of the vector gets twelve bytes, and each 32-bit number three of these. The
+        // first byte of a character is the highest byte of the number, so numbers have the order of
+        // characters.
         let quarters = _mm512_setr_epi32(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 9, 10, 11, 0);
         let text = _mm512_permutexvar_epi32(quarters, text);
         let digits = _mm512_set4_epi32(
@@ -191,7 +202,7 @@ mod avx512 {
         };
         let skipped = (SKIPPED.iter()).fold(0, |all, &(first, last)| all | in_range(first, last));
         let (words, read) = words_of_group(group, in_range(FIRST_HAN, LAST_HAN), skipped);
-        // The same bytes in text order, each character with a separator.
+        // Each number again, now with the bytes in text order and a separator after them.
         let order = _mm512_set4_epi32(
             0x80_0B_0A_09u32 as i32,
             0x80_08_07_06u32 as i32,
@@ -249,7 +260,7 @@ mod tests {
                 tokens.starts.truncate(tokens.count + 1);
                 (read, tokens.bytes, tokens.starts)
             };
-            // The definition.
+            // The expected words, by their definition.
             let whole = text.chars().take(GROUP).take_while(|&c| {
                 c.len_utf8() == 3 && is_read(Class::from_char(c))
             });

@@ -1,7 +1,7 @@
-//! White space and line ends.
+//! Tells which characters are white space, and which end a line.
 
-/// Returns true for characters with the property White_Space, which has been stable for many
-/// versions of Unicode.
+/// Returns true for characters with the Unicode property White_Space, which has been stable for
+/// many versions of Unicode.
 #[inline]
 pub(crate) const fn is_space(c: char) -> bool {
     matches!(
@@ -20,7 +20,8 @@ pub(crate) const fn is_space(c: char) -> bool {
     )
 }
 
-/// Returns true for the mandatory line breaks (UAX 14, classes BK, CR, LF and NL).
+/// Returns true for characters that end a line: the mandatory breaks of UAX 14 (classes BK, CR, LF
+/// and NL).
 #[inline]
 pub(crate) const fn is_line_end(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')

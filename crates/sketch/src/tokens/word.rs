@@ -1,12 +1,14 @@
-//! Words of a text, as [`super`] defines them.
+//! Splits a text into words, as the module [`super`] defines them.
 //!
-//! The text is cut where the cut cannot change a word ([`Class`]). ASCII, letters that behave like
-//! ASCII letters, Han and Hiragana, and punctuation between them have fast paths. The general
-//! algorithms normalise and segment all other text.
+//! The text is cut at positions where this cannot change a word ([`Class`]). ASCII and letters that
+//! behave like ASCII letters have a fast path ([`super::ascii`]), and so have Han, Hiragana and the
+//! punctuation between them ([`super::single_char`]). The general path normalises all other text
+//! and segments it by UAX 29.
 //!
-//! If a long text has no cut position, the text so far is segmented, and all segments but the last
-//! two are added, because the last two may continue. A long word is added in parts: the text after
-//! a letter or digit in a word does not depend on the text before it.
+//! If the general path finds no cut position in a long text, it segments the text so far and adds
+//! the words of all segments but the last two, because more text may change these two. It adds a
+//! long word in parts: the segmentation after a letter or digit in a word does not depend on the
+//! text before it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -19,23 +21,26 @@ use crate::normalize::{leading_ascii, piece_len, push_normalized};
 use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
-/// Bytes after which the general path ends at the next cut position.
+/// Number of bytes of text after which the general path ends at the next cut position.
 const STRETCH: usize = 1 << 13;
-/// Number of simple characters ahead at which the general path ends.
+/// Number of simple characters ([`Class::is_simple`]) after a cut position that make the general
+/// path end there.
 const SIMPLE_AHEAD: usize = 16;
-/// Minimum bytes of ASCII before other characters that are not copied.
+/// Minimum number of bytes of ASCII that are tokenized in place if other text follows. Less ASCII
+/// is copied to [`SimpleText`] together with the text that follows.
 const MIN_ASCII: usize = 1 << 12;
-/// Bytes of normalised text after which the text is split into words.
+/// Number of bytes of normalised text after which the general path splits it into words.
 const NORMAL: usize = 1 << 16;
-/// Approximate bytes of text between two calls of `check`.
+/// Approximate bytes of text between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Splits texts into words; reusable.
+/// Splits texts into words. Keeps its buffers between texts.
 pub(crate) struct WordTokenizer {
-    /// Normalised text that is not split into words yet.
+    /// Normalised text that the general path has not split into words yet.
     normal: String,
+    /// Buffer of the fast path for text that behaves like ASCII.
     simple: SimpleText,
-    /// Bytes of `normal` after which it is split into words.
+    /// Number of bytes of `normal` after which it is split into words.
     split_bytes: usize,
 }
 
@@ -50,8 +55,8 @@ impl Default for WordTokenizer {
 }
 
 impl WordTokenizer {
-    /// Adds the words of `text` to `shingles`, which passes the features to `sink`. Calls `check`
-    /// every few 100 kB.
+    /// Adds the words of `text` to `shingles`, which passes features to `sink`. Calls the
+    /// cancellation check `check` every few 100 kB.
     pub fn tokenize(
         &mut self,
         text: &str,
@@ -59,7 +64,7 @@ impl WordTokenizer {
         sink: &mut impl FeatureSink,
         check: &mut dyn FnMut(),
     ) {
-        // Not empty if `check` unwound while an earlier text was read.
+        // `normal` is not empty if `check` unwound while an earlier text was read.
         self.normal.clear();
         let mut at = 0;
         let mut checked = 0;
@@ -94,7 +99,8 @@ impl WordTokenizer {
         self.normal.shrink_to(4 * NORMAL);
     }
 
-    /// Adds the words of the leading text that is ASCII or similar, and returns its length.
+    /// Adds the words of the leading part of `text` that is ASCII or behaves like ASCII. Returns
+    /// the length of this part in bytes, which may be 0.
     fn simple_words(
         &mut self,
         text: &str,
@@ -113,7 +119,8 @@ impl WordTokenizer {
         len
     }
 
-    /// Adds the words of any text with word boundaries at its ends.
+    /// Adds the words of `text` by the general path, which accepts any characters. `text` must have
+    /// word boundaries at its ends.
     fn general(
         &mut self,
         mut text: &str,
@@ -137,27 +144,29 @@ impl WordTokenizer {
                     0 => self.add_complete(shingles, sink),
                     cut => self.add_words(cut, shingles, sink),
                 }
-                // Searches the rest again when its length has doubled.
+                // The rest is searched again when its length has doubled, so that the time stays
+                // linear.
                 split_at = self.split_bytes.max(2 * self.normal.len());
             }
         }
         self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// Adds the words that no further text can change, and the longest such part of an unfinished
-    /// word. The next added word completes it.
+    /// Adds the words of `normal` that no further text can change. Then adds the longest part of
+    /// the next, unfinished word that no further text can change, as an open token that the next
+    /// added word completes.
     ///
     /// Segments are found from left to right, independently of each other. The end of a segment
-    /// depends on the next character that is not a mark (WB4). If that is punctuation that may
-    /// join words, the end also depends on the next character after it (WB6, WB7b, WB12). Such
-    /// punctuation forms a segment with its marks. So a segment followed by two others is
-    /// complete.
+    /// depends on the next character that is not a mark (WB4). If that character is punctuation
+    /// that may join words, the end also depends on the character after it (WB6, WB7b, WB12).
+    /// Punctuation that does not join forms a segment with its marks. So a segment is complete if
+    /// two segments follow it.
     fn add_complete(&mut self, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         let mut last = [0, 0];
         for (at, _) in self.normal.split_word_bound_indices() {
             last = [last[1], at];
         }
-        // The index is zero if there are fewer than three segments.
+        // `last[0]` is the start of the last segment but one, or 0 if there are fewer than three.
         self.add_words(last[0], shingles, sink);
         let first = self.normal.split_word_bounds().next().map_or(0, str::len);
         let part = last_join(&self.normal[..first]);
@@ -165,6 +174,7 @@ impl WordTokenizer {
         self.normal.drain(..part);
     }
 
+    /// Adds the words of the first `len` bytes of `normal` to `shingles`, and removes these bytes.
     fn add_words(&mut self, len: usize, shingles: &mut Shingles, sink: &mut impl FeatureSink) {
         for word in self.normal[..len].unicode_words() {
             // A space with marks is not a word. Normalisation keeps these two spaces.
@@ -176,8 +186,9 @@ impl WordTokenizer {
     }
 }
 
-/// Returns the length of the leading ASCII of `text` up to the last cut position. `len` is the
-/// length of all leading ASCII.
+/// Returns the number of leading ASCII bytes of `text` that can be tokenized in place, up to the
+/// last cut position. Returns 0 if there are too few. `len` is the number of all leading ASCII
+/// bytes.
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
@@ -189,11 +200,11 @@ fn ascii_len(text: &str, len: usize) -> usize {
     if len < MIN_ASCII {
         return 0;
     }
-    // A mark may follow the last character.
+    // A mark may follow the last ASCII character and change it.
     last_break(&bytes[..len - 1])
 }
 
-/// Returns the length of the leading text that must take the general path.
+/// Returns the length in bytes of the leading part of `text` that must take the general path.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, first)) = chars.next() else {
@@ -221,10 +232,10 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the last position in a segment at which it can be divided so that the second part is
-/// segmented as in the whole text, or 0 if there is none.
+/// Returns the last offset in `segment`, in bytes, at which it can be divided so that the second
+/// part is segmented as in the whole text. Returns 0 if there is none.
 ///
-/// The position is before a letter or digit that the word-break rules treat as such. After this
+/// At this offset is a letter or digit that the word-break rules treat as such. After this
 /// character the rules are in the same state, whether the text begins with it or not. The first
 /// part also has a letter or digit, so both parts are words.
 fn last_join(segment: &str) -> usize {
@@ -236,11 +247,12 @@ fn last_join(segment: &str) -> usize {
     join.map_or(0, |(at, _)| at)
 }
 
-/// Maximum characters at the end of a segment that are searched for a position to divide it.
+/// Maximum number of characters at the end of a segment among which a position to divide it is
+/// searched.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
-/// Returns true if the word-break rules treat a character as a letter, a digit or Katakana. They
-/// join exactly these characters, and `_`, with a `_` after them (WB13a).
+/// Returns true if the word-break rules treat `c` as a letter, a digit or Katakana, or if it is
+/// `_`: the rules join exactly these characters with a `_` after them (WB13a).
 fn joins(c: char) -> bool {
     let mut with_underscore = [0; 5];
     let len = c.encode_utf8(&mut with_underscore).len();
@@ -249,7 +261,8 @@ fn joins(c: char) -> bool {
     joined.is_ok_and(|joined| joined.split_word_bounds().nth(1).is_none())
 }
 
-/// Returns the last position where normalised text can be cut, or 0 if there is none.
+/// Returns the last offset in bytes at which the normalised text `text` can be cut without changing
+/// a word, or 0 if there is none.
 fn last_cut(text: &str) -> usize {
     let mut after = Class::Other;
     for (at, c) in text.char_indices().rev() {
@@ -278,7 +291,7 @@ mod tests {
         };
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
         shingles.reset(1, SEPARATOR);
-        // Normalised in pieces as well, so that each piece is split.
+        // The text is also cut and normalised in pieces.
         let mut rest = text;
         while !rest.is_empty() {
             let len = general_len(rest);
@@ -289,7 +302,7 @@ mod tests {
         all.0
     }
 
-    /// The definition.
+    /// Reference implementation: the words of a text by their definition.
     fn defined(text: &str) -> Vec<String> {
         (normalized(text).split_word_bounds())
             .filter(|segment| segment.chars().any(char::is_alphanumeric))
@@ -298,7 +311,8 @@ mod tests {
             .collect()
     }
 
-    /// Splits a normal form after each character, as if pieces ended there.
+    /// Returns the words that the general path finds if the normal form is added one character at a
+    /// time, and complete words are added after `split_bytes` bytes.
     fn found_by_characters(text: &str, split_bytes: usize) -> Vec<String> {
         let mut words = WordTokenizer::default();
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());
@@ -331,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Runs of one kind of character longer than a piece do not stay in memory.
+    /// Words longer than a piece are added in parts, and do not stay in memory.
     #[test]
     fn long_runs_are_added_in_parts() {
         for unit in [

@@ -1,8 +1,9 @@
-//! Rows whose marks were set by a user, selected by a condition: `neardup_remark(manual => ...)`.
+//! Rows whose marks a user has set and `neardup_remark` keeps, selected by a condition:
+//! `neardup_remark(manual => ...)`.
 //!
-//! Such a row keeps its mark, and a row without a mark stays an original. The row that a kept mark
-//! names is an original, even if it is near another row. No mark may name a marked row, so a mark
-//! that names a row with a kept mark is replaced by that kept mark.
+//! Such a row keeps its mark, or stays an original if it has none. The row that a kept mark names
+//! is an original, even if it is near another row. No mark may name a marked row, so a mark that
+//! names a row with a kept mark is replaced by that kept mark.
 use std::ffi::CString;
 
 use crate::dedup::trigger::marks::{LONGEST_CHAIN, Marks};
@@ -10,27 +11,29 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::spi::{self, Sees};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Statements about rows whose marks a user set.
+/// SQL that reads which rows keep the marks that a user set.
 pub struct Manual {
-    /// Two columns of a query on the table: whether the row's mark is kept, and whether a kept
-    /// mark names the row.
+    /// SQL of two columns in a query on the table: whether the row's mark is kept, and whether a
+    /// kept mark names the row.
     pub columns: Vec<u8>,
-    /// Reads the kept mark of the row with a key, or NULL.
+    /// Statement that reads the kept mark of the row with a key. The mark is NULL if the row keeps
+    /// none.
     next: CString,
 }
 
-/// Decision about the mark of a row.
+/// Decision of `neardup_remark` about the mark of a row.
 pub enum Kept {
     /// The row is an original.
     Original,
-    /// The row keeps the mark of this key.
+    /// The row gets this mark, which is its kept mark or the original that its kept mark leads to.
     Mark(OwnedValue),
-    /// The row is compared with others.
+    /// No mark is kept, so the row is compared with other rows.
     No,
 }
 
 impl Manual {
-    /// Selects the rows that meet a condition, or no rows without one. The names are quoted.
+    /// Makes the SQL for a table whose rows keep their marks if they meet a condition. Without a
+    /// condition, no row keeps its mark. `table`, `key` and `mark` are quoted names.
     pub fn new(
         condition: Option<&Condition>,
         marks: &Marks,
@@ -75,7 +78,8 @@ impl Manual {
         }
     }
 
-    /// Decides about the mark of a row by the two columns. `own` is the row's key.
+    /// Decides about the mark of a row. `is_kept` and `is_named` are the values of
+    /// [`Manual::columns`] for the row. `own` is the row's key, and `mark` its present mark.
     pub fn decide(
         &self,
         [is_kept, is_named]: [bool; 2],
@@ -95,7 +99,8 @@ impl Manual {
         }
     }
 
-    /// Returns the original that a kept mark leads to. `None` if it is missing or the row itself.
+    /// Returns the key of the original that the kept mark of a row leads to. Returns `None` if
+    /// there is no such row, or if the mark leads to the row itself. `own` is the row's key.
     fn resolve(&self, marks: &Marks, own: Value, mark: Value) -> Option<OwnedValue> {
         let mut found = None;
         let mut key = marks.keyed(mark).to_owned();
@@ -104,7 +109,8 @@ impl Manual {
                 return None;
             }
             match spi::first(&self.next, &[key.get()], Sees::Latest) {
-                // The row before it keeps no mark then.
+                // No row has this key. The row whose mark names it, if there is one in the chain,
+                // is the original.
                 None => return found,
                 Some(None) => return Some(key),
                 Some(Some(next)) => {

@@ -4,7 +4,7 @@
 //! Reads the rows in that order. All originals before a row are then known, and the index contains
 //! them without a mark, so one search finds the nearest. A row without a near original becomes an
 //! original. Only rows with a new mark are written. The table is locked against writers, and the
-//! triggers let each announced row pass.
+//! triggers `neardup_dedup` ignore the rows that this function writes ([`writes`]).
 mod manual;
 mod recent;
 mod rule;
@@ -43,7 +43,7 @@ export! {
     guarded "neardup_remark" => neardup_remark;
 }
 
-/// Blocks writers and other calls, but not readers.
+/// Lock on the table. It blocks writers and other calls of `neardup_remark`, but not readers.
 const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 
 /// `neardup_remark(relation, trigger_name, manual)`: returns the number of rows with a new mark.
@@ -96,8 +96,9 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     leaves
 }
 
-/// Sets the marks of a locked table, except the marks that a condition excludes. Returns the
-/// number of rows written.
+/// Sets the marks of a locked table and returns the number of rows written. `name` selects the
+/// trigger whose arguments apply. Keeps the marks of rows that meet `manual`, or else the trigger's
+/// condition.
 fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
     let trigger = rule::find(table, types, name);
     let arguments = Arguments::from_trigger(&trigger);
@@ -115,7 +116,8 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
         changed += pass.written;
         match pass {
             Pass { missed: 0, .. } => return changed,
-            // A user's trigger has written rows that the pass had already read.
+            // A user's trigger has written rows that the pass had already read, so another pass
+            // follows.
             Pass { written: 1.., .. } => {
                 pgrx::check_for_interrupts!();
             }
@@ -130,10 +132,11 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
     }
 }
 
-/// Result of one pass over all rows.
+/// Result of one pass over all rows of a table.
 struct Pass {
+    /// Number of rows that got a new mark.
     written: u64,
-    /// Rows that could not be written although their mark changes.
+    /// Number of rows that could not be written although their mark changes.
     missed: u64,
 }
 
@@ -146,10 +149,12 @@ struct Job<'a> {
     marks: Marks,
     manual: Manual,
     order: TypeOrder,
-    /// Reads address, the columns of [`Manual`], key, mark, fingerprint and scope of each row, in
-    /// key order.
+    /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint and scope of
+    /// each row, in key order.
     read: CString,
+    /// Statement that sets the mark of the row at an address.
     set: CString,
+    /// Statement that removes the mark of the row at an address.
     clear: CString,
 }
 
@@ -206,7 +211,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs one pass over all rows.
+    /// Reads all rows in key order, and writes the marks that change.
     fn pass(&self) -> Pass {
         let mut pass = Pass {
             written: 0,
@@ -235,7 +240,7 @@ impl<'a> Job<'a> {
             let value = compared.map(|(fingerprint, scope)| ComparedValue { fingerprint, scope });
             let flags = [is_true(kept), is_true(named)];
             let original = key.as_ref().and_then(|key| {
-                // Frees the memory of each comparison.
+                // This context frees the memory of each comparison.
                 let context = OwnContext::new(c"neardup remark");
                 context.run(|| self.wanted(&mut recent, key.get(), mark, flags, value))
             });
@@ -251,8 +256,9 @@ impl<'a> Job<'a> {
         pass
     }
 
-    /// Returns the new mark of a row, or `None` for an original. A row without a fingerprint or
-    /// scope is not near any row. `flags` are the columns of [`Manual`].
+    /// Returns the mark that a row should have, or `None` for an original. `own` is the row's key,
+    /// `mark` its present mark, and `flags` are the values of [`Manual::columns`]. `value` is the
+    /// row's fingerprint and scope. A row without them is not near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
@@ -271,8 +277,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the key of the nearest original before a row, or `None` if the row becomes an
-    /// original. Prefers the first of equally near originals.
+    /// Returns the key of the nearest original before a row in key order, or `None` if the row
+    /// becomes an original. Prefers the first of equally near originals. `own` is the row's key.
     fn original(
         &self,
         recent: &mut Recent,
@@ -290,7 +296,8 @@ impl<'a> Job<'a> {
         Some(original.key)
     }
 
-    /// Finds the nearest original in the index.
+    /// Finds the nearest original of `value` in the index, among the originals whose keys are
+    /// before `own`.
     fn look_up(&self, own: Value, value: &ComparedValue) -> Option<Original> {
         let (columns, metric) = (self.columns, &self.columns.metric);
         let scope = value.scope_values();
@@ -307,7 +314,7 @@ impl<'a> Job<'a> {
                 distance < best.distance
                     || distance == best.distance && self.order.is_before(key, best.key.get())
             });
-            // Rows after this row have no decision yet.
+            // Rows after this row in key order have no decision yet.
             if is_better && self.order.is_before(key, own) {
                 let key = key.to_owned();
                 best = Some(Original { distance, key });
@@ -320,7 +327,7 @@ impl<'a> Job<'a> {
         best
     }
 
-    /// Returns the distance and the key of a row without a mark, if it is near a value.
+    /// Returns the distance and the key of an existing row if it has no mark and is near `value`.
     fn candidate<'s>(&self, row: &'s Slot, value: &ComparedValue) -> Option<(u32, Value<'s>)> {
         let key = row.get(self.key)?;
         if row.get(self.mark).is_some() {
@@ -344,12 +351,13 @@ impl<'a> Job<'a> {
 }
 
 thread_local! {
-    /// Row that is being written: table, mark column and old address.
+    /// Row that `neardup_remark` is writing: table, mark column and old address.
     static WRITTEN: Cell<Option<(pg_sys::Oid, i16, Tid)>> = const { Cell::new(None) };
 }
 
-/// Announces a row to the triggers until dropped, also if an error unwinds. Drop restores the
-/// previous announcement, because a trigger may call `neardup_remark` for another table.
+/// Announces to the triggers that `neardup_remark` is writing a row, until dropped, also if an
+/// error unwinds. Drop restores the previous announcement, because a trigger may call
+/// `neardup_remark` for another table.
 struct Announced(Option<(pg_sys::Oid, i16, Tid)>);
 
 impl Announced {
@@ -364,8 +372,8 @@ impl Drop for Announced {
     }
 }
 
-/// Returns whether `neardup_remark` is replacing the row version at an address. If so, it decides
-/// about the mark itself.
+/// Returns whether `neardup_remark` is replacing the row version at an address. If so, the triggers
+/// leave the decision about the mark to `neardup_remark`.
 pub fn writes(table: Rel, mark: i16, row: Tid) -> bool {
     WRITTEN.get() == Some((table.oid(), mark, row))
 }

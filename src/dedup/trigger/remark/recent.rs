@@ -1,27 +1,30 @@
-//! Nearest originals of recent values. Only the first of many equal rows is looked up, which
-//! avoids quadratic work.
+//! Cache of `neardup_remark`: nearest originals of the fingerprints read recently. Of many rows
+//! with equal fingerprints, only the first is looked up in the index, which avoids quadratic work.
 use std::collections::VecDeque;
 
 use crate::dedup::trigger::columns::Columns;
 use crate::dedup::trigger::compared::ComparedValue;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Maximum number of stored values.
+/// Maximum number of fingerprints in the cache.
 const LONGEST: usize = 64;
 
-/// Original that was found for a value.
+/// Original that was found for a fingerprint.
 #[derive(Clone)]
 pub struct Original {
+    /// Distance of the original to the fingerprint in bits or mismatches.
     pub distance: u32,
+    /// Key of the original.
     pub key: OwnedValue,
 }
 
-/// Recent values and their nearest originals, the most recent first.
+/// Recent fingerprints in their scopes, with their nearest originals, the most recent first.
 #[derive(Default)]
 pub struct Recent(VecDeque<(ComparedValue, Original)>);
 
 impl Recent {
-    /// Returns the nearest original of a value, if an equal value is stored.
+    /// Returns the nearest original of a fingerprint, or `None` if no equal fingerprint of the same
+    /// scope is stored.
     pub fn get(&mut self, value: &ComparedValue, columns: &Columns) -> Option<Original> {
         let equal = |known: &ComparedValue| known.distance(value, columns) == Some(0);
         let at = self.0.iter().position(|(known, _)| equal(known))?;
@@ -31,13 +34,15 @@ impl Recent {
         Some(original)
     }
 
-    /// Stores the original that was found for a value.
+    /// Stores the nearest original that was found for a fingerprint.
     pub fn put(&mut self, value: ComparedValue, original: Original) {
         self.0.truncate(LONGEST - 1);
         self.0.push_front((value, original));
     }
 
-    /// Stores a new original, whose key follows all earlier keys.
+    /// Stores a row that becomes an original, with the fingerprint `value`. Stored fingerprints
+    /// that are nearer to this original than to their own original get this one. `key` must follow
+    /// the keys of all earlier originals.
     pub fn add(&mut self, value: ComparedValue, key: Value, columns: &Columns) {
         for (known, original) in &mut self.0 {
             let distance = known.distance(&value, columns);

@@ -1,4 +1,4 @@
-//! The trigger whose arguments `neardup_remark` applies to the rows of a table.
+//! Finds the trigger whose arguments `neardup_remark` applies to the rows of a table.
 use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -9,7 +9,9 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{Rel, Trigger};
 
-/// Finds the BEFORE trigger that marks rows of a table, even if it is disabled.
+/// Finds the BEFORE trigger that marks rows of a table, even if it is disabled. With a `name`,
+/// finds only the trigger of that name. Raises an error if there is none, if there are several, or
+/// if it has a WHEN condition.
 pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
     let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
     let mut found: Vec<Trigger> = (table.triggers().into_iter())
@@ -46,7 +48,8 @@ pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
     })
 }
 
-/// Raises an error that lists several triggers. The hint lists the triggers to choose from.
+/// Raises an error: several triggers mark the rows of a table. The hint lists the triggers to
+/// choose from.
 fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     let names = |has_condition: &[bool]| {
         let named = found
@@ -81,7 +84,7 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     .raise()
 }
 
-/// Raises an error about triggers that fire for only some rows.
+/// Raises an error about triggers with a WHEN condition, which fire for only some rows.
 fn refuse_condition(message: String) -> ! {
     UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
         .detail(

@@ -1,4 +1,5 @@
-//! Compares the clusters that were found with the true clusters, by pairs of documents.
+//! Compares the clusters that neardup or a Python library found with the true clusters, by pairs of
+//! documents.
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -11,8 +12,9 @@ pub struct Agreement {
     pub precision: f64,
 }
 
-/// Compares clusters. `truth[document]` is the document's true cluster. `found` has pairs of a
-/// document number and its cluster; it may omit documents without a near-duplicate.
+/// Compares found clusters with the true ones. `truth[document]` is the document's true cluster.
+/// `found` has pairs of a document number and the document's found cluster; documents without a
+/// near-duplicate may be missing.
 pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     let there = pairs(truth.iter());
     let claimed = pairs(found.iter().map(|(_, cluster)| cluster));
@@ -31,7 +33,7 @@ pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     }
 }
 
-/// Counts the pairs of equal items.
+/// Returns the number of pairs of equal items.
 fn pairs<T: Eq + Hash>(all: impl Iterator<Item = T>) -> u64 {
     let mut sizes: HashMap<T, u64> = HashMap::new();
     for one in all {

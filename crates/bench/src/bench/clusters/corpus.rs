@@ -1,31 +1,40 @@
-//! Generated documents with known originals. Three in ten are near-duplicates of an earlier one.
+//! Documents of `cargo xtask bench --clusters`: generated texts, of which three in ten are
+//! near-duplicates of a known earlier document.
 use super::super::corpus::random;
 use super::super::text::texts;
 
-/// Streams of random values, independent of the streams for fingerprints.
+/// Stream of random values that decides which documents are near-duplicates. These streams differ
+/// from the streams for fingerprints.
 const COPIES: u64 = 16;
+/// Stream that chooses the original of a near-duplicate.
 const ORIGINALS: u64 = 17;
+/// Stream of the numbers of words of the documents.
 const LENGTHS: u64 = 18;
+/// Stream of the words of the documents.
 const WORDS: u64 = 19;
+/// Stream that decides which originals share words with an earlier original.
 const RELATIVES: u64 = 20;
+/// Stream of the words that near-duplicates replace.
 const CHANGES: u64 = 21;
 
-/// Bytes of the text that supplies the words of the documents.
+/// Bytes of the generated text that supplies the words of the documents.
 const BYTES: usize = 3_000_000;
 /// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// A copy replaces at most one word in this many. A copy keeps nine in ten of its three-word
-/// shingles, and shares eight in ten with another copy.
+/// A near-duplicate replaces at most one word in this many. So it keeps nine in ten of its
+/// original's three-word shingles, and shares eight in ten with another near-duplicate of the same
+/// original.
 const REPLACED: u64 = 60;
 
-/// Generator of documents. A document depends on its number only, so every run gets the same
+/// Generator of documents. A document depends only on its number, so every run has the same
 /// documents, and a small corpus is a prefix of a large one.
 pub struct Corpus {
     words: Vec<String>,
 }
 
 impl Corpus {
-    /// Builds the vocabulary. Words are as frequent as in texts, and keep capitals and commas.
+    /// Makes the list of words to draw from. Words are as frequent as in English texts, and keep
+    /// capitals and commas.
     pub fn new() -> Self {
         let text = texts::spaced(texts::LATIN, BYTES);
         let words = text.split_whitespace().map(str::to_owned).collect();
@@ -50,7 +59,7 @@ impl Corpus {
         words.join(" ")
     }
 
-    /// Returns the word at a position of an original.
+    /// Returns the word at position `index` of the original document `original`.
     fn word(&self, original: u64, index: u64) -> &str {
         match relative(original) {
             Some(relative) if index < length(original) / 2 => self.word(relative, index),
@@ -63,7 +72,7 @@ impl Corpus {
     }
 }
 
-/// Returns the original of a near-duplicate. An original returns itself.
+/// Returns the original of a near-duplicate. For an original, returns its own number.
 pub fn original(number: u64) -> u64 {
     match number > 0 && random(COPIES, number) % 10 < 3 {
         true => original(random(ORIGINALS, number) % number),
@@ -71,7 +80,8 @@ pub fn original(number: u64) -> u64 {
     }
 }
 
-/// Earlier original whose first words this original shares.
+/// Returns the earlier original whose words the first half of this original repeats; `None` for
+/// nine in ten originals.
 fn relative(original_number: u64) -> Option<u64> {
     let draw = random(RELATIVES, original_number);
     let shares = original_number > 0 && draw.is_multiple_of(10);

@@ -1,6 +1,7 @@
-"""Clusters the documents of a file by datatrove's MinHash: three of its steps, in one process.
+"""Clusters the documents of a file by datatrove's MinHash: signatures, buckets and clusters, in
+one process.
 
-Reading the file is a part of the first step.
+The measured time includes reading the file, which is a part of the first step.
 """
 import json
 import resource
@@ -27,7 +28,7 @@ def processor():
 
 logger.remove()
 path, folder = Path(sys.argv[1]), sys.argv[2]
-# Bands as they come: 14 of 8. Shingles as the others have them.
+# The library's default: 14 bands of 8 hashes. Three-word shingles, as for the other libraries.
 config = MinhashConfig(n_grams=3)
 reader = JsonlReader(str(path.parent), glob_pattern=path.name, compression=None)
 signatures = MinhashDedupSignature(f"{folder}/signatures", config)

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --clusters`: measures the way from texts to clusters of near-duplicates, and
-//! compares it with Python libraries on the same documents.
+//! `cargo xtask bench --clusters`: measures the time from texts to clusters of near-duplicates, and
+//! compares it with the time of Python libraries on the same documents.
 mod agreement;
 mod corpus;
 mod peers;
@@ -20,17 +20,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use xtask::{extension, ui};
 
-/// Default number of documents for the peers. neardup is measured on these documents as well.
+/// Default number of documents that the Python libraries (peers) cluster. neardup is measured on
+/// these documents as well.
 pub const SHARED: u64 = 50_000;
-/// Total seconds after which a peer is skipped in further rounds.
+/// Total seconds of a Python library's runs after which further rounds skip it.
 const PATIENCE: f64 = 30.0;
 
-/// Build of an index on an expression, and clustering with the index.
+/// Work of neardup: builds an index on an expression, and clusters the documents with it.
 struct Job {
     what: &'static str,
-    /// Expression and options of the index.
+    /// Indexed expression and options of the index, after `USING neardup`.
     index: &'static str,
-    /// Argument of `neardup_clusters`: the radius, or the minimum similarity.
+    /// SQL argument of `neardup_clusters_by_key`: the radius, or the minimum similarity.
     limit: &'static str,
 }
 
@@ -47,23 +48,23 @@ const JOBS: [Job; 2] = [
     },
 ];
 
-/// Measurements of one run.
+/// Measurements of one run of neardup or of a Python library.
 struct Measured {
-    /// Version of the peer.
+    /// Version of the Python library; `None` for neardup.
     version: Option<String>,
-    /// Time from the texts, in a table or in memory, to the clusters.
+    /// Time from the texts, which are in a table or in memory, to the clusters.
     time: Time,
-    /// Time of `CREATE INDEX`, which is part of `time`.
+    /// Time of `CREATE INDEX`, which `time` includes; `None` for a Python library.
     index: Option<Time>,
-    /// Document numbers, each with an identifier of the document's cluster.
+    /// Pairs of a document number and an identifier of the document's cluster.
     clusters: Vec<(u64, u64)>,
 }
 
-/// All runs of one job or peer, which are one line of the table.
+/// All runs of one neardup job or of one Python library, which are one line of the table.
 struct Side {
     what: &'static str,
     documents: u64,
-    /// Command that installs the peer, if the peer is absent.
+    /// Command that installs the Python library, if it is not installed.
     absent: Option<String>,
     version: Option<String>,
     times: Vec<Time>,
@@ -71,9 +72,10 @@ struct Side {
     agreement: Option<Agreement>,
 }
 
-/// Measures on a new server, prints the table and writes the results as JSON.
+/// Runs `--clusters` on its own server: measures neardup and the Python libraries, prints the table
+/// and writes the results as JSON.
 pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
-    // A document takes a kilobyte, ten times a fingerprint.
+    // A document takes a kilobyte, ten times as much as a fingerprint.
     let settings = settings(16 * options.rows, options.shared_buffers.as_deref());
     let server = start(instance, &settings)?;
     let mut session = Session::open(&server.conninfo("postgres"))?;
@@ -123,22 +125,26 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// All jobs and peers at one number of documents.
+/// Documents of one size of the corpus, and the measurements of all jobs and Python libraries on
+/// them.
 struct Bench<'a> {
     session: &'a mut Session,
-    /// Interpreter, and the file of documents that its programs read.
+    /// Python interpreter, and the file of documents that the libraries' programs read; `None` if
+    /// the libraries are not measured on these documents.
     python: Option<(&'a Path, PathBuf)>,
     _files: tempfile::TempDir,
-    /// Original of each document, which identifies its cluster.
+    /// Original of each document, by document number. Documents with the same original are one true
+    /// cluster.
     truth: Vec<u64>,
-    /// Bytes of all documents.
+    /// Total bytes of the documents.
     bytes: usize,
-    /// Sides of [`JOBS`], then sides of [`PEERS`] if the options name an interpreter.
+    /// Measurements of each of [`JOBS`], then of each of [`PEERS`] if they are measured on these
+    /// documents.
     sides: Vec<Side>,
 }
 
 impl<'a> Bench<'a> {
-    /// Loads the documents.
+    /// Loads `documents` documents of `corpus`, and finds out which Python libraries are installed.
     fn new(
         session: &'a mut Session,
         corpus: &Corpus,
@@ -173,7 +179,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs each side once. Skips peers that have already used [`PATIENCE`] seconds.
+    /// Runs each job and each installed Python library once. Skips libraries whose runs have taken
+    /// [`PATIENCE`] seconds or more.
     fn round(&mut self) -> Result<()> {
         let peers = PEERS.iter().map(Work::Peer);
         let works: Vec<Work> = JOBS.iter().map(Work::Job).chain(peers).collect();
@@ -194,14 +201,15 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Work of a side.
+/// Work that one line of the table measures: a job of neardup or a Python library.
 enum Work {
     Job(&'static Job),
     Peer(&'static Peer),
 }
 
 impl Job {
-    /// Makes the index and a table of the clusters, and drops both again.
+    /// Builds the index, stores the clusters in a table, reads them, and rolls all of this back.
+    /// Returns the times and the clusters.
     fn run(&self, session: &mut Session) -> Result<Measured> {
         let index = format!("CREATE INDEX ON documents USING neardup {}", self.index);
         let clusters = format!(
@@ -246,7 +254,8 @@ impl Side {
         self.agreement = Some(agreement(truth, &measured.clusters));
     }
 
-    /// Least seconds on a processor, or by the clock where the system does not tell them.
+    /// Smallest processor time of the runs in seconds, or the smallest elapsed time if the
+    /// processor time is unknown.
     fn on_processor(&self) -> f64 {
         let of = |time: &Time| time.cpu.unwrap_or(time.wall);
         least(&self.times.iter().map(of).collect::<Vec<_>>())
@@ -267,8 +276,8 @@ impl Side {
     }
 }
 
-/// Loads the table `documents (id, body)`, and writes the same documents to a JSON lines file.
-/// Returns their bytes.
+/// Loads `documents` documents of `corpus` into the table `documents (id, body)`, and writes them
+/// to the JSON lines file `path` if it is given. Returns their total bytes.
 fn load(
     session: &mut Session,
     corpus: &Corpus,
@@ -302,7 +311,8 @@ fn load(
     Ok(bytes)
 }
 
-/// The table, in Markdown.
+/// Returns the measurements as a Markdown table. A ratio compares processor times with those of the
+/// first line with the same number of documents.
 fn table(sides: &[Side]) -> String {
     let header = [
         "documents",

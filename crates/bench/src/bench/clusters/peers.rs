@@ -1,4 +1,5 @@
-//! Libraries for Python that cluster documents, each in a process of its own.
+//! Python libraries that cluster documents, to which `cargo xtask bench --clusters` compares
+//! neardup. Each runs in a process of its own.
 use super::Measured;
 use crate::bench::session::Time;
 use anyhow::{Context, Result, ensure};
@@ -7,20 +8,22 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A library.
+/// Python library that clusters documents.
 pub struct Peer {
-    /// Its name and what it is asked for.
+    /// Name of the library and the parameters that it is called with, for the table.
     pub what: &'static str,
-    /// Packages to install.
+    /// Arguments of `pip install` that install the library.
     pub packages: &'static str,
-    /// Statement that fails where it is not installed.
+    /// Python statement that fails if the library is not installed.
     import: &'static str,
-    /// Program that clusters the documents of its first argument, a file of JSON lines, and writes
-    /// numbers of documents with their clusters into the folder of its second.
+    /// Python program with two arguments: a file of JSON lines with the documents, and a folder. It
+    /// clusters the documents and writes lines of a document number and a cluster number into the
+    /// file `clusters` in the folder. Its last line of output has the version and the times as
+    /// JSON.
     program: &'static str,
 }
 
-/// All of them, with versions whose interfaces the programs use.
+/// The compared libraries, in the versions whose interfaces the programs use.
 pub const PEERS: [Peer; 3] = [
     Peer {
         what: "rensa, 128 hashes, 16 bands",
@@ -42,11 +45,11 @@ pub const PEERS: [Peer; 3] = [
     },
 ];
 
-/// Variables of the environment that keep a library's parts to one thread.
+/// Environment variables that limit the libraries to one thread.
 const ONE_THREAD: [&str; 3] = ["OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"];
 
 impl Peer {
-    /// Returns true if the interpreter has it.
+    /// Returns whether the interpreter `python` has this library.
     pub fn is_installed(&self, python: &Path) -> Result<bool> {
         let status = Command::new(python)
             .args(["-c", self.import])
@@ -57,7 +60,7 @@ impl Peer {
         Ok(status.success())
     }
 
-    /// Clusters the documents of a file.
+    /// Clusters the documents of a JSON lines file by this library. Returns its times and clusters.
     pub fn run(&self, python: &Path, documents: &Path) -> Result<Measured> {
         let folder = tempfile::tempdir()?;
         let output = Command::new(python)
@@ -83,7 +86,8 @@ impl Peer {
     }
 }
 
-/// Reads a file of two numbers a line.
+/// Reads the clusters that a library's program wrote: lines of a document number and a cluster
+/// number.
 fn read(path: &Path) -> Result<Vec<(u64, u64)>> {
     let text = fs::read_to_string(path)?;
     (text.lines())

@@ -1,6 +1,7 @@
-"""Clusters the documents of a file by rensa: signatures, bands, pairs compared, chains linked.
+"""Clusters the documents of a file by rensa's MinHash signatures and banded index.
 
-The shingles are made here, as rensa leaves them to its caller, and so are the clusters.
+rensa finds candidate pairs. This program makes the shingles, compares the signatures of candidates,
+and joins similar documents to clusters, because rensa leaves these steps to its caller.
 """
 import json
 import re

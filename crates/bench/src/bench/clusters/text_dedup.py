@@ -1,7 +1,7 @@
 """Clusters the documents of a file by text-dedup's MinHash, in one process.
 
-The file is read into the library's own form first, which is not measured, nor is writing the
-documents that stay.
+The measured time includes neither reading the file into the library's own format nor writing the
+remaining documents.
 """
 import json
 import os

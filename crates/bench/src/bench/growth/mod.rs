@@ -1,5 +1,6 @@
-//! `cargo xtask bench --growth`: measures searches, builds, sizes and pairs at growing numbers of
-//! rows, and compares them with the cost model. docs/performance.md shows the plots.
+//! `cargo xtask bench --growth`: measures searches, builds, index sizes and pairs at growing
+//! numbers of rows, and compares the times with the cost model. docs/performance.md shows the
+//! plots.
 mod model;
 mod plot;
 
@@ -14,25 +15,26 @@ use std::fs;
 use std::path::Path;
 use xtask::ui;
 
-/// Radii of the measured searches.
+/// Radii of the measured searches, in bits.
 pub const RADII: [u32; 3] = [3, 8, 12];
-/// Radius of the search for all pairs.
+/// Radius of the measured search for all pairs, in bits.
 const OF_PAIRS: u32 = 3;
 /// `maintenance_work_mem` of the index builds.
 const BUILD_MEMORY: &str = "1GB";
-/// Smallest number of rows. The other sizes are 3, 10, 30, 100 ... times as large.
+/// Smallest number of rows. The other numbers of rows are 3, 10, 30, 100 ... times as large.
 const FIRST: u64 = 100_000;
 
-/// Measurements at one table size.
+/// Measurements at one number of rows.
 pub struct Point {
+    /// Number of rows of the table.
     pub rows: u64,
     /// Seconds of `CREATE INDEX`.
     pub build: f64,
-    /// Bytes of the index.
+    /// Size of the index in bytes.
     pub size: f64,
-    /// Seconds per search, by radius.
+    /// Seconds of one search, for each radius of [`RADII`].
     pub probes: [f64; RADII.len()],
-    /// Rows that a search finds on average, by radius.
+    /// Average number of rows that a search finds, for each radius of [`RADII`].
     pub found: [f64; RADII.len()],
     /// Seconds of `neardup_pairs` over the whole table.
     pub pairs: f64,
@@ -40,14 +42,15 @@ pub struct Point {
     pub pairs_found: i64,
 }
 
-/// Numbers of rows up to `most`: 0.1, 0.3, 1, 3, 10 ... millions.
+/// Returns the numbers of rows to measure, up to `most`: 0.1, 0.3, 1, 3, 10 ... millions.
 pub fn sizes(most: u64) -> Vec<u64> {
     let steps = (0..).map(|power| FIRST * 10u64.pow(power));
     let all = steps.flat_map(|size| [size, 3 * size]);
     all.take_while(|&rows| rows <= most).collect()
 }
 
-/// Replaces the tables of the benchmark with `rows` rows, and measures them.
+/// Fills the benchmark's tables with `rows` rows, builds the index, and measures the build, the
+/// index size, searches and pairs.
 pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     ui::step(format!("{rows} rows: loading"), || {
         session.run("RESET ALL; DROP TABLE IF EXISTS docs, probes, absent")?;
@@ -85,7 +88,8 @@ pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     })
 }
 
-/// Seconds and rows found per search, averaged over the probes. The seconds are of the best run.
+/// Returns the seconds and the number of rows found of one search within `radius`, averaged over
+/// the probes. The seconds are from the fastest repetition.
 fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     let query = Query::neardup(Probes::planted(PROBES), radius);
     query.set(session)?;
@@ -98,7 +102,8 @@ fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     Ok((least(&times), found as f64 / PROBES as f64))
 }
 
-/// Prints the table, writes the plot if `svg` is given, and returns the points as JSON.
+/// Prints the table of measurements, writes the plot to `svg` if it is given, and returns the
+/// measurements as JSON.
 pub fn report(points: &[Point], svg: Option<&Path>) -> Result<Value> {
     let model = Model::fit(points);
     println!("\n{}", table(points, &model));
@@ -121,7 +126,8 @@ pub fn report(points: &[Point], svg: Option<&Path>) -> Result<Value> {
     Ok(json!({ "points": json }))
 }
 
-/// Markdown table of the measurements, each followed by the model's figure where there is one.
+/// Returns a Markdown table of the measurements. Each time that the model predicts is followed by
+/// the predicted time.
 fn table(points: &[Point], model: &Model) -> String {
     let mut cells = vec![
         [

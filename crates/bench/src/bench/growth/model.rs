@@ -1,34 +1,38 @@
-//! Expectation of times at any number of rows, from the plans that searches follow.
+//! Cost model of `cargo xtask bench --growth`: computes the expected times of searches, pairs and
+//! builds at any number of rows, from neardup's query plans.
 use super::{Point, RADII};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::pairs::PairPlan;
 use neardup_blocktree::plan::Plan;
 
-/// Rows of the tables from which the model's constants are fitted. The others check it.
+/// Numbers of rows at which the measured times determine the constants of the model. Times at other
+/// numbers of rows check the model.
 pub const FITTED: [u64; 2] = [1_000_000, 10_000_000];
 
-/// Times by the plans of searches and pairs, and four constants.
+/// Query plans of an index, and the constants that convert their costs to seconds.
 pub struct Model {
     layout: BlockLayout<1>,
-    /// Seconds for each leaf that a plan counts. A descent counts as several leaves.
+    /// Seconds of a search for each leaf in the cost of its plan. A descent of the tree counts as
+    /// several leaves.
     leaf: f64,
-    /// Seconds for each row that a search finds.
+    /// Seconds of a search for each row that it finds.
     row: f64,
-    /// Seconds for each second of the plan of pairs.
+    /// Measured seconds of `neardup_pairs` for each second that its plan estimates.
     pairs: f64,
-    /// Rows that a search finds, by radius.
+    /// Average number of rows that a search finds, for each radius of [`RADII`].
     found: [f64; RADII.len()],
-    /// Seconds of a build for each row.
+    /// Seconds of an index build for each row.
     build: f64,
 }
 
 impl Model {
-    /// Fits the constants to the points of [`FITTED`], or to all if none of them was measured,
-    /// with the same weight for a share of each time.
+    /// Fits the constants to the measurements at the numbers of rows in [`FITTED`], or to all
+    /// measurements if none has such a number. Relative errors count, so that each measured time
+    /// has the same weight.
     ///
     /// # Panics
     ///
-    /// Without points.
+    /// If `points` is empty.
     pub fn fit(points: &[Point]) -> Self {
         let layout = default_layout();
         let chosen: Vec<&Point> = points.iter().filter(|p| FITTED.contains(&p.rows)).collect();
@@ -59,24 +63,24 @@ impl Model {
         }
     }
 
-    /// Seconds of a search.
+    /// Expected seconds of one search within `radius` bits among `rows` rows.
     pub fn search(&self, rows: f64, radius: u32) -> f64 {
         let found = (RADII.iter().position(|&other| other == radius))
             .map_or(0.0, |radius| self.found[radius]);
         self.leaf * Plan::new(&self.layout, radius, rows).cost() + self.row * found
     }
 
-    /// Seconds of all pairs within radius 3.
+    /// Expected seconds of `neardup_pairs` within radius 3 over `rows` rows.
     pub fn pairs(&self, rows: f64) -> f64 {
         self.pairs * PairPlan::new(&self.layout, 3, rows).cost / 1e9
     }
 
-    /// Seconds of a build.
+    /// Expected seconds of an index build over `rows` rows.
     pub fn build(&self, rows: f64) -> f64 {
         self.build * rows
     }
 
-    /// The constants, for people.
+    /// Returns a sentence with the constants of the model, to be printed below the table.
     pub fn sentence(&self) -> String {
         format!(
             "Model, from 1 and 10 million rows: {:.2} us for each leaf of the plan, {:.2} us for \
@@ -89,13 +93,13 @@ impl Model {
     }
 }
 
-/// The layout of an index without options.
+/// Returns the block layout of the measured index, which has radius 3 and four blocks.
 pub fn default_layout() -> BlockLayout<1> {
     BlockLayout::new(3, 4).unwrap_or_else(|_| unreachable!("four blocks are within all limits"))
 }
 
-/// The two factors, at least 0, with which `a * x + b * y` is nearest to `z`, by the sum of
-/// squares of `(a * x + b * y) / z - 1`.
+/// Returns the factors `a` and `b`, at least 0, that minimize the sum of squared relative errors of
+/// `a * x + b * y` as an estimate of `z`, over all `[x, y, z]`.
 fn fit_two(all: impl Iterator<Item = [f64; 3]>) -> (f64, f64) {
     let (mut xx, mut xy, mut yy, mut x1, mut y1) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for [x, y, z] in all {
@@ -111,7 +115,7 @@ fn fit_two(all: impl Iterator<Item = [f64; 3]>) -> (f64, f64) {
         (x1 * yy - y1 * xy) / determinant,
         (y1 * xx - x1 * xy) / determinant,
     );
-    // A negative factor, or none at all: the leaves alone.
+    // If a factor is negative or undetermined, `x` alone explains `z`.
     match determinant > f64::EPSILON * xx * yy && a >= 0.0 && b >= 0.0 {
         true => (a, b),
         false => (x1 / xx, 0.0),
@@ -127,7 +131,7 @@ mod tests {
         let points = [[1.0, 4.0], [10.0, 6.0], [100.0, 5.0]];
         let (a, b) = fit_two(points.iter().map(|&[x, y]| [x, y, 0.5 * x + 0.25 * y]));
         assert!((a - 0.5).abs() < 1e-9 && (b - 0.25).abs() < 1e-9, "{a} {b}");
-        // More at the greater, but less than in proportion: no factor is negative.
+        // `z` grows with `x` and `y`, but less than in proportion.
         let (a, b) = fit_two([[1.0, 1.0, 1.0], [2.0, 4.0, 1.5]].into_iter());
         assert!(a >= 0.0 && b >= 0.0, "{a} {b}");
     }

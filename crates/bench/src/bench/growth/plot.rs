@@ -1,4 +1,5 @@
-//! The measurements as points, the model as lines, on logarithmic axes.
+//! Draws the plot of `cargo xtask bench --growth`: measurements as points, the cost model as lines,
+//! on logarithmic axes.
 use super::model::Model;
 use super::{Point, RADII};
 use crate::colours::{COLOURS, slim};
@@ -7,19 +8,20 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
 
-/// Width and height of the picture.
+/// Width and height of the plot in pixels.
 const SIZE: (u32, u32) = (900, 680);
-/// Points of a model's line.
+/// Number of sections of a model's line.
 const STEPS: u32 = 60;
 
-/// Points of one colour, and the line that the model expects them on.
+/// Measured points of one colour, and the line of the times or sizes that the model expects.
 struct Curve<'a> {
     name: String,
     points: Vec<f64>,
     model: Box<dyn Fn(f64) -> f64 + 'a>,
 }
 
-/// A picture of four: searches, build, size and pairs against rows, as SVG.
+/// Returns an SVG with four panels, whose x axis is the number of rows: searches, build, size and
+/// pairs.
 pub fn draw(points: &[Point], model: &Model) -> Result<String> {
     let mut svg = String::new();
     {
@@ -154,7 +156,7 @@ mod tests {
         let points = [100_000, 1_000_000, 10_000_000].map(point);
         let svg = draw(&points, &Model::fit(&points)).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-        // Three points of each of six curves, and three more in the legend.
+        // Each of six curves has three points. The legend has three more.
         assert_eq!(svg.matches("<circle").count(), 3 * 6 + 3);
         for part in ["radius 12", "CREATE INDEX, seconds", "10M"] {
             assert!(svg.contains(part), "{part}");

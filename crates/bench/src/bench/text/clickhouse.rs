@@ -1,4 +1,5 @@
-//! ClickHouse within a Python process: the package `chdb`, queried over pipes.
+//! Runs ClickHouse in a Python process (package `chdb`), which answers the benchmark's queries over
+//! pipes.
 use super::super::session::Time;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Answers a query a line with its times and its result.
+/// Python program that runs ClickHouse. It reads one query per line, and answers with a line of
+/// JSON: the result or the error, and the times in seconds.
 const SERVE: &str = r#"
 import json, sys, time
 from chdb import session
@@ -22,21 +24,22 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-/// A running ClickHouse.
+/// ClickHouse in a running Python process.
 pub struct ClickHouse {
     child: Child,
     queries: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// Its version.
+    /// Version of ClickHouse.
     pub version: String,
 }
 
-/// The Python of the environment that has chdb.
+/// Returns the path of the Python interpreter of the benchmark's virtual environment in the target
+/// folder. The environment has chdb, and rensa if it is installed.
 pub fn python(target: &Path) -> PathBuf {
     target.join("bench").join("venv").join("bin").join("python")
 }
 
-/// Instructions for installing it.
+/// Returns the shell command that makes the virtual environment and installs chdb in it.
 pub fn how_to_install(target: &Path) -> String {
     let venv = target.join("bench").join("venv");
     let venv = venv.display();
@@ -44,7 +47,8 @@ pub fn how_to_install(target: &Path) -> String {
 }
 
 impl ClickHouse {
-    /// Starts it; `None` if the environment or the package is not there.
+    /// Starts ClickHouse in the virtual environment of the target folder. `None` if the environment
+    /// or the package chdb is missing.
     pub fn start(target: &Path) -> Result<Option<Self>> {
         let python = python(target);
         let has = Command::new(&python)
@@ -74,7 +78,7 @@ impl ClickHouse {
         Ok(Some(this))
     }
 
-    /// A table of one column `t`, in memory, with the lines of a file.
+    /// Creates a ClickHouse table in memory with one column `t`, one row for each line of `file`.
     pub fn load(&mut self, table: &str, file: &Path) -> Result<()> {
         let file = file.display();
         self.ask(&format!(
@@ -86,7 +90,7 @@ impl ClickHouse {
         Ok(())
     }
 
-    /// Runs a query.
+    /// Runs a query. Returns its time and its result as text.
     fn ask(&mut self, query: &str) -> Result<(Time, String)> {
         writeln!(self.queries, "{}", json!(query))?;
         self.queries.flush()?;
@@ -106,7 +110,8 @@ impl ClickHouse {
         ))
     }
 
-    /// A query's times in one thread, after it has been run once.
+    /// Returns the times of at least three repetitions of a query in one thread. The query first
+    /// runs once without being measured.
     pub fn times(&mut self, query: &str) -> Result<Vec<Time>> {
         let query = format!("{query} SETTINGS max_threads = 1");
         self.ask(&query)?;
@@ -121,7 +126,7 @@ impl ClickHouse {
 
 impl Drop for ClickHouse {
     fn drop(&mut self) {
-        // The process also ends by itself when its input ends; the kill avoids waiting for that.
+        // The process also ends by itself when its input ends. Killing it avoids waiting for that.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --text`: compares making fingerprints of texts with ClickHouse's functions
-//! and jieba-rs in one run.
+//! `cargo xtask bench --text`: compares neardup's functions that make fingerprints of texts with
+//! ClickHouse's functions and with jieba-rs, in one run.
 pub mod clickhouse;
 mod jieba;
 #[path = "../../../../sketch/benches/texts/mod.rs"]
@@ -16,27 +16,33 @@ use std::io::Write as _;
 use std::path::Path;
 use xtask::{cargo, ui};
 
-/// Minimum bytes of each kind of text.
+/// Minimum total bytes of the documents of each kind of text (English, Chinese).
 pub const BYTES: usize = 16_000_000;
-/// Approximate bytes of a document: two rows fill a page.
+/// Approximate bytes of a generated document, so that two rows fill a page of the table.
 const DOCUMENT: usize = 3_900;
-/// Maximum bytes of a line of the file that become one document: a row fits a page.
+/// Maximum bytes of a document from `--documents`, so that a row fits into a page. Longer lines are
+/// split.
 const LINE: usize = 7_000;
 
-/// A line of the table: an expression over `body` for neardup, and one over `t` for the other
-/// system, ClickHouse unless noted.
+/// Expressions that the benchmark compares: one of neardup over the column `body`, and those of
+/// another system over the column `t`. The other system is ClickHouse, or jieba-rs for
+/// [`jieba::CUT`].
 pub struct Case {
+    /// Name of the case in the table: kind of text and features.
     pub what: &'static str,
+    /// Name of the table with the documents.
     pub texts: &'static str,
+    /// SQL expression of neardup over `body`.
     pub ours: &'static str,
+    /// Expressions of the other system over `t`. Empty if nothing is compared.
     pub theirs: &'static [&'static str],
-    /// Minimum speed in megabytes per second.
+    /// Goal: minimum speed of neardup in megabytes of text per second.
     pub speed: Option<f64>,
-    /// Minimum factor by which neardup is faster than each of theirs.
+    /// Goal: minimum factor by which neardup is faster than each expression of the other system.
     pub times: Option<f64>,
 }
 
-/// Simhash.
+/// Cases of `--text`: simhash and MinHash functions, and reading the documents alone.
 pub const CASES: &[Case] = &[
     Case {
         what: "English, 2 words",
@@ -126,10 +132,9 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Measures on an empty database with the extension, prints the table and returns the same and
-/// more as JSON.
-///
-/// The lines of `file`, if there is one, replace the English documents.
+/// Compares the expressions of `cases`, in an empty database with the extension. Prints the table
+/// and returns all times as JSON. The lines of `file`, if there is one, replace the generated
+/// English documents.
 pub fn bench(
     session: &mut Session,
     rounds: u32,
@@ -183,10 +188,11 @@ pub fn bench(
     }))
 }
 
-/// Bytes of the documents of each text.
+/// Total bytes of the documents in each table, without line breaks, by the table's name.
 type Bytes = BTreeMap<&'static str, usize>;
 
-/// The lines of a file, repeated until there are enough.
+/// Returns the lines of a file as documents, one per line, repeated until they have [`BYTES`]
+/// bytes.
 fn lines_of(file: &Path) -> Result<String> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -198,12 +204,14 @@ fn lines_of(file: &Path) -> Result<String> {
     Ok(lines.repeat(BYTES.div_ceil(lines.len())))
 }
 
-/// Generated text as documents, a line each.
+/// Splits a generated text into documents of about [`DOCUMENT`] bytes. Returns one document per
+/// line.
 fn lines(text: &str) -> String {
     texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
 }
 
-/// Fills the tables of both contenders with the same documents.
+/// Loads the same documents into tables of PostgreSQL and, if it runs, of ClickHouse. Returns their
+/// bytes.
 fn load(
     session: &mut Session,
     mut clickhouse: Option<&mut ClickHouse>,
@@ -225,11 +233,12 @@ fn load(
             "what COPY would read otherwise"
         );
         bytes.insert(name, lines.bytes().filter(|&byte| byte != b'\n').count());
-        // PLAIN: neither compressed nor moved out of the row, which is as fast as reading can be.
+        // PLAIN storage neither compresses a document nor moves it out of its row, so reading it
+        // costs as little as possible.
         session
             .run(&format!("CREATE TABLE {name} (body text STORAGE PLAIN)"))
             .or_else(|_| {
-                // Before version 16 a column's storage is set afterwards.
+                // PostgreSQL 15 sets a column's storage only by ALTER TABLE.
                 session.run(&format!(
                 "CREATE TABLE {name} (body text); ALTER TABLE {name} ALTER body SET STORAGE PLAIN"
             ))
@@ -249,7 +258,8 @@ fn load(
     Ok(bytes)
 }
 
-/// The minimum time, by the clock and on a processor.
+/// Returns the minimum elapsed time and the minimum processor time, in seconds. `None` without
+/// times. The processor time is `None` if a measurement has none.
 fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     let walls: Vec<f64> = times.iter().map(|time| time.wall).collect();
     let cpus: Option<Vec<f64>> = times.iter().map(|time| time.cpu).collect();
@@ -280,7 +290,8 @@ fn table(cases: &[Case], measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
         let Some(ours) = best(&times[0]) else {
             continue;
         };
-        // Waiting for a processor is not counted where it can be told.
+        // Speed by processor time, which excludes waiting for other programs, or by elapsed time if
+        // the processor time is unknown.
         let speed =
             |(wall, cpu): (f64, Option<f64>)| bytes[case.texts] as f64 / cpu.unwrap_or(wall) / 1e6;
         let mut goals = Vec::new();

@@ -1,8 +1,8 @@
 """Searches values of 64 bits by FAISS's IndexBinaryFlat, one query at a time in one thread.
 
-Each line of the input names a file of queries, their number, and a search: "within" a radius or a
-number of the "nearest". Each line of the output has the times of all repetitions, in seconds a
-query, and the result: 1,000 for each value found, and the sum of their distances.
+Each line of the input names a file of queries, their number, and a search: ["within", radius] or
+["nearest", number]. Each line of the output has the times of all repetitions, in seconds a query,
+and one number for the result of each query: 1,000 for each value found, plus their distances.
 """
 import json
 import sys
@@ -17,7 +17,7 @@ def values(path):
 
 
 def within(index, query, radius):
-    # FAISS finds what is nearer than the radius.
+    # FAISS returns values at distances below its radius; neardup's radius is inclusive.
     return index.range_search(query, radius + 1)[1]
 
 

@@ -1,4 +1,5 @@
-//! FAISS in a process of its own, which answers line by line.
+//! Runs FAISS in a Python process (`faiss.py`), which answers the benchmark's searches over pipes,
+//! one line of JSON each.
 use super::Search;
 use crate::bench::session::Session;
 use anyhow::{Context, Result, ensure};
@@ -8,29 +9,30 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The program at the other end of the pipe.
+/// Python program that runs FAISS.
 const PROGRAM: &str = include_str!("faiss.py");
 
-/// A process with an index over the values of `docs`.
+/// Running Python process with a FAISS index over the values of the table `docs`.
 pub struct Faiss {
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     files: tempfile::TempDir,
-    /// Its version.
+    /// Version of FAISS.
     pub version: String,
 }
 
-/// Result of a search.
+/// Result of a series of FAISS searches, one for each query.
 pub struct Answer {
-    /// Seconds a query, of each repetition.
+    /// Mean seconds of one query, for each repetition of the series.
     pub times: Vec<f64>,
-    /// Results of the first queries, as [`super::super::contenders::Query::sums`].
+    /// Result of each query in one number, as [`super::super::contenders::Query::sums`] defines it.
+    /// Has fewer numbers than queries if the searches were too slow for all of them.
     pub sums: Vec<i64>,
 }
 
 impl Faiss {
-    /// Starts FAISS with the current contents of the table.
+    /// Starts FAISS in the interpreter `python`, with the current values of the table `docs`.
     pub fn start(python: &Path, session: &mut Session) -> Result<Self> {
         let files = tempfile::tempdir()?;
         let docs = files.path().join("docs");
@@ -61,7 +63,8 @@ impl Faiss {
         Ok(faiss)
     }
 
-    /// Searches for the first `count` values of a table.
+    /// Searches for each of the first `count` values of the table `table`, or for as many as FAISS
+    /// can search for in about a second.
     pub fn search(
         &mut self,
         session: &mut Session,
@@ -86,7 +89,7 @@ impl Faiss {
         })
     }
 
-    /// The file with a table's values.
+    /// Returns the file with the values of `table`. Writes it if it does not exist.
     fn queries(&self, session: &mut Session, table: &str) -> Result<PathBuf> {
         let path = self.files.path().join(table);
         if !path.exists() {
@@ -105,19 +108,20 @@ impl Faiss {
 
 impl Drop for Faiss {
     fn drop(&mut self) {
-        // Without more requests it ends.
+        // The process ends when its input ends.
         drop(self.requests.take());
         _ = self.process.wait();
     }
 }
 
-/// Writes the values of a table into a file, in the order of their rows.
+/// Writes the values of `table` in the order of `id` into a file, 8 bytes each.
 fn write_values(session: &mut Session, table: &str, path: &Path) -> Result<()> {
     let copy = format!("COPY (SELECT fp FROM {table} ORDER BY id) TO STDOUT (FORMAT binary)");
     let mut rows = BufReader::with_capacity(1 << 16, session.client.copy_out(&copy)?);
     let mut file = BufWriter::new(File::create(path)?);
-    // The signature, flags and the length of an extension; per row the number of fields, 1, and
-    // the length and bytes of the field; -1 ends it (PostgreSQL's documentation of COPY).
+    // COPY's binary format: 19 bytes of signature, flags and the length of an extension; for each
+    // row the number of fields, here 1, and the length and bytes of the field; -1 after the last
+    // row (PostgreSQL's documentation of COPY, "Binary Format").
     rows.read_exact(&mut [0; 19])?;
     loop {
         let mut fields = [0; 2];

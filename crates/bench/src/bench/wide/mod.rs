@@ -1,5 +1,6 @@
-//! `cargo xtask bench --wide`: compares searches beyond the guaranteed radius of an index, and
-//! searches for the nearest, with FAISS's IndexBinaryFlat in one run, on uniform and other values.
+//! `cargo xtask bench --wide`: compares searches beyond the radius that an index guarantees, and
+//! searches for the nearest rows, with FAISS's IndexBinaryFlat and with sequential scans in one
+//! run, among uniform values and among values of other origin.
 mod faiss;
 
 use super::contenders::{Contender, Probes, Query};
@@ -12,12 +13,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xtask::ui;
 
-/// A search.
+/// Search for the neighbours of a value.
 #[derive(Clone, Copy)]
 pub enum Search {
-    /// All within a radius, in bits.
+    /// All rows within this radius, in bits.
     Within(u32),
-    /// This number of rows, the nearest first.
+    /// This number of rows, nearest first.
     Nearest(u32),
 }
 
@@ -30,17 +31,21 @@ impl Search {
     }
 }
 
-/// Rows of the nearest.
+/// Number of rows that a search for the nearest rows returns.
 const NEAREST: u32 = 10;
-/// Time, in seconds, that the probes of a sequential scan may take together.
+/// Seconds that all probes of a sequential scan may take together. It limits the number of probes.
 const SLOW_LIMIT: f64 = 2.0;
 
-/// A search, and its limits for a million and for ten million rows, in microseconds.
+/// Search that is one line of the table, and its limits.
 struct Case {
+    /// Name of the search in the table.
     what: &'static str,
     search: Search,
-    /// Among rows that were added near each probe.
+    /// True if the search looks for the probes of [`corpus::ABSENT_PROBES`], near which ten rows
+    /// each were added. False for the probes with planted neighbours.
     crowd: bool,
+    /// Goal: maximum time of the search in microseconds, among one million and among ten million
+    /// uniform values.
     most: [Option<f64>; 2],
 }
 
@@ -72,11 +77,13 @@ const CASES: &[Case] = &[
     case("nearest 10", Search::Nearest(NEAREST), [None, None]),
 ];
 
-/// Most time that "nearest 10, within 3" may take, as a multiple of the time of "radius 3, 10
-/// found": both find the same number of rows.
+/// Goal: maximum time of "nearest 10, within 3", as a multiple of the time of "radius 3, 10 found".
+/// Both searches find the same number of rows.
 const NEAR_TIMES: f64 = 10.0;
 
-/// Measures on an empty database with the extension.
+/// Runs all measurements in an empty database with the extension: among `rows` uniform values, and
+/// among as many values like those of each column in `files`. `python` is an interpreter that has
+/// FAISS. Returns the results as JSON.
 pub fn bench(
     session: &mut Session,
     rows: u64,
@@ -105,7 +112,7 @@ pub fn bench(
     Ok(json!({ "rows": rows, "rounds": rounds, "sets": sets }))
 }
 
-/// Times of one case, in seconds for each probe.
+/// Times of all repetitions of one case, in seconds a probe, by the program that searched.
 #[derive(Default)]
 struct Samples {
     neardup: Vec<f64>,
@@ -113,14 +120,16 @@ struct Samples {
     sequential: Vec<f64>,
 }
 
-/// Case and what is known of it so far.
+/// Case, and its measurements so far.
 struct Measurement {
     case: &'static Case,
     line: Value,
     samples: Samples,
 }
 
-/// Measures all searches among what is in the tables now. All contenders must find the same.
+/// Measures all searches among the values that the table `docs` has now. `name` says where the
+/// values come from, and `crowd` whether the table has rows added near each probe. neardup, FAISS
+/// and the sequential scan must find the same rows.
 fn measure(
     session: &mut Session,
     name: &str,
@@ -170,7 +179,7 @@ fn measure(
 }
 
 impl Measurement {
-    /// Probes of this case.
+    /// Returns the first `count` probes of this case.
     fn probes(&self, count: u64) -> Probes {
         match self.case.crowd {
             true => Probes::absent(count),
@@ -178,8 +187,8 @@ impl Measurement {
         }
     }
 
-    /// Searches by the index and by FAISS, and compares the results. Returns pairs of a probe and
-    /// the sum of its rows.
+    /// Measures searches by neardup's index and by FAISS, and fails if they find different rows.
+    /// Returns pairs of a probe and the probe's value of [`Query::sums`].
     fn search(
         &mut self,
         session: &mut Session,
@@ -203,8 +212,8 @@ impl Measurement {
         Ok(sums)
     }
 
-    /// Searches by a sequential scan for as many probes as take [`SLOW_LIMIT`], and compares the
-    /// results with the results of the index.
+    /// Measures a sequential scan with as many probes as [`SLOW_LIMIT`] allows. Fails if it finds
+    /// other rows than the index, whose [`Query::sums`] are `sums`.
     fn search_sequentially(&mut self, session: &mut Session, sums: &[(i64, i64)]) -> Result<()> {
         let one = self.case.search.query(self.probes(1)).sequentially();
         one.set(session)?;
@@ -225,7 +234,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// The line of this case. `limits` is the number of rows if limits apply.
+    /// Returns the line of this case as JSON. `limits` is the number of rows, which chooses the
+    /// goal; `None` if no goals apply.
     fn finish(self, limits: Option<u64>) -> Value {
         let Samples {
             neardup,
@@ -248,7 +258,8 @@ impl Measurement {
     }
 }
 
-/// Limits the time of "nearest 10, within 3" by that of "radius 3, 10 found".
+/// Sets the goal of "nearest 10, within 3", which depends on the measured time of "radius 3, 10
+/// found".
 fn limit_nearest(lines: &mut [Value]) {
     let position = |what: &str| lines.iter().position(|line| line["what"] == what);
     if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {
@@ -257,9 +268,9 @@ fn limit_nearest(lines: &mut [Value]) {
     }
 }
 
-/// Requires that neardup and FAISS found the same rows for each probe that FAISS searched for.
-/// `ours` has pairs of a probe and its sum, and leaves out probes that found nothing; `theirs` has
-/// the sums of all probes in order, 0 for a probe that found nothing.
+/// Fails if neardup and FAISS found different rows for a probe that FAISS searched for. `ours` has
+/// pairs of a probe and its value of [`Query::sums`], and lacks probes that found nothing. `theirs`
+/// has the values of all probes in order, 0 for a probe that found nothing.
 fn agree(what: &str, ours: &[(i64, i64)], theirs: &[i64]) -> Result<()> {
     let mut sums = vec![0; theirs.len()];
     for &(probe, sum) in ours {
@@ -276,7 +287,7 @@ fn agree(what: &str, ours: &[(i64, i64)], theirs: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// The table, in Markdown.
+/// Returns the results as a Markdown table.
 pub fn table(result: &Value) -> String {
     let header = [
         "values",

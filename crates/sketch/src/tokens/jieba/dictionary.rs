@@ -1,4 +1,4 @@
-//! jieba's dictionary, one for each process.
+//! jieba's dictionary with the words that users add. A process has one current dictionary.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,16 +8,17 @@ use super::user_words::UserWords;
 use crate::memory::ensure_available;
 use crate::normalize::is_common_han;
 
-/// Maximum bytes that loading takes without user words: measured, and rounded up.
+/// Maximum bytes of memory that loading the dictionary takes, without user words: measured, and
+/// rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
-/// Words of the dictionary with capitals. A text in its normal form has no capitals, so they are
-/// added in lower case as well.
+/// The words with capitals in jieba's dictionary. A text in its normal form has no capitals, so
+/// these words are also added in lower case.
 const WITH_CAPITALS: &str = "\
     4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
     RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 大S 小S 江南Style 阿Q";
-/// Frequency of each word with capitals in the dictionary.
+/// Frequency of each word of [`WITH_CAPITALS`] in jieba's dictionary.
 const CAPITALS_FREQUENCY: usize = 3;
 
 /// jieba's dictionary and the words that users added.
@@ -26,16 +27,18 @@ pub struct Dictionary {
     user_words: UserWords,
 }
 
-/// The current dictionary, once it is loaded.
+/// Current dictionary of the process; `None` until it is loaded.
 static CURRENT: RwLock<Option<Arc<Dictionary>>> = RwLock::new(None);
 
 impl Dictionary {
+    /// Loads jieba's dictionary and adds `user_words`.
     fn load(user_words: &UserWords) -> Self {
         let mut jieba = Jieba::new();
         for word in WITH_CAPITALS.split_whitespace() {
             jieba.add_word(&word.to_ascii_lowercase(), Some(CAPITALS_FREQUENCY), None);
         }
-        // Computed before any word is added, so that the order of the words does not matter.
+        // The frequencies are computed before any user word is added, so that the order of the user
+        // words does not matter.
         let frequencies: Vec<_> = user_words
             .iter()
             .map(|(word, given)| {
@@ -51,7 +54,8 @@ impl Dictionary {
         }
     }
 
-    /// Returns the current dictionary. Loads it without user words if there is none.
+    /// Returns the current dictionary of the process. If there is none, loads it without user
+    /// words.
     #[must_use]
     pub fn current() -> Arc<Self> {
         let current = CURRENT
@@ -61,7 +65,7 @@ impl Dictionary {
         current.unwrap_or_else(|| Self::with_words(&UserWords::default()))
     }
 
-    /// Returns true if the current dictionary has exactly these user words.
+    /// Returns true if a dictionary is loaded and has exactly these user words.
     #[must_use]
     pub fn is_current(user_words: &UserWords) -> bool {
         let current = CURRENT.read().unwrap_or_else(PoisonError::into_inner);
@@ -70,8 +74,9 @@ impl Dictionary {
             .is_some_and(|current| current.user_words == *user_words)
     }
 
-    /// Loads the dictionary with these user words, makes it the current one and returns it. Takes
-    /// some tenths of a second and [`LOAD_BYTES`], unless it is already current.
+    /// Loads the dictionary with these user words, makes it the current dictionary of the process
+    /// and returns it. This takes some tenths of a second and [`LOAD_BYTES`] of memory, unless the
+    /// current dictionary already has these words.
     pub fn with_words(user_words: &UserWords) -> Arc<Self> {
         let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current
@@ -79,7 +84,8 @@ impl Dictionary {
         {
             return Arc::clone(current);
         }
-        // Frees the old dictionary first, unless it is in use.
+        // The old dictionary is freed first, unless it is in use, so that two are not in memory at
+        // once.
         *current = None;
         let loaded = Arc::new(Self::load(user_words));
         *current = Some(Arc::clone(&loaded));
@@ -88,17 +94,19 @@ impl Dictionary {
 
     /// Unwinds unless the memory that splitting `run` may need can be allocated.
     fn ensure_room(run: &str) {
-        /// Maximum bytes of text that take no more memory than the allocator's reserve.
+        /// Maximum bytes of a run that needs no check, because splitting it takes no more memory
+        /// than the allocator's reserve.
         const SHORT: usize = 1 << 12;
-        /// Maximum bytes of memory for each byte of text: measured, and rounded up.
+        /// Maximum bytes of memory that jieba takes for each byte of a run: measured, and rounded
+        /// up.
         const FACTOR: usize = 128;
         if run.len() > SHORT {
             ensure_available(FACTOR * run.len());
         }
     }
 
-    /// Calls `each` for the words of `run`, which consists of characters accepted by
-    /// [`super::is_jieba`] and punctuation between them.
+    /// Splits `run` by jieba and calls `each` for its words. `run` consists of characters accepted
+    /// by [`super::is_jieba`] and punctuation between them.
     pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
         Self::ensure_room(run);
         for token in self.jieba.tokenize(run, mode, true) {

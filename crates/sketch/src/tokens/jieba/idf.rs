@@ -1,26 +1,32 @@
 //! Inverse document frequencies of Chinese words, from jieba.
 //!
-//! `data/jieba_idf.bin` holds the values of 270,000 words. `examples/jieba_idf.rs` made it from
-//! the file `idf.txt` of jieba-rs. It is part of the program, and processes share it.
+//! The file `data/jieba_idf.bin` holds the values of 270,000 words. `examples/jieba_idf.rs` made it
+//! from the file `idf.txt` of jieba-rs. The file is compiled into the program, so processes share
+//! its memory.
 
-/// Fraction bits of an inverse document frequency.
+/// Number of fraction bits of an inverse document frequency, which is a fixed-point number.
 pub const IDF_BITS: u32 = 20;
 
-/// Bits in an entry for the index of the value. The others are the highest bits of the hash.
+/// Number of low bits of an entry that hold the index of the value of a word. The other bits are
+/// the highest bits of the hash of the word.
 const VALUE_BITS: u32 = 12;
 
-/// The number of values and the median, 4 bytes each; the values, 4 bytes each; the entries, 8
-/// bytes each, in ascending order. All numbers are little-endian.
+/// Contents of `data/jieba_idf.bin`: the number of distinct values and the median of all words, 4
+/// bytes each; the distinct values, 4 bytes each; one entry for each word, 8 bytes each, in
+/// ascending order. All numbers are little-endian.
 static TABLE: &[u8] = include_bytes!("../../../data/jieba_idf.bin");
 
+/// Offset in [`TABLE`] of the first value, in bytes.
 const VALUES_AT: usize = 8;
 
+/// Returns the 32-bit number at byte `at` of [`TABLE`].
 fn number(at: usize) -> u32 {
     u32::from_le_bytes(*TABLE[at..].first_chunk().expect("a whole table"))
 }
 
-/// Returns ln(documents / documents with the word), in units of 2^-[`IDF_BITS`], of the word with
-/// this [`crate::hash::feature_hash`]. An unknown word has the median of the known words.
+/// Returns the inverse document frequency of the word with this [`crate::hash::feature_hash`]:
+/// ln(number of documents / number of documents with the word), in units of 2^-[`IDF_BITS`]. A word
+/// that is not in the table has the median of the table.
 pub(crate) fn idf(hash: u64) -> u32 {
     let entries_at = VALUES_AT + 4 * number(0) as usize;
     let (entries, _) = TABLE[entries_at..].as_chunks::<8>();

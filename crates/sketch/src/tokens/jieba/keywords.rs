@@ -1,9 +1,9 @@
-//! Keywords of a text: the words with the highest TF-IDF.
+//! Finds the keywords of a text: the words with the highest TF-IDF.
 //!
 //! Like jieba's `extract_tags`, this module weights words by their frequency in the text times
 //! their inverse document frequency ([`super::idf`]). Stop words and words of fewer than two
-//! characters are not keywords. The arithmetic is in integers. Words of equal weight are ordered
-//! by their hash.
+//! characters are not keywords. The arithmetic is in integers. Of words of equal weight, the one
+//! with the smaller hash comes first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,7 +15,7 @@ use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::memory::{Grow, copied};
 
-/// Stop words of jieba, all English, in the order of their bytes.
+/// Stop words of jieba, which are never keywords. All are English, in the order of their bytes.
 const STOP_WORDS: [&str; 31] = [
     "all", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "has", "have", "if",
     "in", "is", "it", "not", "of", "on", "one", "or", "that", "the", "then", "this", "to", "we",
@@ -25,19 +25,22 @@ const STOP_WORDS: [&str; 31] = [
 /// Minimum number of characters of a keyword.
 const MIN_CHARS: usize = 2;
 
-/// Returns the default number of keywords for a text of this size: one for each 120 bytes (40
+/// Returns the default number of keywords for a text of `bytes` bytes: one for each 120 bytes (40
 /// Chinese characters), from 5 to 200.
 pub(crate) fn default_number(bytes: usize) -> usize {
     (bytes / 120).clamp(5, 200)
 }
 
+/// Keyword of a text, without the word itself. Keywords are ordered by weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Keyword {
-    /// Weight of the number of occurrences, times the inverse document frequency.
+    /// TF-IDF of the word: the weight of its number of occurrences, times its inverse document
+    /// frequency.
     pub weight: u64,
-    /// [`feature_hash`] of the word, reversed so that the smaller hash is the greater keyword.
+    /// [`feature_hash`] of the word. It is reversed, so that of two keywords of equal weight the
+    /// one with the smaller hash is the greater one.
     hash: Reverse<u64>,
-    /// Number of occurrences.
+    /// Number of occurrences of the word in the text.
     pub count: u64,
 }
 
@@ -48,7 +51,7 @@ impl Keyword {
     }
 }
 
-/// Calls `each` for the words of a text that can be keywords.
+/// Calls `each` for each occurrence of a word in `text` that can be a keyword.
 fn each_candidate(
     dictionary: &Dictionary,
     text: &str,
@@ -64,17 +67,20 @@ fn each_candidate(
     tokenize(dictionary, mode, text, &mut String::new(), each, check);
 }
 
+/// Returns true if `word` can be a keyword: it has enough characters and is not a stop word.
 fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// Returns the weight of a keyword, given its [`feature_hash`] and the weight of its count.
+/// Returns the TF-IDF of the word with this [`feature_hash`]: `weight`, which is the weight of its
+/// number of occurrences, times its inverse document frequency.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }
 
-/// Returns the `number` heaviest keywords, the heaviest first. `weigh` gives the weight of a
-/// count. Memory is that of [`FeatureCounter`]. Calls `check` every few 10 kB.
+/// Returns the `number` heaviest keywords of `text`, the heaviest first. `weigh` maps a number of
+/// occurrences to a weight. Memory is that of [`FeatureCounter`]. Calls the cancellation check
+/// `check` every few 10 kB.
 pub(crate) fn keywords(
     dictionary: &Dictionary,
     text: &str,
@@ -111,7 +117,7 @@ pub(crate) fn keywords(
         }
     };
     counts.drain(consider, check);
-    // Collects in place, without an allocation.
+    // This reuses the memory of the heap, without an allocation.
     heaviest
         .into_sorted_vec()
         .into_iter()
@@ -119,7 +125,8 @@ pub(crate) fn keywords(
         .collect()
 }
 
-/// Like [`keywords`], with the words, in the order of first occurrence. Reads the text twice.
+/// Returns the keywords of `text` like [`keywords`], but each with its word, in the order of first
+/// occurrence. Splits the text twice.
 pub(crate) fn keyword_words(
     dictionary: &Dictionary,
     text: &str,

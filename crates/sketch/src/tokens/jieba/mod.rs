@@ -1,4 +1,4 @@
-//! Chinese words, by jieba.
+//! Splits Chinese text into words by jieba.
 //!
 //! [jieba](https://github.com/fxsj/jieba) splits Chinese into the most probable sequence of words
 //! of its dictionary, and splits runs of single characters by a hidden Markov model. This module
@@ -6,13 +6,13 @@
 //! floating-point sums are always resolved in the same order, and the logarithms of the
 //! dictionary's frequencies are correctly rounded, so the words do not depend on the machine.
 //!
-//! The text is in its normal form. Consecutive segments by UAX 29 whose characters jieba knows
-//! (Han, ASCII letters and digits, `+ # & . _ % -`) form a run. If a run has a Han character,
-//! jieba splits it, and tokens without Han, letter or digit are dropped. All other text is split
-//! into words by UAX 29, as in [`super::word`]. So Chinese with ASCII in between is split as by
-//! jieba itself. For other scripts, jieba's tokens are single characters, and are not used.
+//! The text is in its normal form. Consecutive segments by UAX 29 form a run if they consist of
+//! characters that jieba can join into words (Han, ASCII letters and digits, `+ # & . _ % -`). If a
+//! run has a Han character, jieba splits it, and tokens without Han, letter or digit are dropped.
+//! All other text is split into words by UAX 29, as in [`super::word`]. So Chinese with ASCII in
+//! between is split as by jieba itself. For other scripts, jieba would return single characters.
 //!
-//! A run without a cut position is cut after 64 kB.
+//! A run without a position where it can be cut safely is cut after 64 kB anyway.
 
 mod dictionary;
 mod idf;
@@ -33,15 +33,17 @@ use crate::memory::GrowString;
 use crate::normalize::class::Class;
 use crate::normalize::{each_piece, leading_han};
 
-/// Returns the inverse document frequency of a word in its normal form from jieba's table:
-/// ln(documents / documents with the word). An unknown word has the median of the known words.
+/// Returns the inverse document frequency of `word` from the table of jieba: ln(number of documents
+/// / number of documents with the word). `word` must be in its normal form. A word that is not in
+/// the table has the median of the table.
 #[must_use]
 pub fn inverse_document_frequency(word: &str) -> f64 {
     let idf = idf::idf(crate::hash::feature_hash(word.as_bytes()));
     f64::from(idf) / f64::from(1 << idf::IDF_BITS)
 }
 
-/// Bytes after which a part of the text ends if it had no earlier cut position.
+/// Number of bytes after which a part of the text ([`PartSplitter`]) is cut if it has no cut
+/// position.
 const MAX_PART: usize = 1 << 16;
 
 /// Returns true for the characters that jieba-rs treats as Chinese: CJK Unified Ideographs of some
@@ -69,8 +71,9 @@ fn is_jieba(c: char) -> bool {
     }
 }
 
-/// Calls `each` for the words of `text` in order, and `check` every few 10 kB. `buffer` is working
-/// memory. Time is linear in the length of the text.
+/// Splits `text` into words by jieba, and calls `each` for each word in text order. Calls the
+/// cancellation check `check` every few 10 kB. `buffer` is working memory. Time is linear in the
+/// length of the text.
 pub(crate) fn tokenize(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -107,14 +110,14 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Kinds of characters in a part of a text.
+/// Kinds of characters in a part of a text, which decide how the part is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scripts {
-    /// True if jieba knows all characters.
+    /// True if jieba can join all characters of the part into words ([`is_jieba`]).
     pure: bool,
-    /// True if there is a Han character.
+    /// True if the part has a Han character.
     han: bool,
-    /// True if all characters are punctuation that cannot be part of a word.
+    /// True if the part consists of punctuation and spaces that form no word.
     wordless: bool,
 }
 
@@ -132,18 +135,21 @@ impl Scripts {
 }
 
 /// Cuts a text into parts that can be split into words one by one. Never cuts within a run of
-/// characters that jieba knows.
+/// characters that jieba can join into words, except after [`MAX_PART`] bytes.
 ///
-/// Chinese parts and the punctuation between them are passed on together. jieba cuts them apart
-/// itself, and calling it takes longer than splitting a few words.
+/// Chinese parts and the punctuation between them are passed on together. jieba itself cuts at the
+/// punctuation, and calling jieba takes longer than splitting a few words.
 struct PartSplitter {
-    /// Chinese parts with punctuation up to `joined`, followed by the current part.
+    /// Complete parts that wait to be passed on, up to byte `joined`, followed by the current part.
     open: String,
+    /// Number of bytes of the complete parts in `open`.
     joined: usize,
-    /// True if there is a Chinese part before the current one.
+    /// True if the complete parts in `open` include a Chinese part.
     chinese: bool,
+    /// Kinds of characters in the current part.
     scripts: Scripts,
-    /// Last character: whether jieba knows it, and its class. `None` at the start.
+    /// Last character of the text so far: whether jieba can join it into words, and its class.
+    /// `None` at the start of a text.
     last: Option<(bool, Class)>,
 }
 
@@ -159,17 +165,18 @@ impl Default for PartSplitter {
     }
 }
 
-/// Minimum bytes of parts that are passed on together.
+/// Number of bytes of complete Chinese parts after which they are passed on.
 const JOINED: usize = 1 << 11;
 
 impl PartSplitter {
+    /// Adds a piece of the text. Calls `each` for complete parts, with their kinds of characters.
     fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Scripts)) {
         let (mut from, mut at) = (0, 0);
         while let Some(c) = piece[at..].chars().next() {
             let part = self.open.len() - self.joined + at - from;
             let room = MAX_PART.saturating_sub(part);
-            // Han characters are uniform, and so are letters and digits. Cuts among them depend on
-            // length.
+            // A run of Han characters, or of ASCII letters and digits, is added at once: a cut
+            // within the run depends only on the length of the part.
             let bytes = &piece.as_bytes()[at..];
             let (len, jieba, han, class) = match (ascii_run(bytes, room), han_run(bytes, room)) {
                 (0, 0) => (c.len_utf8(), is_jieba(c), is_han(c), Class::from_char(c)),
@@ -193,13 +200,14 @@ impl PartSplitter {
         self.open.grow_str(&piece[from..]);
     }
 
+    /// Ends the current part. Passes it on, or keeps it to be passed on with the next parts.
     fn end_part(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         let scripts = std::mem::replace(&mut self.scripts, Scripts::EMPTY);
         let chinese = scripts.pure && scripts.han;
         if chinese || scripts.wordless {
             self.chinese |= chinese;
             self.joined = self.open.len();
-            // A part that was cut because of its length also ends here.
+            // This also passes on a part that was cut because of its length.
             if self.joined >= JOINED {
                 self.pass_joined(each);
                 self.open.clear();
@@ -214,13 +222,14 @@ impl PartSplitter {
         self.joined = 0;
     }
 
-    /// Passes on the parts before the current one.
+    /// Calls `each` for the complete parts in `open`, unless they are only punctuation.
     fn pass_joined(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         if std::mem::take(&mut self.chinese) {
             each(&self.open[..self.joined], Scripts::CHINESE);
         }
     }
 
+    /// Ends the text: calls `each` for the rest of the text, and prepares for another text.
     fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
         self.end_part(&mut each);
         self.pass_joined(&mut each);
@@ -232,7 +241,8 @@ impl PartSplitter {
     }
 }
 
-/// Returns true for punctuation and spaces that form no word in any combination.
+/// Returns true if `c`, whose class is `class`, is punctuation or a space that forms no word in any
+/// combination.
 fn is_wordless(c: char, class: Class) -> bool {
     match class {
         Class::AsciiBreak | Class::Separator | Class::Mid => true,
@@ -241,12 +251,13 @@ fn is_wordless(c: char, class: Class) -> bool {
     }
 }
 
-/// Returns the bytes of the leading characters U+4E00 to U+9FFF that begin within `room`.
+/// Returns the number of bytes of the leading characters U+4E00 to U+9FFF of `text` that begin
+/// within the first `room` bytes.
 fn han_run(text: &[u8], room: usize) -> usize {
     leading_han(&text[..text.len().min(room.next_multiple_of(3))])
 }
 
-/// Returns the number of leading ASCII letters and digits within `room` bytes.
+/// Returns the number of leading ASCII letters and digits within the first `room` bytes of `text`.
 fn ascii_run(text: &[u8], room: usize) -> usize {
     let within = text[..text.len().min(room)].iter();
     within
@@ -254,6 +265,8 @@ fn ascii_run(text: &[u8], room: usize) -> usize {
         .count()
 }
 
+/// Splits a part of a text, whose kinds of characters are `scripts`, and calls `each` for its
+/// words.
 fn split(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -266,7 +279,7 @@ fn split(
     } else if scripts.pure {
         dictionary.cut(part, mode, each);
     } else {
-        // Runs of segments that jieba knows, and the text between such runs.
+        // Finds the runs of segments that jieba can join, and the text between these runs.
         let mut from = 0;
         let mut known = Scripts::EMPTY;
         for (at, segment) in part.split_word_bound_indices() {
@@ -283,6 +296,8 @@ fn split(
     }
 }
 
+/// Splits a run by jieba if it has Han and only characters that jieba can join into words, and
+/// otherwise by UAX 29. Calls `each` for its words.
 fn split_run(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -297,7 +312,7 @@ fn split_run(
     }
 }
 
-/// Calls `each` for the words by UAX 29, as in [`super::word`].
+/// Calls `each` for the words of `text` by UAX 29, as in [`super::word`].
 fn each_word(text: &str, each: &mut impl FnMut(&str)) {
     for word in text.unicode_words() {
         if !word.starts_with([' ', '\u{1680}']) {

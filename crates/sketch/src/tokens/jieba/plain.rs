@@ -1,20 +1,21 @@
-//! Chinese text that jieba splits without normalisation.
+//! Finds stretches of Chinese text that jieba can split without normalisation.
 //!
-//! Most Chinese texts are Han and full-width punctuation. Normalisation does not change Han. It
-//! may change punctuation, but punctuation only separates words. So a stretch of both needs no
-//! normal form and no search for cut positions.
+//! Most Chinese texts are Han and full-width punctuation. Normalisation does not change Han. It may
+//! change punctuation, but punctuation only separates words. So a stretch of Han and punctuation
+//! needs no normal form and no search for cut positions.
 
 use crate::normalize::leading_han;
 
-/// Approximate bytes of a stretch. It ends at the next cut position.
+/// Number of bytes after which a stretch ends at the next cut position.
 const STRETCH: usize = 1 << 11;
-/// Minimum bytes of a stretch that is worth it, unless it is the whole text.
+/// Minimum bytes of a stretch. A shorter stretch is normalised like other text, unless it is the
+/// whole text.
 const MIN_STRETCH: usize = 1 << 6;
 /// Maximum bytes of a run of Han in a stretch.
 const MAX_RUN: usize = 1 << 11;
 
-/// Returns true for characters that jieba does not know, even after normalisation, and that are
-/// always cut from a Han character.
+/// Returns true for separators: white space and punctuation that jieba cannot join into words, even
+/// after normalisation, and that can always be cut from a Han character next to them.
 pub(super) const fn separates(c: char) -> bool {
     matches!(
         c,
@@ -58,10 +59,11 @@ pub(super) const fn separates(c: char) -> bool {
     )
 }
 
-/// Returns the length of the stretch of Han and punctuation at the start of `text`, or `None` if
-/// the stretch is too short. The text must start at a cut position, and the stretch ends at one.
+/// Returns the length in bytes of the stretch of Han and separators at the start of `text`, or
+/// `None` if the stretch is too short. `text` must start at a cut position, and the stretch ends at
+/// one.
 ///
-/// The text is cut between a separator and a Han character, and between two separators. A segment
+/// A text can be cut between a separator and a Han character, and between two separators. A segment
 /// of UAX 29 that contains two separators is white space or a line end, which is not a word. Some
 /// separators join letters (WB6, WB7, WB7b) or digits (WB11, WB12). They do not join if they are
 /// next to another separator or at the start of a text. The text after the second separator is the
@@ -71,6 +73,8 @@ pub(super) fn stretch_len(text: &str) -> Option<usize> {
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
 }
 
+/// Returns the length in bytes of the stretch of Han and separators at the start of `text`, up to a
+/// cut position; 0 if there is none.
 fn plain_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut end, mut separated) = (0, 0, true);
@@ -78,7 +82,7 @@ fn plain_len(text: &str) -> usize {
         let run = leading_han(&bytes[at..bytes.len().min(at + MAX_RUN)]);
         if run > 0 {
             if separated {
-                // A cut position between punctuation and Han.
+                // The text can be cut between the separator and the Han character.
                 end = at;
                 if end >= STRETCH {
                     return end;
@@ -108,8 +112,9 @@ fn plain_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of the text before the next stretch, and the length of the stretch. After
-/// some kilobytes, stops at a position where a stretch could begin.
+/// Returns the length in bytes of the text before the next stretch, and the length of that stretch.
+/// If there is no stretch in some kilobytes, returns the offset of a position where a stretch could
+/// begin, and `None`.
 pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     let mut end = 0;
     loop {
@@ -121,8 +126,8 @@ pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     }
 }
 
-/// Returns the next position in `text`, after its first character, at which [`plain_len`] may
-/// start: a Han character after punctuation, or the end of the text.
+/// Returns the offset in bytes of the next position in `text`, after its first character, at which
+/// [`plain_len`] may start: a Han character after a separator, or the end of the text.
 fn next_plain(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut separated) = (0, false);
@@ -136,7 +141,7 @@ fn next_plain(text: &str) -> usize {
             return at;
         }
         match byte {
-            // Han and Hangul, not punctuation.
+            // Characters of three bytes, such as Han and Hangul, that are not separators.
             0xE4..=0xED => {
                 separated = false;
                 at += 3;
@@ -177,7 +182,8 @@ mod tests {
         }
     }
 
-    /// The text is cut between two separators, for any text after the second.
+    /// Cutting a text between two separators does not change its words, for any text after the
+    /// second separator.
     #[test]
     fn separators_are_cut_apart() {
         let dictionary = Dictionary::current();

@@ -20,7 +20,7 @@ fn cut(text: &str) -> String {
     words(text, TokenizeMode::Default).join(" ")
 }
 
-/// Texts and their words. Fingerprints depend on the words as they do on the golden vectors.
+/// Golden values: stored fingerprints depend on the words of a text, so the words never change.
 #[test]
 fn words_never_change() {
     for (text, expected) in [
@@ -76,7 +76,7 @@ fn words_never_change() {
     assert_eq!(search("型号WES-5.4.5的机器"), "型号 wes wes-5.4.5 的 机器");
 }
 
-/// Returns the words of jieba-rs for a whole run.
+/// Returns the words of jieba-rs for a whole run, without cutting it.
 fn by_jieba(run: &str, mode: TokenizeMode) -> Vec<String> {
     let mut words = Vec::new();
     Dictionary::current().cut(run, mode, |word| words.push(word.to_owned()));
@@ -142,8 +142,8 @@ proptest! {
     }
 }
 
-/// Long texts, with and without cut positions. The tokenizer passes on each word of a hundred
-/// kilobytes in pieces of bounded length, and calls `check` meanwhile.
+/// Long texts are split in parts of bounded length, with and without cut positions, and `check` is
+/// called meanwhile.
 #[test]
 fn long_texts_are_cut_in_parts() {
     for (unit, word) in [

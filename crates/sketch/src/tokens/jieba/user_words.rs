@@ -1,4 +1,4 @@
-//! Words that users add to the dictionary.
+//! Words that users add to jieba's dictionary, as a parsed list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +8,17 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{is_han, is_jieba};
 use crate::normalize::normalized;
 
-/// Maximum characters of a word. This bounds the work for each character of a text, because jieba
-/// tries each character as the start of every word.
+/// Maximum number of characters of a user word. Bounds the time for each character of a text,
+/// because jieba tries each character as the start of every word.
 pub const MAX_WORD_CHARS: usize = 32;
-/// Maximum frequency. The most frequent word of the dictionary has about 300,000.
+/// Maximum frequency of a user word. The most frequent word of jieba's dictionary has about
+/// 300,000.
 pub const MAX_FREQUENCY: u32 = 100_000_000;
-/// Maximum length of a list, in bytes.
+/// Maximum length of a list of user words, in bytes.
 pub const MAX_LIST: usize = 4 << 20;
 
-/// Words in their normal form ([`crate::normalize`]), with their frequencies if given.
+/// Words to add to jieba's dictionary, in their normal form ([`crate::normalize`]), each with an
+/// optional frequency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserWords {
     words: BTreeMap<String, Option<u32>>,
@@ -35,7 +37,7 @@ impl UserWords {
     ///
     /// # Errors
     ///
-    /// If jieba cannot find a word, a frequency is out of range, or the list is too long.
+    /// If an entry is invalid ([`EntryError`]), or the list is longer than [`MAX_LIST`].
     pub fn parse(list: &str) -> Result<Self, UserWordError> {
         if list.len() > MAX_LIST {
             return Err(UserWordError::TooLong);
@@ -73,9 +75,9 @@ impl UserWords {
         Ok(Self { words })
     }
 
-    /// Returns a hash of the words and their frequencies: XXH3 (64 bits) of a line for each word,
-    /// in byte order, with the frequency, if any, after a space. Users store the hash, so it never
-    /// changes for the same list.
+    /// Returns a hash of the words and their frequencies: the 64-bit XXH3 of a text with a line for
+    /// each word, in byte order. If the word has a frequency, a space and the frequency follow it
+    /// in the line. Users store the hash, so it never changes for the same list.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut hash = Xxh3::new();
@@ -90,7 +92,7 @@ impl UserWords {
         hash.digest()
     }
 
-    /// Iterates over the words in byte order, with their frequencies, if any.
+    /// Iterates over the user words in byte order, with the frequency of each, if it has one.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
         self.words
             .iter()
@@ -98,21 +100,21 @@ impl UserWords {
     }
 }
 
-/// Error in a list of words.
+/// Error of [`UserWords::parse`]: the list of user words is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserWordError {
-    /// The list is longer than [`MAX_LIST`].
+    /// The list is longer than [`MAX_LIST`] bytes.
     TooLong,
-    /// An entry is invalid.
+    /// An entry of the list is invalid.
     Entry {
-        /// The entry.
+        /// The invalid entry, as in the list.
         entry: String,
-        /// The error in the entry.
+        /// Reason why the entry is invalid.
         error: EntryError,
     },
 }
 
-/// Error in an entry of a list of words.
+/// Reason why an entry of a list of user words is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryError {
     /// The frequency is not a number from 1 to [`MAX_FREQUENCY`].
@@ -126,7 +128,7 @@ pub enum EntryError {
 }
 
 impl fmt::Display for EntryError {
-    /// A sentence.
+    /// Writes the error as an English sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Frequency => write!(f, "A frequency is a number from 1 to {MAX_FREQUENCY}."),
@@ -142,7 +144,7 @@ impl fmt::Display for EntryError {
 }
 
 impl fmt::Display for UserWordError {
-    /// A sentence.
+    /// Writes the error as an English sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "The list has more than {MAX_LIST} bytes."),
