@@ -593,7 +593,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint, fingerprint_ball) IS 'the fingerprint lies in the ball';
-COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (fingerprint_ball, fingerprint) IS 'the ball contains the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint_ball, fingerprint_ball) IS
     'each centre lies within the other''s radius';
 
@@ -645,7 +645,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint128, fingerprint128_ball) IS 'the fingerprint lies in the ball';
-COMMENT ON OPERATOR @> (fingerprint128_ball, fingerprint128) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (fingerprint128_ball, fingerprint128) IS 'the ball contains the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint128_ball, fingerprint128_ball) IS
     'each centre lies within the other''s radius';
 
@@ -697,7 +697,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (fingerprint256, fingerprint256_ball) IS 'the fingerprint lies in the ball';
-COMMENT ON OPERATOR @> (fingerprint256_ball, fingerprint256) IS 'the ball holds the fingerprint';
+COMMENT ON OPERATOR @> (fingerprint256_ball, fingerprint256) IS 'the ball contains the fingerprint';
 COMMENT ON OPERATOR ~= (fingerprint256_ball, fingerprint256_ball) IS
     'each centre lies within the other''s radius';
 
@@ -749,7 +749,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (bigint, bigint_ball) IS 'the value lies in the ball';
-COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball holds the value';
+COMMENT ON OPERATOR @> (bigint_ball, bigint) IS 'the ball contains the value';
 COMMENT ON OPERATOR ~= (bigint_ball, bigint_ball) IS
     'each centre lies within the other''s radius';
 
@@ -1573,7 +1573,7 @@ CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
 COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, float8) IS
-    'part of simhash_agg: takes in a row';
+    'part of simhash_agg: adds a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
@@ -1582,7 +1582,7 @@ COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
 COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, float8) IS
-    'part of simhash128_agg: takes in a row';
+    'part of simhash128_agg: adds a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
@@ -1666,13 +1666,13 @@ CREATE FUNCTION _neardup_common_features_finish(internal) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100000
     AS 'MODULE_PATHNAME', '_neardup_common_features_finish';
 COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8, text, integer) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_add(
     internal, text, float8, text, integer, boolean, text, text
 ) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_merge(internal, internal) IS
     'part of neardup_common_features: merges the documents of two processes';
 COMMENT ON FUNCTION _neardup_common_features_finish(internal) IS
@@ -2045,7 +2045,7 @@ CREATE OPERATOR @> (
     COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
-COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
+COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball contains a signature';
 
 -- ------------------------------------------------------------------------------------------------
 -- Similarity estimated from fingerprints, and radii that belong to a similarity

@@ -20,8 +20,8 @@ pub fn register() {
     );
     GucRegistry::define_bool_guc(
         c"neardup.progress",
-        c"Tells by NOTICEs how far neardup_pairs and neardup_clusters are.",
-        c"One when a phase begins, and one a second while it lasts.",
+        c"Reports the progress of neardup_pairs and neardup_clusters by NOTICEs.",
+        c"Sends one NOTICE when a phase begins, and one per second while it lasts.",
         &PROGRESS,
         GucContext::Userset,
         GucFlags::default(),

@@ -15,10 +15,12 @@ from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS, models
+from django.db import DEFAULT_DB_ALIAS, NotSupportedError, models
+from django.db.migrations.operations.base import Operation
 from django.db.models import F, Func, Value
 from django.db.models.lookups import PostgresOperatorLookup
 
+from . import _setup
 from ._types import CLASSES
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "NeardupConstraint",
     "NeardupExtension",
     "NeardupIndex",
+    "NeardupSetup",
     "Simhash",
     "Simhash128",
 ]
@@ -48,6 +51,60 @@ class NeardupExtension(CreateExtension):
     def __init__(self, hints: Any = None) -> None:
         super().__init__("neardup")
         self.hints = hints or {}
+
+
+class NeardupSetup(Operation):
+    """Adds a search, or a rule for near-duplicates, to a table in use, in a migration with
+    ``atomic = False``: runs the statements of ``neardup_setup``. Reversed, it removes them.
+
+    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. A statement that needs a strong lock
+    waits for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is
+    repeated up to ``attempts`` times.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        column: str,
+        action: str = "search",
+        similarity: float = 0.8,
+        lock_timeout: str = "1s",
+        attempts: int = 60,
+    ) -> None:
+        self.table = table
+        self.column = column
+        self.action = action
+        self.similarity = similarity
+        self.lock_timeout = lock_timeout
+        self.attempts = attempts
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """Django's models do not know the columns."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._run(schema_editor, "add")
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._run(schema_editor, "remove")
+
+    def describe(self) -> str:
+        return f"Add neardup {self.action} to {self.table}.{self.column}"
+
+    def _run(self, schema_editor: Any, part: str) -> None:
+        connection = schema_editor.connection
+        if connection.in_atomic_block:
+            raise NotSupportedError("NeardupSetup requires atomic = False in its migration")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _setup.STATEMENTS.format(*["%s"] * 5),
+                [self.table, self.column, self.action, self.similarity, part],
+            )
+            statements = [statement for (statement,) in cursor.fetchall()]
+            _setup.run(statements, cursor.execute, self.lock_timeout, self.attempts)
 
 
 class _ValueFormField(forms.CharField):

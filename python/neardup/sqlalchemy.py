@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from sqlalchemy import Boolean, Float, Integer, bindparam, func
+from sqlalchemy import Boolean, Connection, Float, Integer, bindparam, func, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import UserDefinedType
 
+from . import _setup
 from ._types import CLASSES
 
 __all__ = [
@@ -33,7 +34,33 @@ __all__ = [
     "FingerprintBall",
     "MinHashBall",
     "MinHashSignature",
+    "setup_table",
 ]
+
+
+def setup_table(
+    connection: Connection,
+    table: str,
+    column: str,
+    action: str = "search",
+    similarity: float = 0.8,
+    remove: bool = False,
+    lock_timeout: str = "1s",
+    attempts: int = 60,
+) -> None:
+    """Adds a search, or a rule for near-duplicates, to a table in use, or removes it: runs the
+    statements of ``neardup_setup``. The connection commits each statement, as in Alembic's
+    ``autocommit_block``.
+
+    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. A statement that needs a strong lock
+    waits for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is
+    repeated up to ``attempts`` times.
+    """
+    names = ["table", "column", "action", "similarity", "part"]
+    query = text(_setup.STATEMENTS.format(*[f":{name}" for name in names]))
+    values = [table, column, action, similarity, "remove" if remove else "add"]
+    statements = connection.scalars(query, dict(zip(names, values))).all()
+    _setup.run(statements, connection.exec_driver_sql, lock_timeout, attempts)
 
 
 def _array_as_text(name: str, driver: str) -> TypeError:

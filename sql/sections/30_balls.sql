@@ -54,7 +54,7 @@ CREATE OPERATOR ~= (
     COMMUTATOR = ~=, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ ({{ type }}, {{ type }}_ball) IS 'the {{ item }} lies in the ball';
-COMMENT ON OPERATOR @> ({{ type }}_ball, {{ type }}) IS 'the ball holds the {{ item }}';
+COMMENT ON OPERATOR @> ({{ type }}_ball, {{ type }}) IS 'the ball contains the {{ item }}';
 COMMENT ON OPERATOR ~= ({{ type }}_ball, {{ type }}_ball) IS
     'each centre lies within the other''s radius';
 

@@ -217,7 +217,7 @@ CREATE FUNCTION _neardup_simhash128_agg_finish(internal) RETURNS fingerprint128
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
     AS 'MODULE_PATHNAME', '_neardup_simhash128_agg_finish';
 COMMENT ON FUNCTION _neardup_simhash_agg_add(internal, text, float8) IS
-    'part of simhash_agg: takes in a row';
+    'part of simhash_agg: adds a row';
 COMMENT ON FUNCTION _neardup_simhash_agg_merge(internal, internal) IS
     'part of simhash_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash_agg_save(internal) IS
@@ -226,7 +226,7 @@ COMMENT ON FUNCTION _neardup_simhash_agg_load(bytea, internal) IS
     'part of simhash_agg, simhash128_agg and neardup_common_features: state of another process';
 COMMENT ON FUNCTION _neardup_simhash_agg_finish(internal) IS 'part of simhash_agg: the fingerprint';
 COMMENT ON FUNCTION _neardup_simhash128_agg_add(internal, text, float8) IS
-    'part of simhash128_agg: takes in a row';
+    'part of simhash128_agg: adds a row';
 COMMENT ON FUNCTION _neardup_simhash128_agg_merge(internal, internal) IS
     'part of simhash128_agg: merges the sums of two processes';
 COMMENT ON FUNCTION _neardup_simhash128_agg_finish(internal) IS
@@ -310,13 +310,13 @@ CREATE FUNCTION _neardup_common_features_finish(internal) RETURNS bytea
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100000
     AS 'MODULE_PATHNAME', '_neardup_common_features_finish';
 COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_add(internal, text, float8, text, integer) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_add(
     internal, text, float8, text, integer, boolean, text, text
 ) IS
-    'part of neardup_common_features: takes in a document';
+    'part of neardup_common_features: adds a document';
 COMMENT ON FUNCTION _neardup_common_features_merge(internal, internal) IS
     'part of neardup_common_features: merges the documents of two processes';
 COMMENT ON FUNCTION _neardup_common_features_finish(internal) IS

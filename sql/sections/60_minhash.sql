@@ -244,4 +244,4 @@ CREATE OPERATOR @> (
     COMMUTATOR = <@, RESTRICT = _neardup_sel, JOIN = _neardup_joinsel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, minhash_ball) IS 'whether a signature lies in a ball';
-COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball holds a signature';
+COMMENT ON OPERATOR @> (minhash_ball, minhash_signature) IS 'whether a ball contains a signature';

@@ -35,7 +35,7 @@ fn notice(index: Rel) {
                 "index \"{}\" keeps its layout until it is rebuilt",
                 index.shown()
             ),
-            detail: format!("It has {now}. A REINDEX makes {next}."),
+            detail: format!("The index has {now}. After REINDEX it has {next}."),
             hint: format!("REINDEX INDEX CONCURRENTLY {};", index.shown_qualified()),
         }
         .report();

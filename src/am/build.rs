@@ -9,18 +9,22 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::keys::{Layout, require_hashes, with_words};
 use super::metric::ValueMetric;
 use super::options::BuildOptions;
-use super::progress::{NULL_MEMORY, PHASE_SCAN, PHASE_WRITE, Writer, report, report_permutation};
+use super::progress::{PHASE_SCAN, PHASE_WRITE, Writer, report, report_permutation};
 use super::strategies;
 use super::usual_bound::usual_bound;
 use super::validate::require_valid_classes;
 use neardup_pg::build_scan::BuildScan;
-use neardup_pg::build_workers::{BuildWorker, BuildWorkers, Input};
+use neardup_pg::build_workers::{BuildWorker, BuildWorkers, LeaderInput};
 use neardup_pg::errors::UserError;
 use neardup_pg::index_row::IndexRow;
 use neardup_pg::memory::maintenance_work_mem;
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::storage::bulk::BulkWriter;
 use neardup_pg::workers::{Worker, export_worker};
+
+/// Memory, in bytes, of the sort of rows without a value: there are few, or their keys are all
+/// alike.
+const NULL_MEMORY: usize = 1 << 20;
 
 export_worker! { "neardup_build_worker" => work }
 
@@ -58,8 +62,8 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
         let seen = match BuildWorkers::launch(scan) {
             None => scan.run(|row, tid| new.collect(&row, tid)),
             Some(workers) => workers.run(|input| match input {
-                Input::Row(row, tid) => new.collect(&row, tid),
-                Input::Words(words) => new.collect_words(words),
+                LeaderInput::Row(row, tid) => new.collect(&row, tid),
+                LeaderInput::Words(words) => new.collect_words(words),
             }),
         };
         let indexed = (new.rows[0].len() + new.nulls.len()) as f64;
@@ -188,11 +192,12 @@ const HAS_VALUE: u64 = 1;
 const IS_CONTINUED: u64 = 2;
 /// Maximum number of keys of a row that a worker sends at once. Only rows with large arrays have
 /// more.
-const PART: usize = 4096;
+const MAX_KEYS_PER_MESSAGE: usize = 4096;
 
 /// Start function of a worker. Reads the worker's share of the table and sends the keys of each row
 /// to the leader: one word for the row's address and flags, one for the number of keys, and the
-/// keys. If a row has more than [`PART`] keys, it is sent several times with different keys.
+/// keys. If a row has more than [`MAX_KEYS_PER_MESSAGE`] keys, it is sent several times with
+/// different keys.
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
@@ -203,7 +208,7 @@ fn work(worker: Worker) {
         worker.run(|row, tid, outbox| {
             keys.clear();
             let mut flags = u64::from(metric.keys(&layout, &row, &mut keys));
-            for part in keys.chunks(PART) {
+            for part in keys.chunks(MAX_KEYS_PER_MESSAGE) {
                 let head = [tid.packed() << FLAG_BITS | flags, part.len() as u64];
                 outbox.put(head.into_iter().chain(part.as_flattened().iter().copied()));
                 flags |= IS_CONTINUED;
@@ -229,14 +234,14 @@ fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
             ),
         )
         .detail(format!(
-            "With {} bands those of up to {} mismatches are found; of {} values {needed} may \
-             differ.",
+            "With {} bands, the index finds all signatures with up to {} mismatches, but in \
+             signatures of {} values up to {needed} may differ.",
             bands.count(),
             bands.guaranteed(),
             bands.hashes()
         ))
         .hint(format!(
-            "Use at least {} bands, or leave out the options.",
+            "Use at least {} bands, or omit the options.",
             needed + 1
         ))
         .raise();

@@ -92,8 +92,10 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
         each += unit * (check + keep);
     }
     let rechecked = work.fetched * path.table.tuples;
-    let mut total =
-        startup + read_cost(&path, loops, &work.to_all) + rows * each + rechecked * RECHECK * unit;
+    let mut total = startup
+        + read_cost(&path, loops, &work.after_first)
+        + rows * each
+        + rechecked * RECHECK * unit;
     if on_standby {
         // The planner adds only the cost of table pages that are not all-visible, as for an
         // index-only scan.
@@ -106,7 +108,7 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
         startup,
         total,
         selectivity: share.max(work.fetched),
-        pages: (work.to_first.leaves + work.to_all.leaves).min(f64::from(path.index.pages)),
+        pages: (work.to_first.leaves + work.after_first.leaves).min(f64::from(path.index.pages)),
     }
 }
 
@@ -181,7 +183,7 @@ struct Work {
     /// Accesses before the first row is returned.
     to_first: Reads,
     /// Further accesses until the last row is returned.
-    to_all: Reads,
+    after_first: Reads,
     /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
     /// Share of the table's rows that the server fetches, if it is known to be larger than the
@@ -190,16 +192,16 @@ struct Work {
 }
 
 impl Work {
-    /// Work of a search that returns rows as it finds them. `to_all` are all of its accesses. On
+    /// Work of a search that returns rows as it finds them. `all` is the total of its accesses. On
     /// average half of the descents have been made when the first row is found.
-    fn at_once(to_all: Reads) -> Self {
+    fn at_once(all: Reads) -> Self {
         let to_first = Reads {
-            descents: to_all.descents / 2.0,
-            leaves: to_all.leaves.min(to_all.descents) / 2.0,
+            descents: all.descents / 2.0,
+            leaves: all.leaves.min(all.descents) / 2.0,
         };
         Work {
             to_first,
-            to_all: to_all.without(to_first),
+            after_first: all.without(to_first),
             ..Work::default()
         }
     }
@@ -267,7 +269,7 @@ impl Work {
         };
         Work {
             to_first: work.to_first.times(quals.times),
-            to_all: work.to_all.times(quals.times),
+            after_first: work.after_first.times(quals.times),
             ..work
         }
     }
@@ -303,7 +305,7 @@ impl Work {
         let radius = match quals.radius {
             Radius::None | Radius::Null => None,
             Radius::Unknown | Radius::Signatures(_) => Some(guaranteed),
-            Radius::Default => Some(near_duplicate_bits(bits)),
+            Radius::NearDuplicate => Some(near_duplicate_bits(bits)),
             Radius::Known(radius) => Some(radius),
         };
         match (radius, quals.order) {
@@ -329,7 +331,7 @@ impl Work {
                 };
                 Work {
                     to_first: first,
-                    to_all: last.without(first),
+                    after_first: last.without(first),
                     ..Work::default()
                 }
             }
@@ -391,7 +393,7 @@ impl Work {
             Radius::Known(mismatches) => Some(mismatches as usize),
             Radius::Signatures(radius) => Some(radius.mismatches(bands.hashes()).max(0) as usize),
             Radius::Unknown => Some(bands.guaranteed()),
-            Radius::Default => Some(near_duplicate_mismatches(bands.hashes())),
+            Radius::NearDuplicate => Some(near_duplicate_mismatches(bands.hashes())),
         };
         let all_scopes = quals.scope == Scope::All;
         match mismatches {
@@ -407,7 +409,7 @@ impl Work {
                 }
             }
             mismatches => Work {
-                to_all: whole,
+                after_first: whole,
                 fetched: share
                     * mismatches.map_or(1.0, |mismatches| bands.chance_sketch(mismatches)),
                 ..Work::default()

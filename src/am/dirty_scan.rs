@@ -20,7 +20,7 @@ pub use neardup_pg::dirty_scan::DirtyRow;
 
 /// Searches an index of `table` for rows within a radius of `center`. `scope` has a value for each
 /// scope column. Calls `each` for each row version that is live for a dirty snapshot, nearest first
-/// if [`IndexMetric::comes_in_order`]. Calls `vanished` with the address of each version that an
+/// if [`IndexMetric::can_order`]. Calls `vanished` with the address of each version that an
 /// earlier snapshot may still see, but later ones do not.
 pub fn near_rows(
     table: Rel,
@@ -48,7 +48,7 @@ pub fn near_rows(
         return;
     }
     let mut orders = OwnScanKeys::new(index);
-    if metric.comes_in_order() {
+    if metric.can_order() {
         orders.push(last, DISTANCE, center);
     }
     dirty_scan::scan(table, &mut keys, &mut orders, vanished, each);

@@ -1,9 +1,9 @@
 //! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
 //! (`ORDER BY fp <~> q`).
+use neardup_blocktree::full_scan::Row;
 use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf;
-use neardup_blocktree::level_cursor::Row;
 use neardup_blocktree::metric::near_duplicate_bits;
 use neardup_blocktree::scan::{Match, Scan};
 use neardup_blocktree::tree::Tree;

@@ -23,7 +23,7 @@ use super::keys::{Layout, with_words};
 use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
-use neardup_pg::scan_desc::Rest;
+use neardup_pg::scan_desc::StateCache;
 use neardup_pg::storage::pages::IndexPages;
 
 /// Data that the server keeps in the relation cache entry of an index, as one block of plain
@@ -74,9 +74,9 @@ pub fn is_readable(index: Rel) -> bool {
 }
 
 /// Returns the place where a finished scan of an open index keeps its state for the next scan.
-pub fn rest_of(index: Rel) -> Rc<Rest> {
+pub fn state_cache_of(index: Rel) -> Rc<StateCache> {
     index_cache::cache_of(index, cached(index).serial)
-        .rest
+        .state_cache
         .clone()
 }
 
@@ -232,7 +232,7 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     match meta {
         Ok(meta)
             if usize::from(meta.words) == layout.words()
-                && meta.metric.of_type() == layout.metric
+                && meta.metric.without_signatures() == layout.metric
                 && usize::from(meta.scope_words) == layout.scope_words() =>
         {
             meta
@@ -276,18 +276,18 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
         format!("index \"{}\" is damaged", relation.shown()),
     )
-    .detail(format!("In {corruption}."))
+    .detail(format!("The damage is in {corruption}."))
     .hint(format!(
-        "REINDEX INDEX {name} rebuilds it from the table. Look for failing disks or memory."
+        "REINDEX INDEX {name} rebuilds the index from the table. Check for failing disks or memory."
     ))
     .raise()
 }
 
 /// Parameters that determine a metric and a block layout: those of the meta page.
-type Known = (Metric<usize>, u8, u8, u8, u8, u16);
+type LayoutParameters = (Metric<usize>, u8, u8, u8, u8, u16);
 
 /// Returns the parameters of a meta page that determine its metric and its block layout.
-fn known(meta: &Meta) -> Known {
+fn layout_parameters(meta: &Meta) -> LayoutParameters {
     let Meta {
         metric,
         words,
@@ -314,10 +314,10 @@ type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 thread_local! {
     /// Metrics and block layouts by their parameters. There are few, and each is small. The number
     /// of words in the parameters determines the type of the value.
-    static BLOCK_LAYOUTS: Cache<Known> = RefCell::default();
+    static BLOCK_LAYOUTS: Cache<LayoutParameters> = RefCell::default();
     /// Plans by the parameters of the block layout, the radius, and the binary logarithm of the
     /// number of rows.
-    static PLANS: Cache<(Known, u32, i32)> = RefCell::default();
+    static PLANS: Cache<(LayoutParameters, u32, i32)> = RefCell::default();
 }
 
 /// Returns the value that the backend has kept for `key`. If there is none, makes it and keeps it.
@@ -353,7 +353,7 @@ fn block_layout_of<const N: usize>(
     relation: Rel,
     meta: &Meta,
 ) -> (IndexMetric, Rc<BlockLayout<N>>) {
-    let block_layout = remembered(&BLOCK_LAYOUTS, known(meta), || {
+    let block_layout = remembered(&BLOCK_LAYOUTS, layout_parameters(meta), || {
         let (blocks, permutations) = (meta.blocks, usize::from(meta.permutations));
         let bands = |hashes| Bands::new(hashes, permutations, usize::from(blocks)).ok();
         let metric = (meta.metric).try_map(|hashes| bands(hashes).map(Rc::new))?;
@@ -385,7 +385,9 @@ pub fn plan_of<const N: usize>(
     // an adequate number of rows. Both roundings keep the number of plans small.
     let radius = radius.min(block_layout.bits());
     let magnitude = rows.max(1.0).log2().round();
-    remembered(&PLANS, (known(meta), radius, magnitude as i32), || {
-        Plan::new(block_layout, radius, magnitude.exp2())
-    })
+    remembered(
+        &PLANS,
+        (layout_parameters(meta), radius, magnitude as i32),
+        || Plan::new(block_layout, radius, magnitude.exp2()),
+    )
 }

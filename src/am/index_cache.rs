@@ -12,14 +12,14 @@ use neardup_blocktree::leaf_cache::LeafCache;
 use pgrx::pg_sys;
 
 use neardup_pg::rel::Rel;
-use neardup_pg::scan_desc::Rest;
+use neardup_pg::scan_desc::StateCache;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
 /// Maximum number of indexes in the cache: enough for the indexes of one or two tables.
-const MOST: usize = 8;
+const MAX_ENTRIES: usize = 8;
 /// Number of times that an index is opened before its size is read again.
-const ASK_AGAIN: u32 = 32;
+const OPENS_PER_SIZE_CHECK: u32 = 32;
 
 /// What a cache entry is valid for: an index, as long as the relation cache keeps its entry, in one
 /// subtransaction.
@@ -45,7 +45,7 @@ pub struct IndexCache {
     /// Leaves that were found for the last keys, and copies of inner pages.
     pub leaves: LeafCache,
     /// Place for the state of a finished scan, until the next scan takes it.
-    pub rest: Rc<Rest>,
+    pub state_cache: Rc<StateCache>,
 }
 
 thread_local! {
@@ -88,21 +88,23 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
     let cache = Rc::new(IndexCache {
         key,
         blocks: Cell::new(0),
-        opened: Cell::new(ASK_AGAIN),
+        opened: Cell::new(OPENS_PER_SIZE_CHECK),
         leaves: match index.is_for_exclusion() {
             true => LeafCache::for_constraint(),
             false => LeafCache::default(),
         },
-        rest: Rc::default(),
+        state_cache: Rc::default(),
     });
     let superseded = CACHES.with_borrow_mut(|caches| {
         let is_over = |cache: &mut Rc<IndexCache>| cache.key.transaction != key.transaction;
         let mut superseded: Vec<_> = caches.extract_if(.., is_over).collect();
-        superseded.extend(caches.split_off(caches.len().min(MOST - 1)));
+        superseded.extend(caches.split_off(caches.len().min(MAX_ENTRIES - 1)));
         caches.insert(0, cache.clone());
         superseded
     });
-    superseded.iter().for_each(|cache| cache.rest.close());
+    superseded
+        .iter()
+        .for_each(|cache| cache.state_cache.close());
     cache
 }
 
@@ -111,7 +113,7 @@ impl IndexCache {
     /// then. The index may have grown since, but not shrunk.
     pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
-        if opened > ASK_AGAIN {
+        if opened > OPENS_PER_SIZE_CHECK {
             self.blocks.set(pages.blocks());
             self.opened.set(0);
         } else {

@@ -17,7 +17,7 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
         let mut index = Index::<N>::open_cached(row.index());
         add(&mut index, row, tid);
         if registry::awaits(row.index().oid()) {
-            in_flight(&index, row, table, tid);
+            withdraw_from_flight(&index, row, table, tid);
         }
     });
 }
@@ -42,7 +42,7 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
 
 /// Removes a row that has just been added from the rows in flight, where its trigger has published
 /// it. From now on, searches of other triggers find the row in the index.
-fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
+fn withdraw_from_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
     // A row that was inserted speculatively stays in flight: the server may remove it and then
     // write it again without firing the trigger.
     if let Some(value) = row.get(index.layout.scope_columns)
@@ -50,6 +50,6 @@ fn in_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: 
         && index.layout.metric.has_distances()
         && !heap_fetch::is_speculative(table, tid)
     {
-        registry::written(row.index().oid(), &index.metric.in_flight(value));
+        registry::withdraw_written(row.index().oid(), &index.metric.in_flight(value));
     }
 }

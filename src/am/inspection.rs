@@ -18,7 +18,7 @@ pub fn open_for_one_pass<const N: usize>(
 ) -> Index<'_, N> {
     let index = relations.index();
     let strategy = Strategy::for_one_pass(index);
-    Index::with_pages(IndexPages::through(index, check, strategy))
+    Index::with_pages(IndexPages::with_strategy(index, check, strategy))
 }
 
 /// Opens an index whose pages are read into any of the shared buffers.

@@ -183,10 +183,12 @@ pub fn require_distances(index: Rel) {
             ),
         )
         .detail(format!(
-            "It finds the arrays in \"{}\" that have an element in common.",
+            "The index finds the arrays in \"{}\" that have an element in common.",
             column.to_string_lossy()
         ))
-        .hint("Name an index on fingerprints or signatures, or join the table with itself by &&.")
+        .hint(
+            "Pass an index on fingerprints or signatures, or join the table with itself using &&.",
+        )
         .raise();
     }
 }
@@ -228,12 +230,13 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
         format!("column \"{name}\" of type {own} cannot be compared in a neardup index"),
     )
     .detail(format!(
-        "The operator class compares its values as {input}, whose equality is not that of {own}."
+        "The operator class compares the column's values as {input}, whose equality differs from \
+         that of {own}."
     ))
     .hint(format!(
-        "Index an expression that says which equality is meant, such as (lower({name}::text)) or \
-         ({name}::text); or have a superuser create an operator class: CREATE OPERATOR CLASS name \
-         DEFAULT FOR TYPE {base} USING neardup AS OPERATOR {EQUAL} = ({base}, {base})."
+        "Index an expression that makes the equality explicit, such as (lower({name}::text)) or \
+         ({name}::text), or ask a superuser to create an operator class: CREATE OPERATOR CLASS \
+         name DEFAULT FOR TYPE {base} USING neardup AS OPERATOR {EQUAL} = ({base}, {base})."
     ))
     .raise()
 }
@@ -271,9 +274,12 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
 fn refuse(index: Rel) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        "a neardup index needs one fingerprint, signature or bigint[], as its last column",
+        "a neardup index needs one fingerprint, signature or bigint[] as its last column",
     )
-    .detail("Columns before it are compared for equality and keep near-duplicates apart.")
+    .detail(
+        "The index compares the columns before it for equality, and finds near-duplicates only \
+         among rows with equal values.",
+    )
     .hint(instead_of_columns(index))
     .raise()
 }

@@ -36,7 +36,9 @@ impl Description {
             guaranteed_radius: layout.radius(),
             blocks: layout.blocks().len(),
             permutations: layout.permutations().len(),
-            signature: metric.bands().map(|bands| (bands.hashes(), bands.rows())),
+            signature: metric
+                .bands()
+                .map(|bands| (bands.hashes(), bands.band_width())),
         }
     }
 

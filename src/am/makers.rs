@@ -8,7 +8,7 @@ use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Oid;
 
 use neardup_pg::catalog::{name_in_extension_of, parameter_names};
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::rel::Rel;
 
 /// Function of the extension that makes fingerprints, such as `minhash64(body)`.
@@ -137,8 +137,8 @@ fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
         if !makes_sketch || names.first().is_none_or(|name| name.as_c_str() != c"body") {
             continue;
         }
-        let constant = |argument: Expr| match argument.form() {
-            Form::Constant(value) => Some(value.map(|value| {
+        let constant = |argument: Expr| match argument.kind() {
+            ExprKind::Constant(value) => Some(value.map(|value| {
                 let text = CString::new(value.output()).unwrap_or_default();
                 (text, argument.type_oid())
             })),

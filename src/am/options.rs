@@ -185,7 +185,7 @@ impl BuildOptions {
     /// another kind is given.
     pub fn metric(&self, layout: &Layout) -> IndexMetric {
         const FINGERPRINTS: &str = "\"radius\" and \"blocks\"";
-        const OF_SETS: &str = "Its only option is \"fillfactor\".";
+        const OF_SETS: &str = "The only option of this index is \"fillfactor\".";
         const SIGNATURES: &str = "\"similarity\", \"hashes\", \"bands\" and \"rows\"";
         let (for_fingerprints, for_signatures) = (
             self.radius.is_some() || self.blocks != 0,
@@ -193,16 +193,18 @@ impl BuildOptions {
         );
         let fingerprints = (FINGERPRINTS, for_fingerprints);
         let signatures = (SIGNATURES, for_signatures);
-        let own = |options| format!("Its options are {options}.");
+        let own = |options| format!("The options of this index are {options}.");
         let (what, hint, others) = match layout.metric {
             Metric::Hamming { .. } => ("fingerprints", own(FINGERPRINTS), vec![signatures]),
             Metric::Jaccard(()) => ("signatures", own(SIGNATURES), vec![fingerprints]),
             Metric::Overlap => ("arrays", OF_SETS.to_owned(), vec![fingerprints, signatures]),
         };
         if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
-            UserError::invalid_parameter(format!("an index on {what} has no options {other}"))
-                .hint(hint)
-                .raise();
+            UserError::invalid_parameter(format!(
+                "an index on {what} does not have the options {other}"
+            ))
+            .hint(hint)
+            .raise();
         }
         let bands = |()| Some(Rc::new(self.signatures.bands()));
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
@@ -262,7 +264,10 @@ fn refuse(radius: u32, blocks: u32, error: BlockLayoutError) -> ! {
                 Ok(permutations) => permutations.to_string(),
                 Err(_) => "billions of".to_owned(),
             };
-            format!("These need {permutations} permutations; an index can have {MAX_PERMUTATIONS}.")
+            format!(
+                "These blocks need {permutations} permutations, but an index can have at most \
+                 {MAX_PERMUTATIONS}."
+            )
         }
         BlockLayoutError::RadiusTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
             unreachable!("`guaranteed_radius` fits the blocks and the width")
@@ -273,6 +278,9 @@ fn refuse(radius: u32, blocks: u32, error: BlockLayoutError) -> ! {
         format!("cannot cut fingerprints into {blocks} blocks for radius {radius}"),
     )
     .detail(detail)
-    .hint("Leave out \"blocks\" to have it chosen by the radius and the number of rows.")
+    .hint(
+        "Omit \"blocks\" to let neardup choose the number of blocks from the radius and the number \
+         of rows.",
+    )
     .raise()
 }

@@ -11,10 +11,6 @@ pub const PHASE_SCAN: i64 = 2;
 /// Number of the build phase that sorts the keys and writes the index.
 pub const PHASE_WRITE: i64 = 3;
 
-/// Memory, in bytes, of the sort of rows without a value: there are few, or their keys are all
-/// alike.
-pub const NULL_MEMORY: usize = 1 << 20;
-
 /// Writer of a new index that reports each finished permutation.
 pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 

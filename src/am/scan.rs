@@ -7,7 +7,7 @@ use neardup_blocktree::metric::Metric;
 use pgrx::pg_sys;
 
 use super::hamming_search::HammingSearch;
-use super::index::{Index, rest_of, words_of};
+use super::index::{Index, state_cache_of, words_of};
 use super::keys::{Layout, with_words};
 use super::minhash::search::BandSearch;
 use super::scan_keys::ScanKeys;
@@ -15,7 +15,7 @@ use super::search::{IndexSearch, Purpose, Search};
 use super::sets::search::SetSearch;
 use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::rel::Rel;
-use neardup_pg::scan_desc::{Bitmap, Rest, ScanDesc, ScanState, without_scan};
+use neardup_pg::scan_desc::{Bitmap, ScanDesc, ScanState, StateCache, without_scan};
 use neardup_pg::scan_key::{self, OwnScanKeys};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::{backend, compat};
@@ -36,8 +36,8 @@ pub struct State {
 }
 
 impl ScanState for State {
-    fn rest(index: Rel) -> Rc<Rest> {
-        rest_of(index)
+    fn state_cache(index: Rel) -> Rc<StateCache> {
+        state_cache_of(index)
     }
 
     /// Makes the state of a scan. [`rescan`] must start its search.
@@ -146,9 +146,9 @@ pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
     let tid = state.tids[row];
     state.given += 1;
     if index_only {
-        scan.give_tuple(|state| state.search.value(row));
+        scan.set_index_tuple(|state| state.search.value(row));
     }
-    scan.give(tid, recheck);
+    scan.set_row(tid, recheck);
     true
 }
 

@@ -1,7 +1,7 @@
 //! The search of an index that a scan starts and steps. It handles all metrics alike; the parts
 //! that depend on the metric implement [`NearSearch`].
+use neardup_blocktree::full_scan::{FullScan, Row};
 use neardup_blocktree::key::{EntryKey, Tid};
-use neardup_blocktree::level_cursor::{FullScan, Row};
 use neardup_blocktree::tree::Tree;
 
 use super::index::Index;
@@ -111,7 +111,7 @@ enum Source<const N: usize> {
 /// Search of an index. `S` is the part that depends on the metric.
 pub struct IndexSearch<'a, S, const N: usize> {
     index: Index<'a, N>,
-    near: S,
+    metric_search: S,
     source: Source<N>,
     /// Hash of the scope that is searched; `None` for all scopes, or without scope columns.
     scope: Option<u64>,
@@ -122,12 +122,12 @@ pub struct IndexSearch<'a, S, const N: usize> {
 }
 
 impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
-    /// Makes a search that finds nothing until [`Search::rescan`] starts it. `near` is the part
-    /// that depends on the metric.
-    pub fn new(index: Index<'a, N>, near: S) -> Self {
+    /// Makes a search that finds nothing until [`Search::rescan`] starts it. `metric_search` is the
+    /// part that depends on the metric.
+    pub fn new(index: Index<'a, N>, metric_search: S) -> Self {
         IndexSearch {
             index,
-            near,
+            metric_search,
             source: Source::Nothing,
             scope: None,
             rows: Vec::new(),
@@ -148,12 +148,12 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
             Presence::NotNull if is_for_all => Source::All(all().without_nulls()),
             Presence::Any if quals.near.is_empty() && puts_nulls_first(order_bys) => {
                 let (nulls, others) = (FullScan::nulls(layout(), quals.scope), quals.with_values());
-                match self.near.begin(&self.index, &others, order_bys) {
+                match self.metric_search.begin(&self.index, &others, order_bys) {
                     true => Source::NullsThenNear(nulls),
                     false => Source::All(nulls),
                 }
             }
-            _ if self.near.begin(&self.index, &quals, order_bys) => Source::Near,
+            _ if self.metric_search.begin(&self.index, &quals, order_bys) => Source::Near,
             _ => Source::Nothing,
         }
     }
@@ -182,12 +182,13 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
         let layout = &self.index.layout;
         // Another scope may have the same hash, and the index does not store the radii of balls.
         // Without a condition every row matches.
-        let rechecks = self.near.rechecks() || layout.has_balls || layout.scope_columns > 0;
+        let rechecks =
+            self.metric_search.rechecks() || layout.has_balls || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
     }
 
     fn allow_repeats(&mut self) {
-        self.near.allow_repeats();
+        self.metric_search.allow_repeats();
     }
 
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool {
@@ -200,7 +201,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
                 true => Step::Leaf,
                 false => Step::End,
             },
-            Source::Near => self.near.step(index, &tree, &mut self.rows),
+            Source::Near => self.metric_search.step(index, &tree, &mut self.rows),
             Source::NullsThenNear(scan) => {
                 if !index.or_corrupt(scan.step(&tree, &mut self.rows)) {
                     self.source = Source::Near;
@@ -215,7 +216,7 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
                 let key = row.fingerprint.expect("index-only scans return values");
                 let key = index.block_layout.permutations()[0].permute(&key);
                 let (permutation, tid) = (0, row.tid);
-                index.or_corrupt(tree.holds(&EntryKey {
+                index.or_corrupt(tree.has_entry(&EntryKey {
                     permutation,
                     key,
                     tid,
@@ -241,11 +242,11 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
     fn end(&mut self) {
         self.index.pages.keep_leaf_pinned(false);
         self.source = Source::Nothing;
-        self.near.end();
+        self.metric_search.end();
     }
 
     fn resume(&mut self) {
         self.index.reopen();
-        self.near.set_rows(self.index.rows());
+        self.metric_search.set_rows(self.index.rows());
     }
 }

@@ -8,7 +8,7 @@ use super::options::BuildOptions;
 use crate::planner::catalog::catalog;
 use neardup_pg::catalog::base_type;
 use neardup_pg::errors::UserError;
-use neardup_pg::expr::Form;
+use neardup_pg::expr::ExprKind;
 use neardup_pg::rel::Rel;
 
 /// Returns the radius or similarity of most searches of an index with these options: that of the
@@ -32,7 +32,7 @@ pub fn usual_bound(
         Some(radius) if radius > bits => {
             UserError::invalid_parameter(format!("radius {radius} is out of range"))
                 .detail(format!("Fingerprints of this index have {bits} bits."))
-                .hint("Set \"radius\" to the largest distance of near-duplicates.")
+                .hint("Set \"radius\" to the maximum distance between near-duplicates.")
                 .raise()
         }
         Some(radius) => radius,
@@ -47,7 +47,7 @@ pub fn usual_bound(
 /// is not on such an expression.
 fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
     let expression = index.last_expression()?.strip_relabel();
-    let Form::Call(function, arguments) = expression.form() else {
+    let ExprKind::Call(function, arguments) = expression.kind() else {
         return None;
     };
     let catalog = catalog(index.handler())?;

@@ -12,12 +12,12 @@ use neardup_pg::storage::pages::IndexPages;
 /// Minimum number of unused pages in an index for VACUUM to truncate it.
 const LEAST_PAGES: u64 = 8;
 /// VACUUM truncates an index only if at least one in this many pages is unused.
-const LEAST_SHARE: u64 = 8;
+const MIN_UNUSED_ONE_IN: u64 = 8;
 
 /// Removes the index entries of dead rows (`ambulkdelete`).
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
-    let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
+    let pages = IndexPages::with_strategy(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
         // CREATE INDEX CONCURRENTLY lists the addresses of all rows in the index. A row has several
         // entries, but must be listed only once: `each_row` reads one entry of each row.
@@ -62,7 +62,7 @@ pub fn cleanup(call: &mut IndexVacuum) {
         stats.estimated_count = true;
         return;
     }
-    let pages = IndexPages::through(index, OldSnapshotCheck::NONE, call.strategy);
+    let pages = IndexPages::with_strategy(index, OldSnapshotCheck::NONE, call.strategy);
     let (blocks, used) = with_words!(words_of(index), N => {
         let mut index = Index::<N>::with_pages(pages);
         truncate(&mut index);
@@ -88,11 +88,11 @@ fn truncate<const N: usize>(index: &mut Index<N>) {
         let used = index.or_corrupt(index.tree().used_pages());
         let blocks = u64::from(index.pages.blocks());
         let unused = blocks.saturating_sub(used);
-        unused >= LEAST_PAGES && unused >= blocks / LEAST_SHARE
+        unused >= LEAST_PAGES && unused >= blocks / MIN_UNUSED_ONE_IN
     };
     let mut holes = Vec::new();
     while pays(index) {
-        let round = index.pages.alone(|| {
+        let round = index.pages.with_exclusive_lock(|| {
             let (tree, blocks) = (index.tree(), index.pages.blocks());
             let mut moved = 0;
             let compacted = index.or_corrupt(tree.compact(blocks, || {

@@ -99,10 +99,10 @@ pub fn require_valid_classes(index: Rel) {
                 PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
                 format!("operator class of column {} is incomplete", column + 1),
             )
-            .detail(format!("neardup: {what}."))
+            .detail(format!("The check of the operator class reports: {what}."))
             .hint(
-                "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. \
-                   Name one that comes with neardup.",
+                "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Use an operator \
+                 class that comes with neardup.",
             )
             .raise();
         }
@@ -142,13 +142,13 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
             Some("operator class is for a type of an unknown width")
         }
         ClassKind::Balls(center) if length(input) != center + BALL_RADIUS_BYTES => {
-            Some("operator class stores what is not its balls' centre")
+            Some("operator class stores values that are not the centers of its balls")
         }
         ClassKind::Balls(_) if !has(NEAR) => {
             Some("operator class lacks the operator ~= (strategy 2)")
         }
         ClassKind::Values(Metric::Overlap) if input != pg_sys::INT8ARRAYOID => {
-            Some("operator class for sets is for another type than bigint[]")
+            Some("operator class for sets is for a type other than bigint[]")
         }
         ClassKind::Scope if !has(EQUAL) => Some("operator class lacks the operator = (strategy 3)"),
         _ => None,
@@ -192,7 +192,7 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
     };
     let result = operator_result(form.amopopr);
     if !sound || result != expected || form.amoppurpose as u8 != purpose {
-        return Some("operator has other types, or another purpose, than its strategy asks for");
+        return Some("operator has types or a purpose that its strategy does not allow");
     }
     None
 }

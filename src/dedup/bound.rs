@@ -12,7 +12,8 @@ use neardup_sketch::candidates::{Estimator, USUAL_LOSS};
 use neardup_sketch::minhash_fingerprint;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::estimate::Estimate;
+use super::compared::Compared;
+use super::estimate::SimilarityEstimate;
 use crate::am::index::{Index, bound_of, metric_of, words_of};
 use crate::am::keys::{require_distances, with_words};
 use crate::types::signature;
@@ -57,7 +58,7 @@ impl Bound {
     pub fn from_radius(radius: i32) -> Self {
         Bound::Radius(u32::try_from(radius).unwrap_or_else(|_| {
             UserError::invalid_parameter("radius must not be negative")
-                .detail(format!("It is {radius}."))
+                .detail(format!("The radius is {radius}."))
                 .raise()
         }))
     }
@@ -68,7 +69,7 @@ impl Bound {
             return Bound::Similarity(similarity);
         }
         let error = UserError::invalid_parameter("similarity must be between 0 and 1")
-            .detail(format!("It is {similarity}."));
+            .detail(format!("The similarity is {similarity}."));
         match similarity {
             1.0..=100.0 => error.hint(format!(
                 "Write a percentage as a fraction: similarity => {}.",
@@ -139,26 +140,6 @@ impl IndexBounds {
     }
 }
 
-/// Result of comparing two rows.
-#[derive(Clone, Copy)]
-pub struct Compared {
-    /// Number of bits in which the two fingerprints differ, or of positions in which the two
-    /// signatures differ.
-    pub differing: u32,
-    /// Jaccard similarity of the two texts. `None` if the texts were not compared.
-    pub similarity: Option<f64>,
-}
-
-impl Compared {
-    /// Creates the result of comparing two fingerprints or signatures without their texts.
-    pub fn estimated(differing: u32) -> Self {
-        Compared {
-            differing,
-            similarity: None,
-        }
-    }
-}
-
 /// Bound of a search in one index or column, in the unit of its values.
 #[derive(Clone, Copy)]
 pub enum SearchBound {
@@ -204,7 +185,7 @@ impl SearchBound {
             return Self::Signatures(SignatureBound::new(relations, bound, bands.hashes()));
         }
         let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
-        let estimate = Estimate::from_index(function, relations.table(), index);
+        let estimate = SimilarityEstimate::from_index(function, relations.table(), index);
         let name = || format!("index \"{}\"", index.shown());
         Self::Fingerprints(FingerprintBound::new(bound, bits, estimate, name))
     }
@@ -257,17 +238,17 @@ impl FingerprintBound {
     pub fn new(
         bound: Bound,
         bits: u32,
-        estimate: Estimate,
+        estimate: SimilarityEstimate,
         values: impl FnOnce() -> String,
     ) -> Self {
         match bound {
             Bound::Radius(radius) => FingerprintBound {
                 radius,
                 bits,
-                shows_similarity: estimate == Estimate::Defined,
+                shows_similarity: estimate == SimilarityEstimate::Defined,
             },
             Bound::Similarity(similarity) => {
-                if let Estimate::Undefined(why) = estimate {
+                if let SimilarityEstimate::Undefined(why) = estimate {
                     refuse_similarity(&values(), why);
                 }
                 FingerprintBound {
@@ -318,8 +299,8 @@ pub fn float8(value: f64) -> pg_sys::Datum {
 }
 
 fn refuse_both() -> ! {
-    UserError::invalid_parameter("pass either radius or similarity")
-        .detail("Both are given.")
+    UserError::invalid_parameter("cannot specify both radius and similarity")
+        .detail("A search has only one bound.")
         .hint(
             "Fingerprints have a radius, such as radius => 6. Signatures, and fingerprints that \
              minhash64 or minhash128 made, have a similarity, such as similarity => 0.8.",
@@ -332,7 +313,7 @@ fn refuse_radius(relations: &LockedIndex) -> ! {
         "index \"{}\" is on signatures, which have no radius",
         relations.index().shown()
     ))
-    .detail("A radius is a number of bits of fingerprints.")
+    .detail("A radius is a number of differing bits between fingerprints.")
     .hint("Pass a similarity instead, such as similarity => 0.8.")
     .raise()
 }
@@ -340,6 +321,6 @@ fn refuse_radius(relations: &LockedIndex) -> ! {
 fn refuse_similarity(values: &str, why: &str) -> ! {
     UserError::invalid_parameter(format!("similarity is undefined for {values}"))
         .detail(why)
-        .hint("Pass a number of bits instead, such as radius => 6.")
+        .hint("Pass a radius in bits instead, such as radius => 6.")
         .raise()
 }

@@ -2,14 +2,14 @@
 //! index.
 use core::ffi::CStr;
 
-use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::{Bound, FingerprintBound};
 use super::distance_counts::Counts;
-use super::estimate::Estimate;
+use super::estimate::SimilarityEstimate;
 use super::row_filter::Wanted;
 use super::row_sample::{RowComparison, VisitBatch, count_by_sample};
 use super::source::open_table;
@@ -36,7 +36,7 @@ pub struct Column {
     number: i16,
     /// Number of 64-bit words of a fingerprint.
     words: usize,
-    estimate: Estimate,
+    estimate: SimilarityEstimate,
 }
 
 impl Column {
@@ -55,7 +55,7 @@ impl Column {
         acl::check_reachable(table);
         let is_signature = |column: &pg_sys::FormData_pg_attribute| {
             name.is_none_or(|name| *name == *table.column_name(column.attnum))
-                && of_signatures(column.atttypid, function)
+                && is_signature_type(column.atttypid, function)
         };
         let has_signatures = table.attributes().any(|column| is_signature(&column));
         if has_signatures && !matches!(bound, Some(Bound::Radius(_))) {
@@ -74,7 +74,7 @@ impl Column {
             _ => several_columns(),
         };
         acl::check_columns(table, &[number]);
-        let estimate = Estimate::from_column(function, table, number);
+        let estimate = SimilarityEstimate::from_column(function, table, number);
         Some(Column {
             table: opened,
             number,
@@ -193,7 +193,7 @@ fn for_each_distinct<const N: usize>(
 
 /// Returns whether a column type is the signature type or a domain over it. `function` is one of
 /// the extension's functions.
-fn of_signatures(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
+fn is_signature_type(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let column_type = base_type(column_type);
     catalog(function).is_some_and(|catalog| {
         (catalog.by_value(column_type)).is_some_and(|searched| searched.metric.is_jaccard())
@@ -217,8 +217,8 @@ fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Opt
 fn several_columns() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,
-        "the table has several columns of fingerprints",
+        "the table has several fingerprint columns",
     )
-    .hint("Name one of them as column_name.")
+    .hint("Pass one of them as the argument column_name.")
     .raise()
 }

@@ -1,65 +1,17 @@
 //! Number of pairs at each distance for the distance histogram, with a random sample of pairs for
 //! each distance.
-use std::collections::BinaryHeap;
-
 use neardup_blocktree::key::Tid;
 
+use super::bottom_k_sample::{BottomKSample, mix};
 use super::sampled_pairs::SampledPairs;
 
 /// Length of the histogram's longest bar in characters.
 const LONGEST_BAR: f64 = 40.0;
 
-/// Hashes a number by mixing its bits (the finaliser of splitmix64).
-pub fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// Bottom-k sample: the values with the lowest hashes, a random choice that is the same every time.
-pub struct BottomKSample<T> {
-    heap: BinaryHeap<(u64, T)>,
-    /// Maximum number of values in the sample.
-    most: usize,
-}
-
-impl<T: Ord> BottomKSample<T> {
-    pub fn new(most: usize) -> Self {
-        BottomKSample {
-            heap: BinaryHeap::new(),
-            most,
-        }
-    }
-
-    /// Returns whether the sample would keep a value with the hash `mixed`.
-    pub fn wants(&self, mixed: u64) -> bool {
-        self.heap.len() < self.most || self.heap.peek().is_some_and(|top| mixed < top.0)
-    }
-
-    /// Adds a value with the hash `mixed`, unless the sample is full of lower hashes.
-    pub fn offer(&mut self, mixed: u64, thing: T) {
-        if self.wants(mixed) {
-            self.heap.push((mixed, thing));
-            if self.heap.len() > self.most {
-                self.heap.pop();
-            }
-        }
-    }
-
-    /// Returns the sampled values in the order of their hashes, which is a random order.
-    pub fn into_vec(self) -> Vec<T> {
-        self.heap
-            .into_sorted_vec()
-            .into_iter()
-            .map(|(_, thing)| thing)
-            .collect()
-    }
-}
-
 /// Number of pairs at each distance, with example pairs.
 pub struct Counts {
     /// Number of pairs and example pairs for each distance, from 0.
-    rings: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
+    by_distance: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
     /// Counts for the error estimate of a sample of rows. `None` if all pairs are counted.
     sample: Option<SampledPairs>,
 }
@@ -70,7 +22,7 @@ impl Counts {
     pub fn new(most: u32, examples: usize) -> Self {
         let none = |_| (0, BottomKSample::new(examples));
         Counts {
-            rings: (0..=most).map(none).collect(),
+            by_distance: (0..=most).map(none).collect(),
             sample: None,
         }
     }
@@ -78,7 +30,11 @@ impl Counts {
     /// Starts counting the pairs of `sampled_rows` rows out of about `rows` rows. The caller then
     /// adds each pair once for each of its rows that is in the sample, by [`Counts::add_sampled`].
     pub fn begin_sample(&mut self, sampled_rows: usize, rows: f64) {
-        self.sample = Some(SampledPairs::new(sampled_rows, rows, self.rings.len()));
+        self.sample = Some(SampledPairs::new(
+            sampled_rows,
+            rows,
+            self.by_distance.len(),
+        ));
     }
 
     /// Counts a pair that consists of a sampled row and another row. `row` is the sampled row's
@@ -92,18 +48,18 @@ impl Counts {
 
     /// Returns the maximum distance that is counted.
     pub fn most(&self) -> u32 {
-        self.rings.len() as u32 - 1
+        self.by_distance.len() as u32 - 1
     }
 
     /// Counts a pair of rows with the addresses `a` and `b`. The distance is in bits for
     /// fingerprints, and the number of a histogram line for signatures.
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
-        let (count, shown) = &mut self.rings[distance as usize];
+        let (count, shown) = &mut self.by_distance[distance as usize];
         *count += 1;
         let (a, b) = (a.min(b), a.max(b));
         let mixed = mix(mix(a.packed()).wrapping_add(b.packed()));
-        if shown.wants(mixed) && !shown.heap.iter().any(|(_, pair)| *pair == (a, b)) {
+        if shown.wants(mixed) && !shown.contains(&(a, b)) {
             shown.offer(mixed, (a, b));
         }
     }
@@ -117,12 +73,12 @@ impl Counts {
             sample.map_or(0, |sample| sample.margin(distance).ceil() as i64)
         };
         let most = self
-            .rings
+            .by_distance
             .iter()
             .map(|(count, _)| pairs(*count))
             .fold(1.0, f64::max);
         (0..)
-            .zip(self.rings)
+            .zip(self.by_distance)
             .map(|(distance, (count, shown))| {
                 // Logarithmic, because counts grow exponentially with the distance.
                 let share = (1.0 + pairs(count)).ln() / (1.0 + most).ln();

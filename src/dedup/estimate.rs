@@ -12,7 +12,7 @@ use neardup_pg::rel::Rel;
 /// Answer to the question whether the distance of two fingerprints estimates the similarity of
 /// their texts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Estimate {
+pub enum SimilarityEstimate {
     /// Yes: `minhash64` or `minhash128` made the fingerprints.
     Defined,
     /// No. The text is a sentence with the reason.
@@ -21,7 +21,7 @@ pub enum Estimate {
     Unknown,
 }
 
-impl Estimate {
+impl SimilarityEstimate {
     /// Decides for the fingerprints in an index. `function` is one of the extension's functions.
     pub fn from_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
@@ -42,13 +42,15 @@ impl Estimate {
     /// catalog has no such function.
     fn new(makers: &[Maker], value_type: pg_sys::Oid) -> Self {
         match makers {
-            [] if value_type == pg_sys::INT8OID => Estimate::Undefined(
-                "The distance of values of type bigint does not estimate a similarity.",
+            [] if value_type == pg_sys::INT8OID => SimilarityEstimate::Undefined(
+                "The distance between values of type bigint does not estimate a similarity.",
             ),
-            [] => Estimate::Unknown,
-            makers if makers.iter().all(|maker| maker.estimates_similarity()) => Estimate::Defined,
-            _ => Estimate::Undefined(
-                "Its fingerprints are made by simhash, whose distance does not estimate a \
+            [] => SimilarityEstimate::Unknown,
+            makers if makers.iter().all(|maker| maker.estimates_similarity()) => {
+                SimilarityEstimate::Defined
+            }
+            _ => SimilarityEstimate::Undefined(
+                "The fingerprints are computed by simhash, whose distances do not estimate a \
                  similarity.",
             ),
         }

@@ -1,5 +1,5 @@
 //! `neardup_distance_histogram`: number of pairs at each distance or similarity, with examples.
-use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use pgrx::pg_sys;
 
@@ -20,10 +20,10 @@ use neardup_pg::catalog::relation_kind;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::locked_index::LockedIndex;
-use neardup_pg::order_by::tid_array;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::storage::heap_fetch::{HeapFetch, note_read};
 use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::tid::tid_array;
 
 export! {
     guarded "neardup_distance_histogram" => histogram;
@@ -110,7 +110,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
                 count_index(function, index, bound, &arguments)
             }
         };
-        Rings {
+        HistogramRows {
             lines: counts.lines().into_iter(),
             bound,
         }
@@ -118,12 +118,12 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
 }
 
 /// Result set of the histogram, with one row for each distance.
-struct Rings {
+struct HistogramRows {
     lines: std::vec::IntoIter<Line>,
     bound: SearchBound,
 }
 
-impl SetReturning for Rings {
+impl SetReturning for HistogramRows {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         let Some(line) = self.lines.next() else {
             return false;
@@ -147,7 +147,7 @@ impl SetReturning for Rings {
 fn examples_argument(examples: i32) -> usize {
     if !(0..=MOST_EXAMPLES).contains(&examples) {
         UserError::invalid_parameter(format!("examples must be between 0 and {MOST_EXAMPLES}"))
-            .detail(format!("It is {examples}."))
+            .detail(format!("The value of examples is {examples}."))
             .raise();
     }
     examples as usize
@@ -230,7 +230,7 @@ fn count_fingerprints<const N: usize>(
         return sample_fingerprints(index, relations, &mut wanted, counts, rows);
     }
     let mut pairs = FingerprintPairs::new(relations, most, wanted);
-    pairs.give_all(&mut |[a, b], distance| counts.add(a, b, distance));
+    pairs.for_each_pair(&mut |[a, b], distance| counts.add(a, b, distance));
     counts
 }
 

@@ -20,7 +20,7 @@ pub fn too_many() -> ! {
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         "too many near-duplicates",
     )
-    .detail("There are more than 4294967294 rows that have some.")
+    .detail("More than 4294967294 rows have near-duplicates.")
     .hint("Use a smaller radius, or a partial index.")
     .raise()
 }

@@ -3,13 +3,16 @@
 //! docs/dev/architecture.md describes how a row passes through the trigger, and how jobs over
 //! whole tables work.
 
+mod bottom_k_sample;
 mod bound;
 mod clusters;
 mod column;
+mod compared;
 mod confirm;
 mod distance_counts;
 mod estimate;
 mod histogram;
+mod key_type;
 mod keys;
 mod limits;
 mod pairs;

@@ -1,10 +1,11 @@
 //! Distance histogram by a sample: compares randomly chosen rows with all rows.
-use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::pairs::KeyOrderScan;
 
-use super::distance_counts::{BottomKSample, Counts, mix};
+use super::bottom_k_sample::{BottomKSample, mix};
+use super::distance_counts::Counts;
 use crate::am::index::Index;
 
 /// Comparison of a sampled row with another row, whose keys are near each other.

@@ -82,7 +82,7 @@ fn find(
         _ if column.is_none() => return relation,
         _ => UserError::invalid_parameter("column_name requires a table, not an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
-            .hint("Leave column_name out, or name the table.")
+            .hint("Omit column_name, or pass the table.")
             .raise(),
     }
     let table = open_table(relation);
@@ -98,7 +98,7 @@ fn find(
 /// may read none of its columns. Raises error 0A000 if some rows are stored elsewhere: in another
 /// engine, or in tables that inherit from the table, such as the chunks of TimescaleDB.
 pub fn open_table(oid: pg_sys::Oid) -> OpenRelation {
-    acl::check_some(oid);
+    acl::check_any_column(oid);
     let table = OpenRelation::table(oid, pg_sys::AccessShareLock);
     if table.rel().may_have_children() && has_children(oid) {
         refuse_parent(table.rel());
@@ -118,15 +118,15 @@ fn tell_scope(table: Rel, index: pg_sys::Oid) {
     let index = relation_name(index);
     UserNotice {
         message: format!(
-            "index \"{index}\" compares rows with equal values in the columns in front only"
+            "index \"{index}\" compares only rows with equal values in its leading columns"
         ),
         detail: format!(
-            "Table \"{}\" has no other index that could be taken.",
+            "Table \"{}\" has no other index that could be used.",
             table.shown()
         ),
         hint: format!(
-            "For near-duplicates in the whole table make an index on the last column alone; name \
-             '{index}' instead of the table if scopes are what you mean."
+            "To find near-duplicates in the whole table, create an index on the last column alone. \
+             To compare only within scopes, pass '{index}' instead of the table."
         ),
     }
     .report();
@@ -212,9 +212,9 @@ fn choose(
             .iter()
             .any(|one| one.signatures != usable[0].signatures)
         {
-            let why = "They are on fingerprints and on signatures.";
-            let hint = "Pass a radius for fingerprints or a similarity for signatures, or choose \
-                        by column_name => '...'.";
+            let why = "Some are on fingerprints and some are on signatures.";
+            let hint = "Pass a radius for fingerprints or a similarity for signatures, or select \
+                        the column with column_name => '...'.";
             several(oid, &usable, why, hint);
         }
     }
@@ -225,7 +225,8 @@ fn choose(
         none(fitting.first().copied())
     };
     if usable.iter().any(|one| one.columns != first.columns) {
-        let hint = "Choose by column_name => '...', or name the index instead of the table.";
+        let hint = "Select the column with column_name => '...', or pass the index instead of the \
+                    table.";
         several(oid, &usable, "They are on different columns.", hint);
     }
     match usable[..] {
@@ -236,7 +237,7 @@ fn choose(
 
 /// Selects one of several usable indexes on the same fingerprint or signature column.
 fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
-    const HINT: &str = "Name the index instead of the table.";
+    const HINT: &str = "Pass the index instead of the table.";
     let oid = table.oid();
     // The caller named the table and wants all rows, so an index without a scope is preferred.
     let whole: Vec<&Candidate> = (usable.iter().copied())
@@ -247,7 +248,7 @@ fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_s
     let answers = match whole[..] {
         [_, ..] => whole,
         [] if usable.iter().all(is_alike) => usable,
-        [] => several(oid, &usable, "They differ in the columns in front.", HINT),
+        [] => several(oid, &usable, "They differ in their leading columns.", HINT),
     };
     if let [one] = answers[..] {
         return one.oid;
@@ -278,7 +279,7 @@ fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
         return;
     }
     let example = bounds.example(" => ");
-    let hint = format!("Pass a bound, such as {example}, or name an index instead of the table.");
+    let hint = format!("Pass a bound, such as {example}, or pass an index instead of the table.");
     bounds.refuse(&table.shown(), &hint)
 }
 
@@ -330,7 +331,10 @@ fn several(table: pg_sys::Oid, indexes: &[&Candidate], why: &str, hint: &str) ->
             relation_name(table)
         ),
     )
-    .detail(format!("{}. {why}", names.join(", ")))
+    .detail(format!(
+        "The usable indexes are {}. {why}",
+        names.join(", ")
+    ))
     .hint(hint)
     .raise()
 }
@@ -352,9 +356,9 @@ fn no_index(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!("table \"{name}\" has only partial neardup indexes{kind}"),
         )
-        .detail("A partial index does not contain the other rows.")
+        .detail("A partial index does not contain all rows of the table.")
         .hint(format!(
-            "Name the index, such as '{}', if its rows are those that you mean.",
+            "To search only the rows of a partial index, pass that index, such as '{}'.",
             relation_name(one.oid)
         ))
         .raise(),
@@ -362,7 +366,10 @@ fn no_index(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("index \"{}\" is not valid", relation_name(one.oid)),
         )
-        .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
+        .hint(
+            "A CREATE INDEX CONCURRENTLY that did not finish left the index behind. Drop the index \
+             or run REINDEX.",
+        )
         .raise(),
         None => UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
@@ -418,9 +425,9 @@ fn refuse_partitioned(table: pg_sys::Oid) -> ! {
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("table \"{}\" is partitioned", relation_name(table)),
     )
-    .detail("Its rows are in its partitions, and each has an index of its own.")
+    .detail("The rows are in the partitions, and each partition has its own index.")
     .hint(format!(
-        "Name a partition, for what is near within it. {}",
+        "Pass a partition to find near-duplicates within it. {}",
         instead_of(table)
     ))
     .raise()
@@ -431,10 +438,10 @@ fn refuse_parent(table: Rel) -> ! {
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("other tables inherit from table \"{}\"", table.shown()),
     )
-    .detail("Their rows are rows of this table as well, and each has an index of its own.")
+    .detail("Their rows also belong to this table, and each table has its own index.")
     .hint(format!(
-        "Name one of them, for what is near within it, or an index of this table, for its own \
-         rows. {}",
+        "Pass one of these tables to find near-duplicates within it, or an index of this table to \
+         search only its own rows. {}",
         instead_of(table.oid())
     ))
     .raise()
@@ -445,9 +452,9 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("\"{}\" is a view", relation_name(view)),
     )
-    .detail("It has neither rows nor an index of its own.")
+    .detail("A view has no rows and no index of its own.")
     .hint(format!(
-        "Name its table, and its condition as filter => '...'. {}",
+        "Pass the view's table, and the view's condition as filter => '...'. {}",
         instead_of(view)
     ))
     .raise()
@@ -458,7 +465,7 @@ fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
     format!(
-        "A join by <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
-         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes clusters of its pairs."
+        "A join with <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
+         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes clusters from its pairs."
     )
 }

@@ -41,7 +41,7 @@ const LONGEST: f64 = 60e9;
 const MOST_PAIRS: f64 = 1e8;
 
 /// End of the hint for functions with a parameter `exhaustive`, which disables the work limit.
-pub const BY_PARAMETER: &str = "pass exhaustive => true to search all the same";
+pub const BY_PARAMETER: &str = "pass exhaustive => true to search anyway";
 
 /// Plan of a search for all pairs of signatures.
 pub struct SignaturePlan {
@@ -97,16 +97,20 @@ impl SignaturePlan {
 
     /// Begins the progress report of an exhaustive search.
     pub fn exhaustive_progress(&self) -> Progress {
-        Progress::new("comparing each two rows", "comparisons", self.comparisons)
+        Progress::new(
+            "comparing all pairs of rows",
+            "comparisons",
+            self.comparisons,
+        )
     }
 }
 
 /// Returns a sentence for messages: the similarity from which an index finds all pairs, and the
 /// wanted similarity.
-fn limits(bands: &Bands, bound: SignatureBound) -> String {
+fn describe_bounds(bands: &Bands, bound: SignatureBound) -> String {
     let guaranteed = similarity(bands.guaranteed(), bands.hashes());
     format!(
-        "It was made for similarities from {}, and {} is asked for",
+        "The index was built for similarities of at least {}, but the search asks for {}",
         (guaranteed * 1000.0).ceil() / 1000.0,
         bound.similarity
     )
@@ -126,11 +130,13 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBoun
             relations.index().shown()
         ),
         detail: format!(
-            "{}. Of pairs with just this similarity it finds about {} %, of nearer ones more.",
-            limits(bands, bound),
+            "{}. The search finds about {} % of the pairs with exactly this similarity, and more \
+             of the pairs with a higher similarity.",
+            describe_bounds(bands, bound),
             recall(bands, bound)
         ),
-        hint: "That is what neardup.allow_approximate = on allows; off, the search is exact."
+        hint: "The search is approximate because neardup.allow_approximate is on. Set it to off \
+               for an exact search."
             .to_owned(),
     }
     .report();
@@ -156,16 +162,16 @@ fn refuse_signatures(
     if found >= WORTH_OFFERING {
         hint += &format!(
             "; or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
-             just this similarity by this index"
+             exactly this similarity in this index"
         );
     }
     too_much(
         relations,
-        limits(bands, bound),
+        describe_bounds(bands, bound),
         format!(
-            "each two of {} rows: {:.0} comparisons, and some {:.0} pairs to look up in the \
-             table. At {:.0} million comparisons and {:.0} million look-ups a second it takes \
-             some {seconds:.0} seconds",
+            "all pairs of {} rows: {:.0} comparisons, and about {:.0} pairs to look up in the \
+             table. At {:.0} million comparisons and {:.0} million lookups per second, the search \
+             takes about {seconds:.0} seconds",
             work.rows,
             work.comparisons,
             work.candidates,
@@ -202,18 +208,18 @@ pub fn check_fingerprints<const N: usize>(
             &format!("radius = {radius}, blocks = {}", radius + 1),
         )
     } else {
-        "Take a smaller radius".to_owned()
+        "Use a smaller radius".to_owned()
     };
     too_much(
         relations,
         format!(
-            "It was made for radius {made_for}, and radius {} is asked for",
+            "The index was built for radius {made_for}, but the search asks for radius {}",
             plan.radius
         ),
         format!(
-            "{rows:.0} rows with many others: some {:.0} comparisons, and some {pairs:.0} pairs \
-             by chance alone. At {:.0} million comparisons a second, and with the reading of the \
-             index, comparing takes some {:.1} seconds",
+            "{rows:.0} rows with many others: about {:.0} comparisons, and about {pairs:.0} pairs \
+             by chance alone. At {:.0} million comparisons per second, the search takes about \
+             {:.1} seconds, including the time to read the index",
             plan.comparisons,
             PairPlan::<N>::comparisons_per_second() / 1e6,
             plan.cost / 1e9
@@ -248,7 +254,8 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
         ""
     };
     format!(
-        "Make an index for it, CREATE INDEX ON {} USING neardup ({}) WITH ({options}){predicate}",
+        "Create an index for this search: CREATE INDEX ON {} USING neardup ({}) WITH \
+         ({options}){predicate}",
         String::from_utf8_lossy(&table),
         columns.unwrap_or_default().to_string_lossy()
     )
@@ -266,11 +273,11 @@ fn too_much(
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!(
-            "index \"{}\" does not guarantee so wide a search, which would take very long",
+            "search exceeds the guarantee of index \"{}\" and would take very long",
             relations.index().shown()
         ),
     )
-    .detail(format!("{limit}. This compares {work}."))
+    .detail(format!("{limit}. The search compares {work}."))
     .hint(format!("{hint}; or {otherwise}."))
     .raise()
 }

@@ -65,7 +65,7 @@ fn save(call: &mut Call) -> Datum {
 /// Deserialization function: reads the sums of a group from the bytea that [`save`] returned.
 fn load(call: &mut Call) -> Datum {
     let (words, _) = call.bytes(0).as_chunks::<8>();
-    let state = GroupWords::new_for_now(call);
+    let state = GroupWords::new_short_lived(call);
     state.insert_zeroes(0, words.len());
     for (target, word) in state.as_mut_slice().iter_mut().zip(words) {
         *target = u64::from_ne_bytes(*word);

@@ -12,7 +12,7 @@ use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
 
 /// Maximum size of the aggregate's state in bytes. The server cannot allocate more at once.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// `maintenance_work_mem` divided by this number is the limit of the aggregate's state. The rest is
 /// for a copy while the state grows or is sorted, and for the unused half of a grown buffer.
 const SHARES: usize = 4;
@@ -43,17 +43,17 @@ fn add(call: &mut Call) -> Datum {
             None => {
                 let state = GroupWords::new(call);
                 let datum = state.as_datum();
-                let limit = maintenance_work_mem().min(MOST_BYTES) / SHARES / size_of::<u64>();
+                let limit = maintenance_work_mem().min(MAX_BYTES) / SHARES / size_of::<u64>();
                 (
                     datum,
                     CommonFeatureCollector::new(state, &options, share, limit),
                 )
             }
         };
-        if !collector.is_of(&options, share) {
+        if !collector.has_options(&options, share) {
             UserError::invalid_parameter("arguments of the aggregate must be the same in all rows")
-                .detail("All features of a set are made with the same options.")
-                .hint("Give constants.")
+                .detail("All features of a set are computed with the same options.")
+                .hint("Pass constants.")
                 .raise();
         }
         collector.add(sketcher, &text, &mut check_interrupts);
@@ -65,10 +65,10 @@ fn add(call: &mut Call) -> Datum {
 fn share(share: f64) -> f64 {
     if !(share > 0.0 && share < 1.0) {
         UserError::invalid_parameter(format!("share {share} is out of range"))
-            .detail("It is a number between 0 and 1.")
+            .detail("A share is a number between 0 and 1.")
             .hint(
-                "0.02 finds the features of more than 2 % of the documents. It should be more \
-                 than the share of the copies of one text.",
+                "0.02 finds the features of more than 2 % of the documents. The share should be \
+                 greater than that of the copies of one text.",
             )
             .raise();
     }
@@ -104,20 +104,21 @@ fn finish(call: &mut Call) -> Datum {
     };
     let collector = CommonFeatureCollector::resume(state);
     if let Some(sampled) = collector.sampled() {
-        tell_sample(sampled);
+        report_sample(sampled);
     }
     varlena::build(&[&collector.finish(&mut check_interrupts)])
 }
 
 /// Reports to the user that the features were counted in a sample of the documents.
-fn tell_sample(Sampled { documents, one_of }: Sampled) {
+fn report_sample(Sampled { documents, one_of }: Sampled) {
     UserNotice {
         message: format!(
-            "neardup_common_features counted a sample of {documents} documents, one of {one_of}"
+            "neardup_common_features counted a sample of {documents} documents, one in {one_of}"
         ),
-        detail: "The features of all documents take more than a quarter of maintenance_work_mem. \
-                 A feature whose share is near the limit can be missing or too many."
-            .to_owned(),
+        detail:
+            "The features of all documents take more than a quarter of maintenance_work_mem. A \
+             feature whose share is near the limit can be wrongly missing or included."
+                .to_owned(),
         hint: "Set maintenance_work_mem higher to count all documents.".to_owned(),
     }
     .report();

@@ -34,11 +34,11 @@ struct UserWordsSetting;
 
 impl TextSetting for UserWordsSetting {
     const NAME: &'static CStr = c"neardup.jieba_user_words";
-    const ABOUT: &'static CStr = c"Chinese words that jieba knows besides its dictionary.";
+    const ABOUT: &'static CStr = c"Chinese words that jieba knows in addition to its dictionary.";
     const MORE: &'static CStr =
-        c"Words parted by commas, each with its frequency behind it or without, \
-        in UTF-8. A change changes the fingerprints of texts with tokens \"jieba\", \
-        \"jieba_search\" and \"jieba_tfidf\".";
+        c"Words separated by commas, each optionally followed by its frequency, in UTF-8. Changing \
+          the words changes the fingerprints of texts with tokens \"jieba\", \"jieba_search\" and \
+          \"jieba_tfidf\".";
     const CONTEXT: GucContext = GucContext::Sighup;
 
     fn storage() -> &'static TextStorage {
@@ -50,15 +50,15 @@ impl TextSetting for UserWordsSetting {
         parse(value).map(drop)
     }
 
-    fn warn() {
+    fn warn_of_change() {
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_WARNING,
             "other words in neardup.jieba_user_words change the fingerprints of Chinese texts",
             "neardup",
         )
         .set_detail(
-            "Fingerprints that are stored or indexed keep the words that they were made with, \
-             and do not compare with new ones.",
+            "Stored and indexed fingerprints were computed with the old words, and cannot be \
+             compared with new ones.",
         )
         .set_hint(
             "Compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \
@@ -67,7 +67,7 @@ impl TextSetting for UserWordsSetting {
         .report(PgLogLevel::WARNING);
     }
 
-    fn changes() {
+    fn before_change() {
         backend::reset_plan_cache();
     }
 }
@@ -79,11 +79,12 @@ struct WordsHashSetting;
 
 impl TextSetting for WordsHashSetting {
     const NAME: &'static CStr = c"neardup.jieba_words_hash";
-    const ABOUT: &'static CStr = c"Hash of the user words that stored fingerprints were made with.";
+    const ABOUT: &'static CStr = c"Hash of the user words with which stored fingerprints were \
+                                   computed.";
     const MORE: &'static CStr =
-        c"The result of neardup_jieba_words_hash() when the fingerprints were \
-        made, for ALTER DATABASE ... SET. A session that finds other words is warned. When empty, \
-        none is.";
+        c"The result of neardup_jieba_words_hash() when the fingerprints were computed, for ALTER \
+          DATABASE ... SET. A session that finds other words gets a warning. If empty, no session \
+          does.";
     const CONTEXT: GucContext = GucContext::Userset;
 
     fn storage() -> &'static TextStorage {
@@ -97,8 +98,8 @@ impl TextSetting for WordsHashSetting {
             return Ok(());
         }
         Err(Refusal {
-            detail: "It is 16 hexadecimal digits, or empty.".to_owned(),
-            hint: "Take the result of neardup_jieba_words_hash().",
+            detail: "The value must be 16 hexadecimal digits, or empty.".to_owned(),
+            hint: "Use the result of neardup_jieba_words_hash().",
         })
     }
 }
@@ -113,7 +114,7 @@ fn compare(words: &UserWords) {
     }
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_WARNING,
-        "jieba knows other words than those that stored fingerprints were made with",
+        "jieba knows other words than those with which stored fingerprints were computed",
         "neardup",
     )
     .set_detail(format!(
@@ -142,7 +143,7 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         .is_err()
     {
         return Err(Refusal {
-            detail: "There is not enough memory to read it.".to_owned(),
+            detail: "There is not enough memory to read the list.".to_owned(),
             hint: "Write a shorter list.",
         });
     }
@@ -158,7 +159,7 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
                 format!("\"{}\": {error}", shown(entry.as_bytes()))
             }
         },
-        hint: "Write words parted by commas, each with its frequency behind it or without.",
+        hint: "Write words separated by commas, each optionally followed by its frequency.",
     })
 }
 
@@ -200,14 +201,14 @@ fn warn_of_other_servers() {
         "neardup.jieba_user_words is set in a database that works with other servers",
     )
     .detail(format!(
-        "Extension \"{}\" is there. A server with other words makes other fingerprints of the \
-         same Chinese text.",
+        "Extension \"{}\" is installed. A server with other words computes other fingerprints for \
+         the same Chinese text.",
         other.to_string_lossy()
     ))
     .hint(
         "Compare neardup_expert_settings_digest() on all servers. Then set \
-         neardup.jieba_words_hash to neardup_jieba_words_hash() for the database on each, which \
-         ends this warning: sessions that find other words are warned of those.",
+         neardup.jieba_words_hash to neardup_jieba_words_hash() for the database on each server. \
+         This ends this warning, and sessions that find other words get a warning of their own.",
     )
     .warn();
 }

@@ -24,14 +24,17 @@ pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
 #[cold]
 fn refuse(error: TooLong) -> ! {
     let found = match error {
-        TooLong::Bytes(bytes) => format!("One of them has {bytes} bytes in UTF-8."),
-        TooLong::Tokens => format!("One of them has more than {MAX_TOKENS} words and signs."),
+        TooLong::Bytes(bytes) => format!("One of the texts has {bytes} bytes in UTF-8."),
+        TooLong::Tokens => {
+            format!("One of the texts has more than {MAX_TOKENS} words and symbols.")
+        }
     };
     UserError::invalid_parameter("texts are too long to be compared word by word")
         .detail(format!(
-            "{found} At most {MAX_BYTES} bytes are compared, and {MAX_TOKENS} words and signs."
+            "{found} A text can have at most {MAX_BYTES} bytes, and at most {MAX_TOKENS} words and \
+             symbols."
         ))
-        .hint("Compare parts of them, such as those that neardup_segments returns.")
+        .hint("Compare parts of the texts, such as those that neardup_segments returns.")
         .raise()
 }
 
@@ -100,8 +103,8 @@ impl Write for TextBuffer {
                 PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 "marked text is too long",
             )
-            .detail(format!("A text has at most {MAX_TEXT} bytes."))
-            .hint("Give a number of words as context, or compare parts of the texts.")
+            .detail(format!("A text can have at most {MAX_TEXT} bytes."))
+            .hint("Pass a number of words as context, or compare parts of the texts.")
             .raise();
         }
         self.text.grow_str(part);
@@ -124,8 +127,11 @@ fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     let context = (!call.is_null(2)).then(|| call.int4(2)).map(|context| {
         usize::try_from(context).unwrap_or_else(|_| {
             UserError::invalid_parameter("context must not be negative")
-                .detail(format!("It is {context}."))
-                .hint("It is the number of words shown beside a change; NULL shows the whole text.")
+                .detail(format!("The context is {context}."))
+                .hint(
+                    "The context is the number of words shown beside a change; NULL shows the \
+                     whole text.",
+                )
                 .raise()
         })
     });

@@ -86,9 +86,9 @@ fn pairs(call: &Call) -> Vec<Pair> {
     for (index, (distance, duplicate)) in distances.into_iter().zip(duplicates).enumerate() {
         let weight = weights.as_mut().and_then(Iterator::next).unwrap_or(1.0);
         if !(weight >= 0.0 && weight.is_finite()) {
-            UserError::invalid_parameter("a weight is not a finite number of zero or more")
+            UserError::invalid_parameter("a weight must be a finite number of zero or more")
                 .detail(format!("Weight {} is {weight}.", index + 1))
-                .hint("It is the number of pairs that the labelled one stands for.")
+                .hint("A weight is the number of pairs that the labelled pair represents.")
                 .raise();
         }
         let distance = distance.unwrap_or(f64::INFINITY);
@@ -111,14 +111,14 @@ fn pairs(call: &Call) -> Vec<Pair> {
 /// Raises an error unless an array has as many elements as there are distances.
 fn same_number(name: &str, distances: usize, others: usize) {
     if distances != others {
-        UserError::invalid_parameter(format!("distances and {name} differ in number"))
-            .detail(format!(
-                "There are {distances} distances and {others} {name}."
-            ))
-            .hint(
-                "Aggregate both from the same rows: array_agg(distance), array_agg(is_duplicate).",
-            )
-            .raise();
+        UserError::invalid_parameter(format!(
+            "distances and {name} must have the same number of elements"
+        ))
+        .detail(format!(
+            "There are {distances} distances and {others} {name}."
+        ))
+        .hint("Aggregate both from the same rows: array_agg(distance), array_agg(is_duplicate).")
+        .raise();
     }
 }
 

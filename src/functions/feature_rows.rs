@@ -1,6 +1,5 @@
 //! SQL functions that show the features of texts: `neardup_features` returns the features of a text
-//! as rows, `_neardup_feature_hashes` returns their hashes, and `jaccard_similarity` compares the
-//! features of two texts.
+//! as rows, `_neardup_feature_hashes` returns their hashes.
 use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
@@ -49,16 +48,6 @@ fn list(call: &mut Call) -> Datum {
     })
 }
 
-/// `jaccard_similarity(a, b, options)`: Jaccard similarity of the feature sets of two texts. NULL
-/// if neither text has a feature.
-fn jaccard(call: &mut Call) -> Datum {
-    let [a, b] = [0, 1].map(|n| call.utf8(n));
-    let similarity = Sketcher::with_thread_local(text_options::unweighted(call, 2), |sketcher| {
-        sketcher.jaccard_similarity(&a, &b, &mut check_interrupts)
-    });
-    call.return_value(similarity.map(|similarity| Datum::from(similarity.to_bits())))
-}
-
 /// `_neardup_feature_hashes(body, options)`: hashes of the distinct features of a text, in no
 /// particular order.
 fn hashes(call: &mut Call) -> Datum {
@@ -84,5 +73,4 @@ export! {
     guarded "_neardup_feature_hashes" => hashes;
     guarded "_neardup_feature_hashes_without" => hashes_without;
     guarded "neardup_features" => list;
-    guarded "jaccard_similarity" => jaccard;
 }

@@ -28,10 +28,10 @@ pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
                 format!("{name} is not a set of features"),
             )
             .detail(format!(
-                "It has {} bytes that are not of that form.",
+                "The value has {} bytes, which do not have the format of a set.",
                 bytes.len()
             ))
-            .hint("Sets are made by neardup_common_features(body, share).")
+            .hint("Use neardup_common_features(body, share) to compute a set.")
             .raise()
         })
     })

@@ -41,7 +41,7 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
                 .detail(format!(
                     "There are {values} features and {weights} weights."
                 ))
-                .hint("Give one weight for each feature, or no weights at all.")
+                .hint("Pass one weight for each feature, or no weights at all.")
                 .raise();
         }
         Some(Self { values, weights })
@@ -126,12 +126,9 @@ pub fn bad_weight(name: &str, error: WeightError) -> UserError {
         weight if weight.is_infinite() => "infinite",
         weight => &weight.to_string(),
     };
-    UserError::invalid_parameter("a weight is not a finite number of zero or more")
+    UserError::invalid_parameter("a weight must be a finite number of zero or more")
         .detail(format!("{name} is {value}."))
-        .hint(
-            "A feature that should count against others has no meaning here; leave it out, or give \
-             it the weight 0.",
-        )
+        .hint("A feature cannot count against others. Omit the feature, or give it the weight 0.")
 }
 
 export! {

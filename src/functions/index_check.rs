@@ -117,7 +117,7 @@ impl<const N: usize> IndexedRows<'_, N> {
             });
         } else if let Ok(i) = self.rows.binary_search_by_key(&tid, |row| row.tid) {
             if let Some(sums) = &mut self.sums {
-                sums[i] = sums[i].wrapping_add(sets::share_of(permutation, key));
+                sums[i] = sums[i].wrapping_add(sets::sum_contribution(permutation, key));
                 return;
             }
             let row = &mut self.rows[i];
@@ -173,7 +173,7 @@ impl<const N: usize> IndexedRows<'_, N> {
             let first = rows.partition_point(|row| row.tid < tid);
             let mut same = rows[first..].iter().take_while(|row| row.tid == tid);
             let error = match same.next() {
-                None => "is missing in the index",
+                None => "is missing from the index",
                 Some(row) if row.is_twice || same.next().is_some() => TWICE,
                 Some(row) if row.key != key => "has another value in the index",
                 Some(row) if key.is_some() && row.permutations != permutations => {
@@ -234,11 +234,13 @@ fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
         format!(
-            "index \"{}\" does not agree with its table",
+            "index \"{}\" does not match its table",
             relations.index().shown()
         ),
     )
     .detail(format!("The row ({block},{offset}) {error}."))
-    .hint(format!("REINDEX INDEX {name} rebuilds it from the table."))
+    .hint(format!(
+        "REINDEX INDEX {name} rebuilds the index from the table."
+    ))
     .raise()
 }

@@ -107,9 +107,9 @@ fn measure<const N: usize>(
             bigint(info.null_rows),
             bigint(pages),
             bigint(pages.saturating_sub(known)),
-            (rows > 0).then(|| double(bytes / rows as f64)),
-            info.fill().map(|fill| double(100.0 * fill)),
-            Some(double(info.candidates)),
+            (rows > 0).then(|| rounded_float8(bytes / rows as f64)),
+            info.fill().map(|fill| rounded_float8(100.0 * fill)),
+            Some(rounded_float8(info.mean_candidates)),
             entries,
             tid,
         ],
@@ -119,7 +119,7 @@ fn measure<const N: usize>(
             integer(leading.min().unwrap_or(0)),
             of_values(Bands::hashes).and_then(|hashes| integer(hashes as u32)),
             of_values(Bands::count).and_then(|bands| integer(bands as u32)),
-            of_values(Bands::fewest_rows).and_then(|rows| integer(rows as u32)),
+            of_values(Bands::min_band_width).and_then(|rows| integer(rows as u32)),
             integer(u32::from(info.height)),
             bigint(info.inner_pages),
             bigint(info.leaf_pages),
@@ -169,7 +169,7 @@ fn largest_bucket<const N: usize>(
     let with_bits = with_bits && index.metric.bands().is_none();
     let bit_string = |key: &Key<N>| {
         // The bytes are those of a value of type bit: its length in bits, then the bits.
-        let length = index.meta.metric.size() as i32;
+        let length = index.meta.metric.value_size() as i32;
         let words = &key[index.layout.scope_words()..];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         varlena::build(&[&length.to_ne_bytes(), &bytes])
@@ -198,6 +198,6 @@ fn float8(value: f64) -> pg_sys::Datum {
 }
 
 /// Converts a number to a float8, rounded to hundredths.
-fn double(value: f64) -> pg_sys::Datum {
+fn rounded_float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(((value * 100.0).round() / 100.0).to_bits())
 }

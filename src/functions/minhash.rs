@@ -61,7 +61,7 @@ fn hashes(hashes: i32) -> usize {
         .unwrap_or_else(|| {
             UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
                 .detail(format!(
-                    "It is the number of values in a signature, from {} to {}.",
+                    "The number of values in a signature must be from {} to {}.",
                     HASHES.start(),
                     HASHES.end()
                 ))
@@ -188,7 +188,7 @@ fn from_values(call: &mut Call) -> Datum {
             u32::try_from(value).unwrap_or_else(|_| {
                 UserError::invalid_parameter("a value of a signature is out of range")
                     .detail(format!(
-                        "Value {} is {value}; values are from 0 to {}.",
+                        "Value {} is {value}, but values must be from 0 to {}.",
                         n + 1,
                         u32::MAX
                     ))

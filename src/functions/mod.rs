@@ -6,7 +6,6 @@
 
 mod aggregate;
 mod common_features;
-mod containment;
 pub mod dictionary;
 mod differences;
 mod evaluate;
@@ -27,6 +26,7 @@ mod sentences;
 mod settings_digest;
 mod shared_keys;
 mod simhash;
+mod similarity;
 mod text_length;
 mod text_options;
 mod tsvector;

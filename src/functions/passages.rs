@@ -22,7 +22,7 @@ use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
 /// Maximum number of elements of a `bigint[]` result. The server cannot allocate more at once.
-const MOST_HASHES: usize = 100_000_000;
+const MAX_HASHES: usize = 100_000_000;
 /// Number of comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
@@ -34,20 +34,21 @@ fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
         PassageError::OutOfRange => {
             UserError::invalid_parameter(format!("length {length} is out of range"))
                 .detail(format!(
-                    "It is the number of tokens of the shortest passage that is found with \
-                     certainty, from 1 to {MAX_LENGTH}."
+                    "The length is the number of tokens of the shortest passage that is always \
+                     found, from 1 to {MAX_LENGTH}."
                 ))
-                .hint("The default is 24; a sentence of English has some 20 words.")
+                .hint("The default is 24. An English sentence has about 20 words.")
                 .raise()
         }
         PassageError::ShorterThanShingle => {
             let shingle = options.shingle;
             UserError::invalid_parameter(format!("length {length} is less than shingle {shingle}"))
                 .detail(format!(
-                    "Each hash is that of {shingle} tokens in a row, so a passage has as many."
+                    "Each hash covers {shingle} consecutive tokens, so a passage has at least as \
+                     many."
                 ))
                 .hint(format!(
-                    "Give a length from {shingle} to {MAX_LENGTH}, or a smaller shingle."
+                    "Pass a length from {shingle} to {MAX_LENGTH}, or a smaller shingle."
                 ))
                 .raise()
         }
@@ -59,7 +60,7 @@ fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
             let name = options.tokens.name();
             UserError::invalid_parameter(format!("tokens \"{name}\" have no order"))
                 .detail("A passage is a run of consecutive tokens; keywords are not consecutive.")
-                .hint(format!("Give one of: {}.", ordered.join(", ")))
+                .hint(format!("Pass one of: {}.", ordered.join(", ")))
                 .raise()
         }
     })
@@ -76,16 +77,16 @@ fn hashes(
     let hashes = Sketcher::with_thread_local(options, |sketcher| {
         sketcher.passages(text, length, without, &mut check_interrupts)
     });
-    if hashes.len() > MOST_HASHES {
+    if hashes.len() > MAX_HASHES {
         let count = hashes.len();
         UserError::new(
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             "the text has too many passages for an array",
         )
         .detail(format!(
-            "It has {count} hashes, and {MOST_HASHES} are possible."
+            "The text has {count} hashes, but at most {MAX_HASHES} are possible."
         ))
-        .hint("Give a greater length, or cut the text into parts.")
+        .hint("Pass a greater length, or split the text into parts.")
         .raise();
     }
     bigint_array(hashes.into_iter().map(|hash| hash as i64))

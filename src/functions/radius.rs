@@ -17,7 +17,7 @@ fn radius(call: &mut Call) -> Datum {
     };
     if !(0.0..=1.0).contains(&similarity) {
         UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
-            .detail("A Jaccard similarity is from 0 to 1.")
+            .detail("A Jaccard similarity is a number from 0 to 1.")
             .hint("Write 80 % as 0.8.")
             .raise();
     }
@@ -28,13 +28,16 @@ fn radius(call: &mut Call) -> Datum {
 fn refuse(function: &[u8]) -> ! {
     let hint = match function {
         b"minhash" => "Search signatures by similarity: minhash_similarity(signature, q) >= 0.8.",
-        _ => "Make the fingerprints by minhash64 or minhash128.",
+        _ => "Compute the fingerprints with minhash64 or minhash128.",
     };
     UserError::invalid_parameter(format!(
         "there is no radius for a similarity with function \"{}\"",
         shown(function)
     ))
-    .detail("The distance of fingerprints tells a similarity if minhash64 or minhash128 made them.")
+    .detail(
+        "The distance between fingerprints estimates a similarity only if minhash64 or minhash128 \
+         computed them.",
+    )
     .hint(hint)
     .raise()
 }

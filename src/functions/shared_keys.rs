@@ -25,16 +25,16 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 
 /// Maximum number of cached parameter sets for each type of fingerprint, and for signatures.
-const KEPT: usize = 4;
+const MAX_CACHED: usize = 4;
 
 /// Cache from parameters `P` to the key maker `K` derived from them. The entry that was used last
 /// is first.
-type Kept<P, K> = RefCell<Vec<(P, Rc<K>)>>;
+type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
 /// Returns the key maker for some parameters from the cache. Calls `make` if the cache lacks it.
 #[inline]
-fn kept<P: PartialEq + Copy, K>(
-    slot: &'static LocalKey<Kept<P, K>>,
+fn cached<P: PartialEq + Copy, K>(
+    slot: &'static LocalKey<ParameterCache<P, K>>,
     parameters: P,
     make: impl FnOnce() -> K,
 ) -> Rc<K> {
@@ -47,7 +47,7 @@ fn kept<P: PartialEq + Copy, K>(
         // `make` may raise an error, so the cache is not borrowed during the call.
         let made = Rc::new(make());
         slot.with_borrow_mut(|kept| {
-            kept.truncate(KEPT - 1);
+            kept.truncate(MAX_CACHED - 1);
             kept.insert(0, (parameters, Rc::clone(&made)));
         });
         made
@@ -62,7 +62,7 @@ trait Words<const N: usize>: Fingerprint {
     /// Returns the words of the fingerprint, the most significant word first.
     fn words(self) -> Key<N>;
     /// Returns the cache of key makers for this type.
-    fn slot() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<N>>>;
+    fn slot() -> &'static LocalKey<ParameterCache<BlockParameters, BlockKeys<N>>>;
 }
 
 /// Implements [`Words`] for types whose only field is a word or an array of words.
@@ -74,9 +74,9 @@ macro_rules! words {
                 let $value = self.0;
                 $body
             }
-            fn slot() -> &'static LocalKey<Kept<BlockParameters, BlockKeys<$words>>> {
+            fn slot() -> &'static LocalKey<ParameterCache<BlockParameters, BlockKeys<$words>>> {
                 thread_local! {
-                    static SLOT: Kept<BlockParameters, BlockKeys<$words>> =
+                    static SLOT: ParameterCache<BlockParameters, BlockKeys<$words>> =
                         const { RefCell::new(Vec::new()) };
                 }
                 &SLOT
@@ -99,7 +99,7 @@ fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKey
         call.int4(n),
         (call.arg_count() > n + 1).then(|| call.int4(n + 1)),
     );
-    kept(T::slot(), parameters, || make_block_keys(parameters))
+    cached(T::slot(), parameters, || make_block_keys(parameters))
 }
 
 /// Creates the key maker for a radius and a number of blocks. Raises an error if they are out of
@@ -109,7 +109,7 @@ fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKe
     let Some(within) = u32::try_from(radius).ok().filter(|it| *it <= most) else {
         UserError::invalid_parameter(format!("radius {radius} is out of range"))
             .detail(format!(
-                "There are keys for radii from 0 to {most} of {} bits.",
+                "The radius must be from 0 to {most} for values of {} bits.",
                 64 * N
             ))
             .raise()
@@ -119,16 +119,21 @@ fn make_block_keys<const N: usize>((radius, blocks): BlockParameters) -> BlockKe
     BlockKeys::new(within, count).unwrap_or_else(|error| {
         let detail = match error {
             BlockLayoutError::RadiusTooLarge(_) | BlockLayoutError::BlocksOutOfRange => {
-                format!("There can be {} to {MAX_BLOCKS} blocks.", within + 1)
+                format!(
+                    "The number of blocks must be from {} to {MAX_BLOCKS}.",
+                    within + 1
+                )
             }
             BlockLayoutError::TooManyPermutations(_) => {
-                format!("These would be more than {MAX_PERMUTATIONS} keys for each value.")
+                format!("Each value would have more than {MAX_PERMUTATIONS} keys.")
             }
         };
         let blocks = blocks.map_or(String::new(), |blocks| format!(" and {blocks} blocks"));
-        UserError::invalid_parameter(format!("no keys for radius {radius}{blocks}"))
+        UserError::invalid_parameter(format!("cannot make keys for radius {radius}{blocks}"))
             .detail(detail)
-            .hint("Leave out the blocks to have them chosen by width and radius.")
+            .hint(
+                "Omit the number of blocks to let neardup choose it from the width and the radius.",
+            )
             .raise()
     })
 }
@@ -165,17 +170,19 @@ fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
 fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 3);
     let [a, b] = [1, 2].map(|n| arg::<T>(call, n).words());
-    let met = keys.meet(call.int8(0), &a, &b).unwrap_or_else(|_| {
-        let (radius, blocks) = (keys.radius(), keys.blocks());
-        refuse_key(
-            format!(
-                "not of {} bits, radius {radius} and {blocks} blocks",
-                T::BITS
-            ),
-            "neardup",
-            "radius and blocks",
-        )
-    });
+    let met = keys
+        .is_first_shared(call.int8(0), &a, &b)
+        .unwrap_or_else(|_| {
+            let (radius, blocks) = (keys.radius(), keys.blocks());
+            refuse_key(
+                format!(
+                    "not of {} bits, radius {radius} and {blocks} blocks",
+                    T::BITS
+                ),
+                "neardup",
+                "radius and blocks",
+            )
+        });
     Datum::from(met)
 }
 
@@ -183,9 +190,9 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
 #[cold]
 fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with other parameters")
-        .detail(format!("It is {is}."))
+        .detail(format!("The key is {is}."))
         .hint(format!(
-            "Give {prefix}_meet the same {parameters} as {prefix}_keys."
+            "Pass the same {parameters} to {prefix}_meet as to {prefix}_keys."
         ))
         .raise()
 }
@@ -195,7 +202,7 @@ fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
 type BandParameters = (usize, u64, Option<i32>);
 
 thread_local! {
-    static BAND_KEYS: Kept<BandParameters, BandKeys> = const { RefCell::new(Vec::new()) };
+    static BAND_KEYS: ParameterCache<BandParameters, BandKeys> = const { RefCell::new(Vec::new()) };
 }
 
 /// Returns the key maker for signatures with `hashes` values. The arguments from `n` on are a
@@ -203,7 +210,7 @@ thread_local! {
 fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
     let bands = (call.arg_count() > n + 1).then(|| call.int4(n + 1));
     let parameters = (hashes, call.float8(n).to_bits(), bands);
-    kept(&BAND_KEYS, parameters, || {
+    cached(&BAND_KEYS, parameters, || {
         make_band_keys(hashes, call.float8(n), bands)
     })
 }
@@ -212,7 +219,7 @@ fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
 fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKeys {
     if !(similarity > 0.0 && similarity <= 1.0) {
         UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
-            .detail("It is a share, above 0 and at most 1.")
+            .detail("The value must be greater than 0 and at most 1.")
             .raise();
     }
     let mismatches = Bound::Similarity.mismatches(hashes, similarity) as usize;
@@ -222,7 +229,7 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
         let detail = match error {
             BandsError::BandsOutOfRange => format!(
                 "Signatures of {hashes} hashes with this similarity differ in up to {mismatches} \
-                 values, so that there must be {} bands or more, and {MAX_BANDS} at most.",
+                 values, so they need at least {} bands, but at most {MAX_BANDS} are possible.",
                 mismatches + 1
             ),
             BandsError::TooManyRows => {
@@ -230,10 +237,15 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
             }
         };
         let bands = bands.map_or(String::new(), |bands| format!(" and {bands} bands"));
-        UserError::invalid_parameter(format!("no keys for similarity {similarity}{bands}"))
-            .detail(detail)
-            .hint("Leave out the bands, choose a higher similarity, or signatures of fewer hashes.")
-            .raise()
+        UserError::invalid_parameter(format!(
+            "cannot make keys for similarity {similarity}{bands}"
+        ))
+        .detail(detail)
+        .hint(
+            "Omit the number of bands, or choose a higher similarity or signatures of fewer \
+             hashes.",
+        )
+        .raise()
     })
 }
 

@@ -115,7 +115,7 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
             neardup_pg::errors::shown(name)
         ))
         .detail(format!(
-            "After \"{tokens}:\" stands the number of keywords, from 1 to {MAX_KEYWORDS}."
+            "The number of keywords after \"{tokens}:\" must be from 1 to {MAX_KEYWORDS}."
         ))
         .raise(),
     }
@@ -135,7 +135,7 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
         error.parameter,
         neardup_pg::errors::shown(name)
     ))
-    .detail(format!("Known are: {}.", error.known.join(", ")));
+    .detail(format!("The known values are {}.", error.known.join(", ")));
     match overload_hint(error.parameter, name) {
         Some(hint) => raised.hint(hint).raise(),
         None => raised.raise(),
@@ -149,11 +149,11 @@ fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
         return None;
     }
     if name.starts_with(b"{") {
-        Some("For features with weights, say that the first argument is an array: '{a,b}'::text[].")
+        Some("For features with weights, cast the first argument to an array: '{a,b}'::text[].")
     } else if name.contains(&b' ') {
         Some(
             "The text is the first argument. For the dictionaries of a text search configuration, \
-             pass to_tsvector('english', text) as the only one.",
+             pass to_tsvector('english', text) as the only argument.",
         )
     } else {
         None
@@ -165,7 +165,7 @@ fn shingle_of(shingle: i32) -> usize {
     if !SHINGLES.contains(&shingle) {
         UserError::invalid_parameter(format!("shingle {shingle} is out of range"))
             .detail(format!(
-                "It is the number of consecutive tokens in a feature, from {} to {}.",
+                "The shingle is the number of consecutive tokens in a feature, from {} to {}.",
                 SHINGLES.start(),
                 SHINGLES.end()
             ))

@@ -29,7 +29,7 @@ fn of_float8(value: f64) -> Datum {
 fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
-            .detail("It is a share, above 0 and at most 1.")
+            .detail("The value must be greater than 0 and at most 1.")
             .hint("For an index on fingerprints call neardup_tune_radius(bits, radius).")
             .raise();
     }
@@ -40,7 +40,7 @@ fn share(name: &str, value: f64) -> f64 {
 fn rows_expected(value: i64) -> f64 {
     if value < 1 {
         UserError::invalid_parameter(format!("rows_expected {value} is out of range"))
-            .detail("It is a number of rows, at least 1.")
+            .detail("The number of rows must be at least 1.")
             .raise();
     }
     value as f64
@@ -59,7 +59,7 @@ fn minhash(call: &mut Call) -> Datum {
     else {
         UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
             .detail(format!(
-                "It is from {} to {}.",
+                "The number of hashes must be from {} to {}.",
                 HASHES.start(),
                 HASHES.end()
             ))
@@ -81,7 +81,7 @@ fn minhash(call: &mut Call) -> Datum {
     warn_of_whole_table(&choice, similarity, recall, hashes, rows);
     let mut options = format!("similarity = {similarity}");
     if !choice.exact {
-        options += &format!(", bands = {}, rows = {}", choice.bands, choice.rows);
+        options += &format!(", bands = {}, rows = {}", choice.bands, choice.band_width);
     }
     if hashes != DEFAULT_HASHES {
         options += &format!(", hashes = {hashes}");
@@ -92,7 +92,7 @@ fn minhash(call: &mut Call) -> Datum {
     call.return_record(
         &[
             Datum::from(choice.bands as i32),
-            Datum::from(choice.rows as i32),
+            Datum::from(choice.band_width as i32),
             Datum::from(choice.exact),
             p50,
             p60,
@@ -122,18 +122,19 @@ fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: us
         .filter(|choice| !is_whole(choice));
     UserError::new(
         PgSqlErrorCode::ERRCODE_WARNING,
-        format!("an index for similarity {similarity} and recall {recall} does not pay"),
+        format!("an index for similarity {similarity} and recall {recall} is not worthwhile"),
     )
     .detail(format!(
-        "It takes {:.0} bytes per row in {} bands, and a search compares {:.0} % of all rows.",
+        "The index takes {:.0} bytes per row in {} bands, and a search compares {:.0} % of all \
+         rows.",
         choice.bytes_a_row(rows),
         choice.bands,
         100.0 * choice.candidates(rows) / rows
     ))
     .hint(match lower {
         Some(lower) => format!(
-            "With recall => {LOWER_RECALL} it takes {:.0} bytes per row, and a search compares \
-             {:.0} % of all rows.",
+            "With recall => {LOWER_RECALL}, the index takes {:.0} bytes per row, and a search \
+             compares {:.0} % of all rows.",
             lower.bytes_a_row(rows),
             100.0 * lower.candidates(rows) / rows
         ),
@@ -157,7 +158,7 @@ fn hamming(call: &mut Call) -> Datum {
     };
     if !matches!(bits, 64 | 128 | 256) {
         UserError::invalid_parameter(format!("there are no fingerprints of {bits} bits"))
-            .detail("They have 64, 128 or 256.")
+            .detail("Fingerprints have 64, 128 or 256 bits.")
             .raise()
     }
     if !(0..=bits).contains(&radius) {

@@ -31,11 +31,11 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
         };
         UserError::invalid_parameter("feature set was built with different options")
             .detail(format!(
-                "It was made with {}; the text is cut with {}.",
+                "The set was computed with {}, but the text is processed with {}.",
                 shown(&set.options()),
                 shown(options)
             ))
-            .hint("Give the same parameters to neardup_common_features and to this function.")
+            .hint("Pass the same parameters to neardup_common_features and to this function.")
             .raise();
     }
     set

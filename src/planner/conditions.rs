@@ -19,7 +19,7 @@
 //! In a UNION ALL, the conditions have already been assigned when the planner opens its parts. They
 //! are rewritten in the parent relation, from which the planner copies them to each part.
 use super::catalog;
-use super::{forms, jaccard, order};
+use super::{distance_forms, jaccard, order};
 use neardup_pg::planned_conditions::{self, PlannedRelation};
 
 /// Installs `rewrite_conditions` as `get_relation_info_hook`. Called when the library is loaded.
@@ -36,7 +36,7 @@ fn rewrite_conditions(relation: &PlannedRelation) {
     };
     let planner = relation.planner;
     relation.replace_comparisons(|condition, context| {
-        forms::rewritten(&catalog, planner, condition, context.truth_only)
+        distance_forms::rewritten(&catalog, planner, condition, context.truth_only)
             .or_else(|| jaccard::rewritten(&catalog, planner, condition, context))
     });
     relation.replace_order(|by| order::rewritten(&catalog, planner, &by));

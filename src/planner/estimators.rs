@@ -14,7 +14,7 @@ use super::selectivity::{Distances, join, matched, restriction, usual_radius};
 use super::statistics::Column;
 use super::within_arguments::read_arguments;
 use neardup_pg::column_statistics::{Operands, Statistics};
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 
@@ -88,8 +88,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
         let operands = [self.a, self.b.unwrap_or_else(unknown)];
         self.condition
             .estimate(operands, |operands| match operands {
-                Operands::Restriction(column, other) => match other.form() {
-                    Form::Constant(None) if self.b.is_some() => 0.0,
+                Operands::Restriction(column, other) => match other.kind() {
+                    ExprKind::Constant(None) if self.b.is_some() => 0.0,
                     _ => {
                         let center = other.value().and_then(|value| searched.point(value));
                         restriction(metric, &self.read(column), center, distances)

@@ -41,7 +41,7 @@ use super::within::within;
 use crate::types::signature::Bound;
 use neardup_pg::catalog::{btree_family, family_member, operator};
 use neardup_pg::errors::UserError;
-use neardup_pg::expr::{Expr, Form, List};
+use neardup_pg::expr::{Expr, ExprKind, List};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planned_conditions::ConditionContext;
 use neardup_pg::planner::Planner;
@@ -91,17 +91,17 @@ pub fn rewritten<'a>(
     condition: Expr<'a>,
     context: ConditionContext,
 ) -> Option<Expr<'a>> {
-    let (operator, operands) = match condition.form() {
-        Form::Any(equality, operands) => {
+    let (operator, operands) = match condition.kind() {
+        ExprKind::Any(equality, operands) => {
             return one_of(catalog, planner, equality, operands, context);
         }
-        Form::Operator(operator, operands) => (operator, operands),
+        ExprKind::Operator(operator, operands) => (operator, operands),
         _ => return None,
     };
     let operands @ [left, right] = operands.elements()?;
-    let (side, position) = match Side::read(catalog, left) {
+    let (side, position) = match EstimateSide::read(catalog, left) {
         Some(side) => (side, 0),
-        None => (Side::read(catalog, right)?, 1),
+        None => (EstimateSide::read(catalog, right)?, 1),
     };
     let comparison = [pg_sys::FLOAT8OID, pg_sys::NUMERICOID, pg_sys::INT4OID]
         .into_iter()
@@ -121,26 +121,26 @@ pub fn rewritten<'a>(
 
 /// Side of a comparison or ORDER BY item: a monotone function of an estimated distance or
 /// similarity.
-pub struct Side<'c, 'a> {
+pub struct EstimateSide<'c, 'a> {
     /// The estimated distance or similarity.
     pub estimate: JaccardEstimate<'c, 'a>,
     /// Monotone function of the estimate; the identity if the side is the estimate itself.
     pub function: Monotone<'a>,
 }
 
-impl<'c, 'a> Side<'c, 'a> {
+impl<'c, 'a> EstimateSide<'c, 'a> {
     /// Reads an expression as a monotone function of an estimate; `None` if it is not one.
     pub fn read(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Self> {
         let leaf = |expression| estimate_below(catalog, expression);
         let (estimate, function) = Monotone::read(expression, leaf)?;
-        Some(Side { estimate, function })
+        Some(EstimateSide { estimate, function })
     }
 }
 
 /// Comparison of an estimate, or a monotone function of one, with a bound.
 struct ComparedEstimate<'c, 'a> {
     /// The operand with the estimate.
-    side: Side<'c, 'a>,
+    side: EstimateSide<'c, 'a>,
     /// Comparison operator as written.
     operator: Oid,
     /// Both operands as written.
@@ -159,7 +159,7 @@ impl<'a> ComparedEstimate<'_, 'a> {
         comparison: Comparison,
         context: ConditionContext,
     ) -> Option<Expr<'a>> {
-        let Side { estimate, function } = &self.side;
+        let EstimateSide { estimate, function } = &self.side;
         let bound = self.operands[1 - self.position];
         if context.in_query && estimate.is_similarity && function.is_identity() {
             reject_percent(comparison, bound);
@@ -246,7 +246,7 @@ fn one_of<'a>(
                 _ => planner.constant(Value::float8(number)),
             };
             let compared = ComparedEstimate {
-                side: Side::read(catalog, left)?,
+                side: EstimateSide::read(catalog, left)?,
                 operator: equality,
                 operands: [left, bound],
                 position: 0,
@@ -273,13 +273,13 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
         return;
     };
     let error = UserError::invalid_parameter(format!("similarity {number} is out of range"))
-        .detail("A similarity is from 0 to 1, so that the condition is never true.");
+        .detail("A similarity is from 0 to 1, so the condition is never true.");
     match number <= 100.0 {
         true => error.hint(format!(
-            "A percentage is divided by 100: write {} for {number} percent.",
+            "Divide a percentage by 100: write {} for {number} percent.",
             number / 100.0
         )),
-        false => error.hint("Compare it with a number from 0 to 1."),
+        false => error.hint("Compare the similarity with a number from 0 to 1."),
     }
     .raise()
 }
@@ -290,15 +290,15 @@ fn estimate_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
 ) -> Option<JaccardEstimate<'c, 'a>> {
-    let (searched, arguments, is_similarity) = match expression.strip_relabel().form() {
-        Form::Operator(operator, arguments) => {
+    let (searched, arguments, is_similarity) = match expression.strip_relabel().kind() {
+        ExprKind::Operator(operator, arguments) => {
             let searched = catalog.by_distance(operator)?;
             if !searched.metric.is_jaccard() {
                 return None;
             }
             (searched, arguments, false)
         }
-        Form::Call(function, arguments) => {
+        ExprKind::Call(function, arguments) => {
             let is_similarity =
                 |searched: &&SearchedType| searched.similarity_functions.contains(&function);
             let searched = catalog.types.iter().find(is_similarity)?;

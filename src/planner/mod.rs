@@ -5,8 +5,8 @@
 pub mod catalog;
 mod comparison;
 pub mod conditions;
+mod distance_forms;
 mod estimators;
-mod forms;
 pub mod index_probe;
 mod jaccard;
 mod monotone;

@@ -11,7 +11,7 @@ use super::comparison::Comparison;
 use super::radius::as_float8;
 use crate::types::inverse::{FloatStep, bisect};
 use neardup_pg::catalog::operator;
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::planner::Planner;
 use neardup_pg::value::Value;
 
@@ -125,8 +125,8 @@ impl<'a> Monotone<'a> {
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
         replaced.all(|(next, step)| {
             let value = self.applied(planner, next, step.arguments[1]);
-            match planner.simplified(holds(value)).form() {
-                Form::Constant(answer) => !answer.is_some_and(Value::as_bool),
+            match planner.simplified(holds(value)).kind() {
+                ExprKind::Constant(answer) => !answer.is_some_and(Value::as_bool),
                 _ => false,
             }
         })
@@ -143,7 +143,7 @@ impl<'a> Monotone<'a> {
         holds: impl Fn(Expr<'a>) -> Expr<'a>,
     ) -> Option<Admitted<'a>> {
         self.inverted(catalog, planner, comparison, bound)
-            .or_else(|| bound.is_constant().then(|| self.searched(planner, holds))?)
+            .or_else(|| bound.is_constant().then(|| self.bisected(planner, holds))?)
     }
 
     /// Converts the bound by inverting the steps from the outermost to the innermost. `None` if a
@@ -192,15 +192,15 @@ impl<'a> Monotone<'a> {
 
     /// Finds the estimates from 0 to 1 for which `holds` is true, by bisection. The server
     /// evaluates the comparison.
-    fn searched(
+    fn bisected(
         &self,
         planner: Planner<'a>,
         holds: impl Fn(Expr<'a>) -> Expr<'a>,
     ) -> Option<Admitted<'a>> {
         let admits = |estimate: f64| {
             let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
-            match planner.simplified(holds(value)).form() {
-                Form::Constant(Some(answer)) => Some(answer.as_bool()),
+            match planner.simplified(holds(value)).kind() {
+                ExprKind::Constant(Some(answer)) => Some(answer.as_bool()),
                 _ => None,
             }
         };
@@ -245,8 +245,8 @@ impl<'a> Monotone<'a> {
 impl<'a> Step<'a> {
     /// Reads the outermost step of an expression; `None` if it is not a known step.
     fn read(expression: Expr<'a>) -> Option<Self> {
-        match expression.form() {
-            Form::Coalesce(list) => {
+        match expression.kind() {
+            ExprKind::Coalesce(list) => {
                 let arguments: Vec<Expr> = list.iter().collect();
                 let of_null = arguments.get(1)?.value();
                 (arguments.len() == 2 && of_null.is_some()).then_some(Step {
@@ -256,10 +256,10 @@ impl<'a> Step<'a> {
                     float: None,
                 })
             }
-            Form::Operator(oid, list) => {
+            ExprKind::Operator(oid, list) => {
                 Self::from_operator(oid, list.iter().collect(), operator(oid)?.oprcode.to_u32())
             }
-            Form::Call(oid, list) => {
+            ExprKind::Call(oid, list) => {
                 let arguments: Vec<Expr> = list.iter().collect();
                 let (_, others) = arguments.split_first()?;
                 let is_known = ROUNDINGS.contains(&oid.to_u32()) || to_integer(oid);
@@ -284,7 +284,7 @@ impl<'a> Step<'a> {
                 function: Applied::Operator(oid),
                 arguments,
                 position: 0,
-                float: (function == pg::F_FLOAT8UM).then_some((FloatStep::From, 0.0)),
+                float: (function == pg::F_FLOAT8UM).then_some((FloatStep::SubtractFrom, 0.0)),
             });
         }
         let position = match (arguments[0].is_constant(), arguments[1].is_constant()) {
@@ -298,8 +298,8 @@ impl<'a> Step<'a> {
             (pg::F_NUMERIC_ADD, _) => (FloatStep::Add, false),
             (pg::F_FLOAT8MI, 0) => (FloatStep::Subtract, true),
             (pg::F_NUMERIC_SUB, 0) => (FloatStep::Subtract, false),
-            (pg::F_FLOAT8MI, _) => (FloatStep::From, true),
-            (pg::F_NUMERIC_SUB, _) => (FloatStep::From, false),
+            (pg::F_FLOAT8MI, _) => (FloatStep::SubtractFrom, true),
+            (pg::F_NUMERIC_SUB, _) => (FloatStep::SubtractFrom, false),
             (pg::F_FLOAT8MUL, _) => (FloatStep::Multiply, true),
             (pg::F_NUMERIC_MUL, _) => (FloatStep::Multiply, false),
             (pg::F_FLOAT8DIV, 0) => (FloatStep::Divide, true),

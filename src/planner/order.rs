@@ -11,7 +11,7 @@
 //! rows, so a query with two items is not rewritten.
 use super::catalog::Catalog;
 use super::comparison::{Comparison, comparison_of};
-use super::jaccard::Side;
+use super::jaccard::EstimateSide;
 use neardup_pg::expr::Expr;
 use neardup_pg::planned_order::Order;
 use neardup_pg::planner::Planner;
@@ -23,7 +23,7 @@ pub fn rewritten<'a>(
     planner: Planner<'a>,
     order: &Order<'a>,
 ) -> Option<Expr<'a>> {
-    let Side { estimate, function } = Side::read(catalog, order.expression)?;
+    let EstimateSide { estimate, function } = EstimateSide::read(catalog, order.expression)?;
     let searched = estimate.searched;
     let nulls_first = searched.nulls_first_operator?;
     if function.replaces_null() || order.expression.is_volatile() {

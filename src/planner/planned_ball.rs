@@ -4,7 +4,7 @@ use pgrx::pg_sys::Oid;
 
 use super::catalog::{SearchedType, catalog};
 use crate::types::signature::Bound;
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::planner::Planner;
 
 /// Radius of a ball that is known before the query runs.
@@ -91,7 +91,7 @@ impl<'a> PlannedBall<'a> {
             };
         }
         let mut planned = PlannedBall::default();
-        while let Form::Call(function, arguments) = ball.form() {
+        while let ExprKind::Call(function, arguments) = ball.kind() {
             let arguments: Vec<Expr> = arguments.iter().collect();
             let Some((&first, bound)) = arguments.split_first() else {
                 break;

@@ -43,9 +43,9 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }
     let float = number.float()?;
     Some(i64::from(match rounding {
-        Rounding::Floor => hamming_float::floor(float),
-        Rounding::Below => hamming_float::below(float),
-        Rounding::Whole => hamming_float::whole(float),
+        Rounding::Floor => hamming_float::radius_at_most(float),
+        Rounding::Below => hamming_float::radius_below(float),
+        Rounding::Whole => hamming_float::radius_equal(float),
     }))
 }
 
@@ -151,10 +151,13 @@ fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> 
         return None;
     }
     Some(match comparison {
-        Comparison::Less => (Comparison::LessOrEqual, hamming_float::below(number)),
-        Comparison::LessOrEqual => (Comparison::LessOrEqual, hamming_float::floor(number)),
-        Comparison::Greater => (Comparison::Greater, hamming_float::floor(number)),
-        Comparison::GreaterOrEqual => (Comparison::Greater, hamming_float::below(number)),
+        Comparison::Less => (Comparison::LessOrEqual, hamming_float::radius_below(number)),
+        Comparison::LessOrEqual => (
+            Comparison::LessOrEqual,
+            hamming_float::radius_at_most(number),
+        ),
+        Comparison::Greater => (Comparison::Greater, hamming_float::radius_at_most(number)),
+        Comparison::GreaterOrEqual => (Comparison::Greater, hamming_float::radius_below(number)),
         // The replacement -1 for a fraction is wrong here, because an integer, unlike a distance,
         // may be -1.
         Comparison::Equal | Comparison::NotEqual if number.fract() != 0.0 => return None,

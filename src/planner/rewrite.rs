@@ -26,7 +26,7 @@ use super::catalog::{Catalog, SearchedType, catalog};
 use super::comparison::Comparison;
 use super::radius::{self, Rounding, integer_comparison};
 use super::within::within;
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{SupportRequest, UNHANDLED, replaced_by};
@@ -84,7 +84,7 @@ fn support(call: &mut Call, comparison: Comparison) -> Datum {
             rewrite(catalog, planner, &distance, comparison, right)
         } else if let Some(distance) = distance_below(catalog, right) {
             rewrite(catalog, planner, &distance, comparison.commuted(), left)
-        } else if settled(catalog, planner, left) && settled(catalog, planner, right) {
+        } else if is_final(catalog, planner, left) && is_final(catalog, planner, right) {
             integer_comparison(planner, comparison, left, right)
         } else {
             None
@@ -99,7 +99,7 @@ pub fn distance_below<'c, 'a>(
     expression: Expr<'a>,
 ) -> Option<Distance<'c, 'a>> {
     let expression = expression.strip_relabel();
-    let Form::Operator(operator, operands) = expression.form() else {
+    let ExprKind::Operator(operator, operands) = expression.kind() else {
         return None;
     };
     let searched = catalog.by_distance(operator)?;
@@ -170,13 +170,13 @@ pub fn rewrite<'a>(
 /// A column that comes from DISTINCT or GROUP BY is not in its final form: the server moves the
 /// comparison down to where the column is computed. From version 18.6 on the server moves only its
 /// own comparisons, which are known to agree with the equality that groups the rows.
-fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
+fn is_final(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;
     }
-    match argument.strip_relabel().form() {
-        Form::Constant(_) | Form::Parameter => true,
-        Form::Column { entry, levels_up } => planner.is_settled_column(entry, levels_up),
+    match argument.strip_relabel().kind() {
+        ExprKind::Constant(_) | ExprKind::Parameter => true,
+        ExprKind::Column { entry, levels_up } => planner.can_rewrite_on(entry, levels_up),
         _ => false,
     }
 }
@@ -184,10 +184,10 @@ fn settled(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
 /// Returns whether evaluating an expression twice costs nothing: it is a column, a constant or a
 /// parameter.
 pub fn is_trivial(expression: Expr) -> bool {
-    let form = expression.strip_relabel().form();
+    let form = expression.strip_relabel().kind();
     matches!(
         form,
-        Form::Column { .. } | Form::Constant(_) | Form::Parameter
+        ExprKind::Column { .. } | ExprKind::Constant(_) | ExprKind::Parameter
     )
 }
 

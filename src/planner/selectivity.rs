@@ -82,7 +82,7 @@ impl Distances {
     /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
     /// admitted distance from it. `distinct` is the number of distinct values. The kin are the rows
     /// of about one distinct value, which may have any distance in the ball with equal probability.
-    fn kin(self, distinct: f64) -> f64 {
+    fn near_duplicate_share(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
 }
@@ -169,7 +169,8 @@ fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f6
 }
 
 /// Estimates the share of pairs with an admitted distance among the values of two columns that are
-/// not most common values. It is the maximum of volume, `kin` ([`Distances::kin`]) and density.
+/// not most common values. It is the maximum of volume, `kin` ([`Distances::near_duplicate_share`])
+/// and density.
 fn share_of_others(
     metric: Metric,
     a: &[Point],
@@ -235,7 +236,7 @@ pub fn restriction(
             if distances == Distances::up_to(0.0) && common > 0.0 {
                 return common;
             }
-            let kin = distances.kin(column.other_distinct());
+            let kin = distances.near_duplicate_share(column.other_distinct());
             common
                 + column.other_fraction()
                     * share_of_others(metric, &column.sample, &[center], distances, kin)
@@ -252,7 +253,7 @@ pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64
     if distances.are_all(metric) {
         return (1.0 - a.null_fraction) * (1.0 - b.null_fraction);
     }
-    let kin = distances.kin(a.other_distinct().max(b.other_distinct()));
+    let kin = distances.near_duplicate_share(a.other_distinct().max(b.other_distinct()));
     let others = share_of_others(metric, &a.sample, &b.sample, distances, kin);
     common_pairs(metric, a, b, distances)
         + common_with_others(metric, a, b, distances)
@@ -293,7 +294,7 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     if common.any(|(other, _)| near(value, other, distances)) {
         0.0
     } else {
-        distances.kin(column.other_distinct())
+        distances.near_duplicate_share(column.other_distinct())
     }
 }
 
@@ -415,7 +416,7 @@ impl<'a> Inner<'a> {
             - self.evidence(&sample).unwrap_or_else(|| {
                 let column = self.column;
                 let distinct = outer.other_distinct().max(column.other_distinct());
-                let kin = self.distances.kin(distinct);
+                let kin = self.distances.near_duplicate_share(distinct);
                 let (a, b) = (&outer.sample, &column.sample);
                 let share = share_of_others(self.metric, a, b, self.distances, kin);
                 -(-self.other_rows() * share).exp_m1()

@@ -15,7 +15,7 @@ use super::within_arguments::read_arguments;
 use crate::settings;
 use crate::types::signature::Bound;
 use neardup_pg::catalog::strategy_in_family;
-use neardup_pg::expr::{Expr, Form, List};
+use neardup_pg::expr::{Expr, ExprKind, List};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
@@ -106,7 +106,7 @@ fn simplify_within<'a>(
 ) -> Option<Expr<'a>> {
     let (searched, values, bound) = read_arguments(catalog, arguments)?;
     let replacement = within(planner, searched, values, &bound);
-    matches!(replacement.form(), Form::Operator(..)).then_some(replacement)
+    matches!(replacement.kind(), ExprKind::Operator(..)).then_some(replacement)
 }
 
 /// Answers a request for an index condition by `key <@ ball(other, bound)`, where `key` is the

@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 
 use pgrx::pg_sys::Datum;
 
-use super::fingerprint::hash_of_bytes;
+use super::hash::hash_of_bytes;
 use super::order::export_order;
 use super::{Ball, Fingerprint};
 use neardup_pg::fmgr::{Call, export};

@@ -64,7 +64,7 @@ impl U256 {
     }
 
     /// Returns the number in decimal digits without leading zeros.
-    fn write(self) -> String {
+    fn to_decimal(self) -> String {
         let mut chunks = Vec::new();
         let mut number = self;
         loop {
@@ -94,7 +94,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     if fraction.iter().any(|digit| *digit != b'0') {
         UserError::invalid_parameter(format!("cannot cast {} to {}", shown(text), T::TYPE_NAME))
             .detail("A fingerprint is a whole number.")
-            .hint("Round it first, if the fraction means nothing.")
+            .hint("If the fraction does not matter, round the number first.")
             .raise()
     }
     // The words beyond the width of the type must be zero.
@@ -116,7 +116,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             T::TYPE_NAME,
             T::BITS
         ))
-        .hint("Signed 64-bit hashes are cast by way of bigint, which keeps their bits.")
+        .hint("Cast signed 64-bit hashes to bigint first, which keeps their bits.")
         .raise(),
     }
 }
@@ -127,5 +127,5 @@ pub fn to_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let mut words = [[0; 8]; WORDS];
     let spare = 8 * WORDS - value.as_ref().len();
     words.as_flattened_mut()[spare..].copy_from_slice(value.as_ref());
-    varlena::numeric(&U256(words.map(u64::from_be_bytes)).write())
+    varlena::numeric(&U256(words.map(u64::from_be_bytes)).to_decimal())
 }

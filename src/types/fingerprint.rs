@@ -3,9 +3,9 @@ use core::cmp::Ordering;
 
 use pgrx::pg_sys;
 
+use super::hash::hash_of_bytes;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
-use neardup_pg::hashing;
 use neardup_pg::varlena;
 
 /// Bit vector of fixed width that SQL compares by Hamming distance.
@@ -128,7 +128,8 @@ pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
         ))
         .detail(format!("A {} has exactly {} bits.", T::TYPE_NAME, T::BITS))
         .hint(format!(
-            "Cast it to bit({}) first, which cuts it or pads it with zeros on the right.",
+            "First cast the bit string to bit({}), which truncates it or pads it with zeros on the \
+             right.",
             T::BITS
         ))
         .raise(),
@@ -183,15 +184,4 @@ pub fn bit_count<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
 #[inline(always)]
 pub fn hash<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     hash_of_bytes(call, arg::<T>(call, 0).to_bytes().as_ref())
-}
-
-/// Hashes bytes by the server's hash function. If the called SQL function has one argument, returns
-/// 32 bits, for hash joins, grouping and hash indexes. If it has a seed as its second argument,
-/// returns 64 bits, for partitioning by hash.
-#[inline(always)]
-pub fn hash_of_bytes(call: &Call, bytes: &[u8]) -> pg_sys::Datum {
-    match call.arg_count() {
-        1 => hashing::hash_bytes(bytes).into(),
-        _ => hashing::hash_bytes_extended(bytes, call.int8(1) as u64).into(),
-    }
 }

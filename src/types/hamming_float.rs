@@ -40,7 +40,7 @@ fn right4(call: &Call) -> Ordering {
 
 /// Returns the radius of the condition `distance <= number`: the largest integer that is at most
 /// `number`, clamped to int4. For NaN returns the maximum, because all distances match.
-pub fn floor(number: f64) -> i32 {
+pub fn radius_at_most(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
     }
@@ -49,7 +49,7 @@ pub fn floor(number: f64) -> i32 {
 
 /// Returns the radius of the condition `distance < number`: the largest integer below `number`,
 /// clamped to int4. For NaN returns the maximum, because all distances match.
-pub fn below(number: f64) -> i32 {
+pub fn radius_below(number: f64) -> i32 {
     if number.is_nan() {
         return i32::MAX;
     }
@@ -58,7 +58,7 @@ pub fn below(number: f64) -> i32 {
 
 /// Returns the radius of the condition `distance = number`: `number` if it is an integer, otherwise
 /// -1, which is not a distance.
-pub fn whole(number: f64) -> i32 {
+pub fn radius_equal(number: f64) -> i32 {
     if number.fract() == 0.0 && number.abs() < f64::from(i32::MAX) {
         number as i32
     } else {
@@ -118,10 +118,11 @@ export_order!(plain "hamming_", right8, "_from_float8");
 export_order!(plain "hamming_", right4, "_from_float4");
 
 export! {
-    plain "_neardup_floor_radius" => |call: &mut Call| Datum::from(floor(call.float8(0)));
-    plain "_neardup_floor_radius_below" => |call: &mut Call| Datum::from(below(call.float8(0)));
+    plain "_neardup_floor_radius" => |call: &mut Call| Datum::from(radius_at_most(call.float8(0)));
+    plain "_neardup_floor_radius_below" =>
+        |call: &mut Call| Datum::from(radius_below(call.float8(0)));
     guarded "_neardup_numeric_floor_radius" => numeric_floor;
     guarded "_neardup_numeric_floor_radius_below" => numeric_below;
     guarded "_neardup_numeric_whole_radius" => numeric_whole;
-    plain "_neardup_whole_radius" => |call: &mut Call| Datum::from(whole(call.float8(0)));
+    plain "_neardup_whole_radius" => |call: &mut Call| Datum::from(radius_equal(call.float8(0)));
 }

@@ -11,7 +11,7 @@ pub enum FloatStep {
     /// `y - c`.
     Subtract = 1,
     /// `c - y`.
-    From = 2,
+    SubtractFrom = 2,
     /// `y * c`.
     Multiply = 3,
     /// `y / c`.
@@ -22,7 +22,7 @@ impl FloatStep {
     const ALL: [FloatStep; 5] = [
         FloatStep::Add,
         FloatStep::Subtract,
-        FloatStep::From,
+        FloatStep::SubtractFrom,
         FloatStep::Multiply,
         FloatStep::Divide,
     ];
@@ -32,7 +32,7 @@ impl FloatStep {
         match self {
             FloatStep::Add => y + constant,
             FloatStep::Subtract => y - constant,
-            FloatStep::From => constant - y,
+            FloatStep::SubtractFrom => constant - y,
             FloatStep::Multiply => y * constant,
             FloatStep::Divide => y / constant,
         }
@@ -42,7 +42,7 @@ impl FloatStep {
     pub fn grows(self, constant: f64) -> bool {
         match self {
             FloatStep::Add | FloatStep::Subtract => true,
-            FloatStep::From => false,
+            FloatStep::SubtractFrom => false,
             FloatStep::Multiply | FloatStep::Divide => constant > 0.0,
         }
     }

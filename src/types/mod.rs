@@ -12,6 +12,7 @@ mod export;
 pub mod fingerprint;
 pub mod fingerprint64;
 pub mod hamming_float;
+mod hash;
 mod integer;
 pub mod inverse;
 mod order;

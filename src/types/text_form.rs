@@ -81,8 +81,12 @@ fn similarity(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| AnyFingerprint::argument(call, n));
     let Some(distance) = a.distance(&b) else {
         UserError::invalid_parameter("cannot compare fingerprints of different widths")
-            .detail(format!("They have {} and {} bits.", a.bits(), b.bits()))
-            .hint("Make both by the same function.")
+            .detail(format!(
+                "The fingerprints have {} and {} bits.",
+                a.bits(),
+                b.bits()
+            ))
+            .hint("Compute both with the same function.")
             .raise()
     };
     Datum::from(minhash_fingerprint::similarity(distance, a.bits()).to_bits())

@@ -6,7 +6,12 @@ Usage: live_table.py SECTION DOCUMENT CONNINFO.
 import os
 import sys
 import tempfile
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
 
 from applications import code, url_of
 
@@ -39,6 +44,23 @@ def downgrade():
 '''
 
 
+@contextmanager
+def open_transaction(settings, statement):
+    """Another session that holds its locks for three seconds, while the migration runs."""
+    connection = psycopg.connect(**settings)
+    connection.execute(statement)
+
+    def end():
+        time.sleep(3)
+        connection.rollback()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    yield
+    thread.join()
+    connection.close()
+
+
 def with_django(files, settings):
     import django
     from django.conf import settings as django_settings
@@ -62,7 +84,8 @@ def with_django(files, settings):
 
     Article.objects.create(body=TEXT)
     Path("news/migrations/0002_neardup.py").write_text(files["migration.py"])
-    call_command("migrate", verbosity=0)
+    with open_transaction(settings, "SELECT FROM news_article"):
+        call_command("migrate", verbosity=0)
     call_command("migrate", "news", "0001", verbosity=0)
     call_command("migrate", verbosity=0)
     call_command("makemigrations", "--check", "--dry-run", verbosity=1)
@@ -95,7 +118,8 @@ def with_alembic(files, settings):
     with engine.begin() as connection:
         connection.execute(insert, {"body": TEXT})
     Path("migrations/versions/0002_neardup.py").write_text(files["revision.py"])
-    command.upgrade(config, "head")
+    with open_transaction(settings, "SELECT FROM articles"):
+        command.upgrade(config, "head")
     command.downgrade(config, "0001")
     command.upgrade(config, "head")
     try:

@@ -34,13 +34,9 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "WITH (radius = 3, blocks = 9)",
         "22023",
-        "need 84 permutations; an index can have 64",
+        "need 84 permutations, but an index can have at most 64",
     ),
-    (
-        "WITH (radius = 3, blocks = 9)",
-        "22023",
-        "Leave out \"blocks\"",
-    ),
+    ("WITH (radius = 3, blocks = 9)", "22023", "Omit \"blocks\""),
     (
         "WITH (radius = 31, blocks = 64)",
         "22023",
@@ -60,7 +56,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(id)",
         "42P17",
-        "needs one fingerprint, signature or bigint[], as its last column",
+        "needs one fingerprint, signature or bigint[] as its last column",
     ),
     (
         "(id)",
@@ -97,7 +93,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(spots, fp)",
         "42883",
-        "These need a type with a default hash operator class",
+        "Use columns whose type has a default hash operator class",
     ),
     ("(ball(fp, 3), fp)", "42P17", "needs one fingerprint"),
     ("(fp, ball(fp, 3))", "42P17", "needs one fingerprint"),
@@ -114,7 +110,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(fp fingerprint_ops (radius = 3))",
         "22023",
-        "has no options",
+        "does not have the options",
     ),
     ("((fp <~> fp))", "42P17", "needs one fingerprint"),
     (

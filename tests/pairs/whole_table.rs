@@ -332,7 +332,7 @@ fn progress_is_told_inside_of_a_phase() -> Outcome {
         "SELECT neardup_pairs('many', similarity => 0.9, exhaustive => true)",
         "SELECT neardup_clusters('many', similarity => 0.9, exhaustive => true)",
     ] {
-        let inside = told_inside(&database, call, "comparing each two rows")?;
+        let inside = told_inside(&database, call, "comparing all pairs of rows")?;
         ensure!(inside.contains("of 11249925000 comparisons"), "{inside}");
     }
     Ok(())

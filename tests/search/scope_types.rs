@@ -347,7 +347,8 @@ fn the_error_names_the_column_and_its_hints_work() -> Outcome {
     assert_eq!(
         plain(error.detail()).as_deref(),
         Some(
-            "The operator class compares its values as text, whose equality is not that of citext."
+            "The operator class compares the column's values as text, whose equality differs from \
+             that of citext."
         )
     );
     let hint = error.hint().unwrap_or_default();

@@ -86,7 +86,7 @@ fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
 /// Reserves for this command the names of servers in `dir` that begin with `purpose`. Stops servers
 /// that an earlier run left running. Arranges that this command's own servers are stopped when a
 /// signal ends the command.
-pub fn take(dir: &Path, purpose: &str) -> Result<Lock> {
+pub fn reserve_server_names(dir: &Path, purpose: &str) -> Result<Lock> {
     let Some(lock) = Lock::try_take(dir, purpose)? else {
         let holder = Lock::holder(dir, purpose).map_or(String::new(), |id| format!(" {id}"));
         bail!("another cargo xtask {purpose} (process{holder}) is running here");

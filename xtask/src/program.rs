@@ -1,6 +1,8 @@
-//! Runs other programs, and reports their errors.
+//! Runs other programs, reports their errors, and writes scripts.
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -47,4 +49,11 @@ pub fn make_venv(folder: &Path, arguments: &[&OsStr]) -> Result<()> {
 pub fn runs(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").output();
     output.is_ok_and(|output| output.status.success())
+}
+
+/// Writes an executable script with this text.
+pub fn write_program(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)
+        .and_then(|()| fs::set_permissions(path, PermissionsExt::from_mode(0o755)))
+        .with_context(|| format!("cannot write {}", path.display()))
 }

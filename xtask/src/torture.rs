@@ -42,7 +42,7 @@ pub struct Options {
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let dir = private.instance.data_root.clone();
-    let lock = private::take(&dir, PURPOSE)?;
+    let lock = private::reserve_server_names(&dir, PURPOSE)?;
     let milliseconds = (options.seconds * 1e3).max(1.0) as u64;
     let mut well = true;
     if options.rounds > 0 {
@@ -90,7 +90,7 @@ fn run(private: &Private, name: &str, settings: &[(&str, u64)]) -> Result<bool> 
         "suite",
     ]);
     command.args(["--", "--exact", "--nocapture", name]);
-    test::provide(&mut command, private, PURPOSE);
+    test::set_server_variables(&mut command, private, PURPOSE);
     for (setting, value) in settings {
         command.env(format!("NEARDUP_TEST_{setting}"), value.to_string());
     }

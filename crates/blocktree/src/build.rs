@@ -112,7 +112,7 @@ pub fn build_bands<H: BuildHost, const N: usize>(
         words: N as u8,
         scope_words: (N - bands::WORDS) as u8,
         guaranteed_radius: 0,
-        blocks: bands.rows() as u8,
+        blocks: bands.band_width() as u8,
         permutations: rows.len() as u16,
         bound: Some(UsualBound::Similarity(similarity)),
         root,
@@ -254,7 +254,7 @@ impl<const N: usize> LeafWriter<N> {
     /// Changes the shape of the current leaf so that one more entry fits into the shape.
     #[inline]
     fn fit(&mut self, key: &Key<N>, tid: Tid) {
-        let shape = self.shape.with(&self.start, key, is_narrow(tid));
+        let shape = self.shape.extended_for(&self.start, key, is_narrow(tid));
         if shape != self.shape {
             self.shape = shape;
             self.room = self.fill.of_leaf(shape);
@@ -278,7 +278,9 @@ impl<const N: usize> LeafWriter<N> {
     /// leaf, and `next` the first entry of the next one.
     fn end_leaf<H: BuildHost>(&mut self, host: &mut H, last: (Key<N>, Tid), next: (Key<N>, Tid)) {
         let (last, next) = (self.entry_key(last), self.entry_key(next));
-        let left_out = Shape::LEAST.with(&self.start, &last.key, true).left_out();
+        let left_out = Shape::LEAST
+            .extended_for(&self.start, &last.key, true)
+            .left_out();
         let separator = separator_within(&last, &next, left_out);
         self.write_leaf(host, Some(separator));
         self.begin_leaf(separator);

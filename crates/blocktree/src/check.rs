@@ -119,7 +119,11 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
                     if let Some(sum) = sums.get_mut(usize::from(permutation)) {
                         match layout.has_elements() {
                             false => sum.add(&key, tid),
-                            true => sum.add_elements(&key, sets::share_of(permutation, &key), tid),
+                            true => sum.add_elements(
+                                &key,
+                                sets::sum_contribution(permutation, &key),
+                                tid,
+                            ),
                         }
                     }
                     row(permutation, tid, &key);

@@ -1,6 +1,6 @@
 //! Clusters of near-duplicates, computed from the pairs of a search within a memory limit. There
 //! are two methods: stars around representatives ([`Star`]) and connected components
-//! ([`Connected`]).
+//! ([`Components`]).
 //!
 //! A node is a fingerprint or a signature. A node has a number, which is its index in arrays, and a
 //! rank: of two nodes in a cluster, the node with the lower rank is kept. Both methods depend only
@@ -55,15 +55,6 @@ pub struct Star<F: TempFiles, const M: usize> {
     crowded: ExternalSort<F, M>,
     /// Number of bytes for each list.
     memory: usize,
-}
-
-/// Rule that decides whether two fingerprints are near each other.
-#[derive(Clone, Copy, Debug)]
-pub struct Nearness {
-    /// Maximum distance in bits.
-    pub radius: u32,
-    /// Number of words of scope in front of a fingerprint, which must be equal.
-    pub scope_words: usize,
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
@@ -207,17 +198,17 @@ impl<F: TempFiles> RankSet<F> {
 
 /// Clusters as connected components: two nodes are in one component if a chain of pairs connects
 /// them. A union-find forest. The node with the lowest rank represents a component.
-pub struct Connected<F: TempFiles> {
+pub struct Components<F: TempFiles> {
     /// Parent of each node, at the index of its number.
     parents: Paged<F>,
     /// Number of nodes.
     nodes: u32,
 }
 
-impl<F: TempFiles> Connected<F> {
+impl<F: TempFiles> Components<F> {
     /// Creates a forest of `nodes` unconnected nodes, which takes `memory` bytes of memory.
     pub fn new(files: &mut F, nodes: u32, memory: usize) -> Self {
-        Connected {
+        Components {
             parents: Paged::new(files, nodes as usize, memory, |node| node),
             nodes,
         }

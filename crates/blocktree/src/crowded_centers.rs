@@ -6,14 +6,23 @@
 //! are few representatives, because a node near a representative does not become one: about the
 //! number of nodes divided by the number of pairs from which on a node is crowded.
 
-use crate::clusters::{Centers, Nearness, split};
+use crate::clusters::{Centers, split};
 use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
 /// Number of representatives that are compared, written to the file or read from it at once: a
 /// piece.
-const PIECE_NODES: usize = 1024;
+const NODES_PER_BATCH: usize = 1024;
+
+/// Rule that decides whether two fingerprints are near each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearness {
+    /// Maximum distance in bits.
+    pub radius: u32,
+    /// Number of words of scope in front of a fingerprint, which must be equal.
+    pub scope_words: usize,
+}
 
 /// List of some of the representatives, in the order of ranks.
 struct CenterList<const M: usize> {
@@ -58,11 +67,11 @@ impl<const M: usize> CenterList<M> {
         accept: &mut dyn FnMut(u32) -> bool,
     ) -> Option<u32> {
         let skipped = 1 + nearness.scope_words;
-        for (piece, keys) in self.keys.chunks(PIECE_NODES).enumerate() {
+        for (piece, keys) in self.keys.chunks(NODES_PER_BATCH).enumerate() {
             found.clear();
             filter::within_keys(keys, key, skipped, nearness.radius, found);
             for &i in found.iter() {
-                let at = piece * PIECE_NODES + usize::from(i);
+                let at = piece * NODES_PER_BATCH + usize::from(i);
                 let (rank, node) = split(self.keys[at][0]);
                 if self.keys[at][1..skipped] == key[1..skipped]
                     && self.scopes[at] == scope
@@ -103,7 +112,7 @@ pub struct CrowdedCenters<F: TempFiles, const M: usize> {
     in_memory: CenterList<M>,
     /// Maximum number of representatives in `in_memory`.
     max_in_memory: usize,
-    /// Temporary file with the representatives that follow, in pieces of [`PIECE_NODES`].
+    /// Temporary file with the representatives that follow, in pieces of [`NODES_PER_BATCH`].
     file: Option<F::File>,
     /// Number of pieces in the file.
     pieces: u64,
@@ -154,7 +163,7 @@ impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
         if let Some(file) = &mut self.file {
             files.rewind(file);
             self.bytes
-                .resize(PIECE_NODES * CenterList::<M>::NODE_BYTES, 0);
+                .resize(NODES_PER_BATCH * CenterList::<M>::NODE_BYTES, 0);
             for _ in 0..self.pieces {
                 files.check_interrupts();
                 files.read(file, &mut self.bytes);
@@ -184,7 +193,7 @@ impl<F: TempFiles, const M: usize> Centers<F, M> for CrowdedCenters<F, M> {
         if !list.push(key, scope) {
             files.out_of_memory();
         }
-        if self.last.keys.len() == PIECE_NODES {
+        if self.last.keys.len() == NODES_PER_BATCH {
             let file = self.file.get_or_insert_with(|| files.create());
             self.last.write(&mut self.bytes);
             files.seek(file, self.pieces * self.bytes.len() as u64);

@@ -78,7 +78,7 @@ impl EmptySearch {
 
     /// Returns the ended search with its unpermuted query and its radius in bits; `None` if the
     /// search found a row or read two leaves of a permutation.
-    pub(crate) fn of<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
+    pub(crate) fn ended<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
             query,

@@ -44,7 +44,7 @@ impl IndexMetric {
 
     /// Returns whether searches can return rows in the order of their distance. Must not be called
     /// for arrays.
-    pub fn comes_in_order(&self) -> bool {
+    pub fn can_order(&self) -> bool {
         self.bands().is_none()
     }
 

@@ -26,7 +26,7 @@ pub struct Info<const N: usize> {
     /// Number of leaves that have an entry.
     pub leaf_pages: u64,
     /// Maximum number of entries that the leaves counted in `leaf_pages` can have.
-    pub room: u64,
+    pub capacity: u64,
     /// Number of leaves that have no entry.
     pub empty_leaves: u64,
     /// Number of entries of all permutations.
@@ -37,7 +37,7 @@ pub struct Info<const N: usize> {
     pub null_rows: u64,
     /// Number of entries that a search within the guaranteed radius reads in all permutations, on
     /// average over the rows of the index.
-    pub candidates: f64,
+    pub mean_candidates: f64,
     /// The largest set of entries in one permutation that a search within the guaranteed radius
     /// reads; `None` if the probed permutations are empty.
     pub largest_bucket: Option<LargestBucket<N>>,
@@ -143,7 +143,7 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
                     true => info.empty_leaves += 1,
                     false => {
                         info.leaf_pages += 1;
-                        info.room += capacity as u64;
+                        info.capacity += capacity as u64;
                     }
                 }
                 // The ranges of leaves are in key order, but the entries within a leaf are not.
@@ -178,7 +178,7 @@ impl<const N: usize> Info<N> {
         if buckets.entries == 0 || !layout.is_probed(permutation) {
             return;
         }
-        self.candidates += buckets.squares / buckets.entries as f64;
+        self.mean_candidates += buckets.squares / buckets.entries as f64;
         let PrefixBucket {
             prefix,
             entries,
@@ -204,7 +204,7 @@ impl<const N: usize> Info<N> {
 
     /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there is no such leaf.
     pub fn fill(&self) -> Option<f64> {
-        (self.room > 0).then(|| self.entries as f64 / self.room as f64)
+        (self.capacity > 0).then(|| self.entries as f64 / self.capacity as f64)
     }
 }
 

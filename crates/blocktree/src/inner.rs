@@ -35,7 +35,7 @@ impl Entries for InnerEntries {
     fn sizes<const N: usize>(_: &Page) -> Option<Sizes> {
         Some(Sizes {
             key: 8 * N,
-            other: REST,
+            rest: REST,
         })
     }
 }

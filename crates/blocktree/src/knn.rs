@@ -33,7 +33,7 @@ const MORE_KEPT: usize = 8;
 
 /// If fewer rows than this have been returned, the query counts as one without near rows. One of
 /// the rows may be the query itself, if it is in the table.
-const FEW: usize = 3;
+const MIN_NEAR_ROWS: usize = 3;
 
 /// Number of bits that [`KnnScan::end_ring_early`] adds to the end of a ring that it estimates from
 /// one leaf.
@@ -63,7 +63,7 @@ pub struct KnnScan<const N: usize> {
     keep: usize,
     /// True if [`KnnScan::end_ring_early`] has decided on the end of a ring.
     is_sized: bool,
-    /// Number of returned rows, counted up to [`FEW`].
+    /// Number of returned rows, counted up to [`MIN_NEAR_ROWS`].
     returned: usize,
 }
 
@@ -119,7 +119,7 @@ impl<const N: usize> KnnScan<N> {
     ) -> Result<Option<Match<N>>> {
         loop {
             if let Some(row) = self.ring.pop() {
-                self.returned = FEW.min(self.returned + 1);
+                self.returned = MIN_NEAR_ROWS.min(self.returned + 1);
                 return Ok(Some(row));
             }
             if self.begun && !self.begin_pass(&mut plan_of) {
@@ -214,7 +214,7 @@ impl<const N: usize> KnnScan<N> {
     ) -> Option<Rc<Plan<N>>> {
         let layout = self.scan.layout();
         // Searches within the guaranteed radius, and up to one bit beyond it, are cheap.
-        if self.returned >= FEW || found_to <= layout.radius() + 1 {
+        if self.returned >= MIN_NEAR_ROWS || found_to <= layout.radius() + 1 {
             return None;
         }
         let expected = expected_nearest(layout.bits(), self.rows());

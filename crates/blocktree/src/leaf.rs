@@ -60,7 +60,7 @@ impl Entries for LeafEntries {
         let shape = Shape::<N>::from_page(page)?;
         Some(Sizes {
             key: shape.key_size(),
-            other: shape.row_size(),
+            rest: shape.row_size(),
         })
     }
 }
@@ -145,7 +145,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
 
 /// Minimum number of sorted entries per unsorted entry that a split leaves on the left leaf. With
 /// fewer sorted entries, the split rewrites the left leaf in order.
-const FEW_APPENDED: usize = 4;
+const MIN_SORTED_PER_UNSORTED: usize = 4;
 
 /// Number of entries by which an expected range is extended at both ends. Among evenly distributed
 /// keys, one of a few hundred is further from its expected index.
@@ -320,7 +320,7 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
             return corrupt(block, WIDER_RANGE);
         }
         let sizes = [shape.key_size(), shape.row_size()];
-        if hole.len() < sizes[0] + sizes[1] || !shape.takes(tid) {
+        if hole.len() < sizes[0] + sizes[1] || !shape.fits(tid) {
             return Ok(None);
         }
         let offsets = [hole.start, hole.end - sizes[1]];
@@ -341,15 +341,15 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     /// shape.
     pub(crate) fn wider_shape(&self, tid: Tid) -> Option<Shape<N>> {
         let (shape, wider) = (self.shape(), self.shape().widened());
-        (!shape.takes(tid) && self.count() < wider.capacity()).then_some(wider)
+        (!shape.fits(tid) && self.count() < wider.capacity()).then_some(wider)
     }
 
     /// Returns the shape for a merge of this leaf with its right sibling `right`: it has room for
     /// the keys and row addresses of both.
     pub(crate) fn shape_with<Q: Deref<Target = Page>>(&self, right: &Leaf<Q, N>) -> Shape<N> {
         Shape::between(&self.low_key(), right.high_key().as_ref(), true)
-            .with_all_of(self.shape())
-            .with_all_of(right.shape())
+            .widest_of(self.shape())
+            .widest_of(right.shape())
     }
 }
 
@@ -374,7 +374,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         let mut sorted = self.sorted();
         let mut last = sorted.checked_sub(1).map_or([0; N], |last| self.key(last));
         for (key, tid) in entries {
-            debug_assert!(count < shape.capacity() && shape.takes(tid));
+            debug_assert!(count < shape.capacity() && shape.fits(tid));
             if sorted == count && key >= last {
                 (sorted, last) = (count + 1, key);
             }
@@ -483,7 +483,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         // not rewritten, so that they need not be logged.
         let in_order = (entries[..self.sorted()].iter()).take_while(|entry| **entry < *separator);
         let in_order = in_order.count();
-        if shape == self.shape() && stay.len() - in_order <= in_order / FEW_APPENDED {
+        if shape == self.shape() && stay.len() - in_order <= in_order / MIN_SORTED_PER_UNSORTED {
             self.truncate(in_order, entries.len());
             page::put_sorted(&mut self.page, in_order);
             self.push_all(stay[in_order..].iter().map(|entry| (entry.key, entry.tid)));

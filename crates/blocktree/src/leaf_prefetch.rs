@@ -10,7 +10,7 @@ use crate::key::{Block, Key};
 use crate::leaf;
 use crate::page::HEADER;
 use crate::shape::Shape;
-use crate::store::{Glance, PrefetchPages};
+use crate::store::{PrefetchPages, UnlockedCopy};
 use std::ops::Range;
 
 /// Maximum number of words of a key for which parts of leaves, or next leaves, are prefetched.
@@ -48,7 +48,7 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
 /// Returns the byte ranges of the leaf's keys between `first` and `last`, and of the unsorted keys.
 /// `None` if the fields are invalid, or keys are too long.
 fn parts_between<const N: usize>(
-    glance: &Glance,
+    glance: &UnlockedCopy,
     first: &Key<N>,
     last: &Key<N>,
 ) -> Option<[Range<usize>; 2]> {
@@ -70,13 +70,15 @@ mod tests {
     use crate::page::{PAGE_SIZE, Page};
     use proptest::prelude::*;
 
-    fn glance(page: &Page) -> Glance {
-        let mut glance = Glance {
+    fn glance(page: &Page) -> UnlockedCopy {
+        let mut glance = UnlockedCopy {
             head: [0; 8],
             tail: [0; 64],
         };
-        glance.head.copy_from_slice(&page[Glance::HEAD..][..8]);
-        glance.tail.copy_from_slice(&page[Glance::TAIL..]);
+        glance
+            .head
+            .copy_from_slice(&page[UnlockedCopy::HEAD..][..8]);
+        glance.tail.copy_from_slice(&page[UnlockedCopy::TAIL..]);
         glance
     }
 
@@ -147,7 +149,7 @@ mod tests {
             let mut tail: [u8; 64] = tail.try_into().unwrap();
             // Most random bytes are not a valid shape, so the bytes of the shape are set here.
             (tail[38], tail[39]) = (left_out, narrow);
-            let glance = Glance { head, tail };
+            let glance = UnlockedCopy { head, tail };
             prop_assert_eq!(glance.shape(), [left_out, narrow]);
             let parts = [
                 parts_between::<1>(&glance, &[first[0]], &[last[0]]),

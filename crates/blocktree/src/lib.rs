@@ -153,6 +153,7 @@ pub mod compact;
 pub mod crowded_centers;
 pub mod empty_search;
 pub mod filter;
+pub mod full_scan;
 pub mod index_metric;
 pub mod info;
 pub mod inner;

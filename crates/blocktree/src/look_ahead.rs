@@ -104,7 +104,7 @@ impl<const N: usize> LookAhead<N> {
     /// Fills the queue with the next leaves of a probe that looks up several prefixes, from the
     /// entry key `from` on, and prefetches some of them. Does nothing if the queue is not empty or
     /// the probe looks up one prefix. Returns the leaf of `from`, or `None` if it was not found.
-    pub(crate) fn find_neighbours<S: ReadPages + PrefetchPages>(
+    pub(crate) fn fill_queue<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         probes: &Probes<N>,

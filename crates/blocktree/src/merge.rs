@@ -20,7 +20,7 @@ use std::ops::Deref;
 trait Mergeable: Entries {
     /// Returns the maximum number of entries, at this fill factor, of a page that replaces both
     /// neighbours. 0 if the neighbours are damaged.
-    fn together<P: Deref<Target = Page>, const N: usize>(
+    fn merged_capacity<P: Deref<Target = Page>, const N: usize>(
         left: &PageView<P, N, Self>,
         right: &PageView<P, N, Self>,
         fill: Fill,
@@ -34,7 +34,7 @@ trait Mergeable: Entries {
 }
 
 impl Mergeable for LeafEntries {
-    fn together<P: Deref<Target = Page>, const N: usize>(
+    fn merged_capacity<P: Deref<Target = Page>, const N: usize>(
         left: &Leaf<P, N>,
         right: &Leaf<P, N>,
         fill: Fill,
@@ -57,7 +57,7 @@ impl Mergeable for LeafEntries {
 }
 
 impl Mergeable for InnerEntries {
-    fn together<P: Deref<Target = Page>, const N: usize>(
+    fn merged_capacity<P: Deref<Target = Page>, const N: usize>(
         _: &Inner<P, N>,
         _: &Inner<P, N>,
         fill: Fill,
@@ -101,7 +101,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         let sum = left.count() + right.count();
         let separator = right.low_key();
         if left.permutation() != separator.permutation && level == 0
-            || sum > E::together(&left, &right, fill)
+            || sum > E::merged_capacity(&left, &right, fill)
         {
             return Ok(None);
         }
@@ -137,9 +137,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     pub(crate) fn merge_inner_pages(&self, fill: Fill) -> Result<u64> {
         let mut freed = 0;
         for level in 1..self.refresh_root()?.level {
-            let mut candidate = MergeCandidate::new(level, fill);
+            let mut candidate = NeighbourMerger::new(level, fill);
             self.each_inner_page(level, |page| {
-                let passed = Passed {
+                let passed = VisitedPage {
                     block: page.block(),
                     count: page.count(),
                     shape: None,
@@ -164,7 +164,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
 
 /// Page that a vacuum has visited on its way along a level.
 #[derive(Clone, Copy)]
-pub(crate) struct Passed<const N: usize> {
+pub(crate) struct VisitedPage<const N: usize> {
     /// Block of the page.
     pub block: Block,
     /// Number of entries of the page.
@@ -175,17 +175,17 @@ pub(crate) struct Passed<const N: usize> {
 
 /// Merges neighbouring pages of one level that fit together, while a vacuum visits the level from
 /// left to right.
-pub(crate) struct MergeCandidate<const N: usize> {
+pub(crate) struct NeighbourMerger<const N: usize> {
     /// Level of the visited pages, 0 for leaves.
     level: u16,
     fill: Fill,
     /// Previously visited page, into which the next one may be merged.
-    before: Option<Passed<N>>,
+    before: Option<VisitedPage<N>>,
 }
 
-impl<const N: usize> MergeCandidate<N> {
+impl<const N: usize> NeighbourMerger<N> {
     pub fn new(level: u16, fill: Fill) -> Self {
-        MergeCandidate {
+        NeighbourMerger {
             level,
             fill,
             before: None,
@@ -194,12 +194,16 @@ impl<const N: usize> MergeCandidate<N> {
 
     /// Visits the next page; no page may be locked. Returns whether the page was merged into the
     /// previously visited one.
-    pub fn pass<S: WritePages>(&mut self, tree: &Tree<'_, S, N>, page: Passed<N>) -> Result<bool> {
+    pub fn pass<S: WritePages>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        page: VisitedPage<N>,
+    ) -> Result<bool> {
         if let Some(left) = &mut self.before {
             // Estimate without locks: a merged leaf has a wider range and may omit fewer bytes of
             // each key. [`Tree::merge`] checks it again under locks.
             let most = match left.shape.zip(page.shape) {
-                Some((left, right)) => self.fill.of_leaf(left.with_all_of(right)),
+                Some((left, right)) => self.fill.of_leaf(left.widest_of(right)),
                 None => self.fill.of_inner::<N>(),
             };
             if left.count + page.count <= most
@@ -212,7 +216,7 @@ impl<const N: usize> MergeCandidate<N> {
             {
                 left.count = sum;
                 // The real shape of the merged leaf may need more bytes per entry than this one.
-                left.shape = (left.shape.zip(page.shape)).map(|(a, b)| a.with_all_of(b));
+                left.shape = (left.shape.zip(page.shape)).map(|(a, b)| a.widest_of(b));
                 return Ok(true);
             }
         }

@@ -178,7 +178,7 @@ impl<P: DerefMut<Target = Page>> MetaView<P> {
         view.set_hole(END..end);
         page::put_u32(&mut page, HEADER, MAGIC);
         page::put_u16(&mut page, VERSION_AT, VERSION);
-        page::put_u16(&mut page, SIZE, meta.metric.size() as u16);
+        page::put_u16(&mut page, SIZE, meta.metric.value_size() as u16);
         page[WORDS] = meta.words;
         page[SCOPE_WORDS] = meta.scope_words;
         page[METRIC] = meta.metric.code();

@@ -75,7 +75,7 @@ impl<S> Metric<S> {
     }
 
     /// Returns the metric of a column's type, without information about signatures.
-    pub const fn of_type(&self) -> Metric {
+    pub const fn without_signatures(&self) -> Metric {
         match self {
             Metric::Hamming { bits } => Metric::Hamming { bits: *bits },
             Metric::Jaccard(_) => Metric::Jaccard(()),
@@ -159,7 +159,7 @@ impl Metric<usize> {
 
     /// Size of a value as stored on the meta page: bits of a fingerprint, hashes of a signature, or
     /// bits of an array element (64).
-    pub fn size(self) -> u32 {
+    pub fn value_size(self) -> u32 {
         match self {
             Metric::Hamming { bits } => bits,
             Metric::Jaccard(hashes) => hashes as u32,
@@ -189,7 +189,7 @@ mod tests {
             Metric::Jaccard(512),
             Metric::Overlap,
         ] {
-            let read = Metric::from_code(metric.code(), metric.size() as u16);
+            let read = Metric::from_code(metric.code(), metric.value_size() as u16);
             assert_eq!(read, Some(metric));
         }
         assert_eq!(Metric::from_code(3, 64), None);

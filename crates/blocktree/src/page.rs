@@ -160,14 +160,14 @@ pub(crate) fn put_sorted(page: &mut Page, count: usize) {
 /// Two parts of a leaf, copied without a lock: bytes of the page header and the last bytes of the
 /// page. They may be outdated, and may come from different versions of the page.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance {
-    /// The 8 bytes of the page from [`Glance::HEAD`] on.
+pub struct UnlockedCopy {
+    /// The 8 bytes of the page from [`UnlockedCopy::HEAD`] on.
     pub head: [u8; 8],
-    /// The 64 bytes of the page from [`Glance::TAIL`] on.
+    /// The 64 bytes of the page from [`UnlockedCopy::TAIL`] on.
     pub tail: [u8; 64],
 }
 
-impl Glance {
+impl UnlockedCopy {
     /// Offset of `head` on the page.
     pub const HEAD: usize = 8;
     /// Offset of `tail` on the page.
@@ -226,7 +226,7 @@ pub struct Sizes {
     /// Size of a key in the first array, which grows up from the header.
     pub key: usize,
     /// Size of an entry's other fields in the second array, which grows down from the end.
-    pub other: usize,
+    pub rest: usize,
 }
 
 impl Sizes {
@@ -236,10 +236,10 @@ impl Sizes {
     fn count(self, end: usize, hole: &Range<usize>) -> usize {
         let others = end - hole.end;
         // The compiler replaces divisions by these frequent constants.
-        match self.other {
+        match self.rest {
             4 => others / 4,
             6 => others / 6,
-            other => others / other,
+            rest => others / rest,
         }
     }
 }
@@ -438,7 +438,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     #[inline]
     fn sizes(&self) -> Sizes {
         // Impossible sizes have not passed the check. The fallback avoids a division by zero.
-        E::sizes::<N>(&self.page).unwrap_or(Sizes { key: 0, other: 1 })
+        E::sizes::<N>(&self.page).unwrap_or(Sizes { key: 0, rest: 1 })
     }
 
     /// Offset on the page of the key of entry `i`.
@@ -450,14 +450,14 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     /// Offset on the page of the other fields of entry `i`.
     #[inline]
     pub(crate) fn other_offset(&self, i: usize) -> usize {
-        Self::END - self.sizes().other * (i + 1)
+        Self::END - self.sizes().rest * (i + 1)
     }
 
     /// Returns the hole that a page with `count` entries has.
     #[inline]
     fn hole_behind(&self, count: usize) -> Range<usize> {
-        let Sizes { key, other } = self.sizes();
-        HEADER + key * count..Self::END - other * count
+        let Sizes { key, rest } = self.sizes();
+        HEADER + key * count..Self::END - rest * count
     }
 
     /// Checks a page and returns its view; an error if the page has another kind, or its arrays

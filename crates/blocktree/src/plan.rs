@@ -124,10 +124,10 @@ pub struct Plan<const N: usize> {
     /// Estimated number of runs of adjacent leaves that the search reads. The search finds the
     /// first leaf of a run by a descent from the root, or through the inner page that led to the
     /// previous run.
-    pub descents: f64,
-    /// Estimated number of the runs in `descents` that are found through an inner page, not by a
+    pub runs: f64,
+    /// Estimated number of these runs that are found through an inner page, not by a
     /// descent.
-    pub queued: f64,
+    pub runs_by_inner_page: f64,
     /// Estimated number of leaves of one permutation.
     pub permutation_leaves: f64,
 }
@@ -143,20 +143,21 @@ impl<const N: usize> Plan<N> {
             radius,
             probes: vec![Probe::new(layout, 0, 0, 0)],
             leaves,
-            descents: 1.0,
-            queued: 0.0,
+            runs: 1.0,
+            runs_by_inner_page: 0.0,
             permutation_leaves: leaves,
         };
         let exact = exact_permutations(layout, radius).map(|permutations| {
-            let part =
-                |permutation| Part::new(permutation, layout.leading_bits(permutation), Some(0));
-            let parts: Vec<Part> = permutations.into_iter().map(part).collect();
+            let part = |permutation| {
+                CandidateProbe::new(permutation, layout.leading_bits(permutation), Some(0))
+            };
+            let parts: Vec<CandidateProbe> = permutations.into_iter().map(part).collect();
             Plan::from_parts(layout, radius, leaves, &parts)
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
             let parts = spread(parts, radius, |part| {
                 let threshold = part.threshold.map_or(0, |threshold| threshold + 1);
-                let raised = Part::new(part.permutation, part.bits, Some(threshold));
+                let raised = CandidateProbe::new(part.permutation, part.bits, Some(threshold));
                 (raised, raised.cost::<N>(leaves) - part.cost::<N>(leaves))
             });
             Plan::from_parts(layout, radius, leaves, &parts)
@@ -175,7 +176,7 @@ impl<const N: usize> Plan<N> {
             true => self.leaves * whole_leaf(self.permutation_leaves),
             false => self.leaves,
         };
-        leaves + descent * (self.descents - self.queued) + QUEUED * self.queued
+        leaves + descent * (self.runs - self.runs_by_inner_page) + QUEUED * self.runs_by_inner_page
     }
 
     /// Estimates how many entries have a prefix that the search looks up, in an index of `rows`
@@ -191,7 +192,7 @@ impl<const N: usize> Plan<N> {
     /// Returns the number of descents that together cost as much as finding all runs. A run that is
     /// found through an inner page counts as a fraction of a descent.
     pub fn descents_worth(&self) -> f64 {
-        self.descents - self.queued * (1.0 - QUEUED / DESCENT)
+        self.runs - self.runs_by_inner_page * (1.0 - QUEUED / DESCENT)
     }
 
     /// Returns whether the search reads one permutation from start to end.
@@ -201,24 +202,29 @@ impl<const N: usize> Plan<N> {
 
     /// Creates a plan with a probe for each part that has a threshold. `leaves` is the number of
     /// leaves of one permutation.
-    fn from_parts(layout: &BlockLayout<N>, radius: u32, leaves: f64, parts: &[Part]) -> Self {
+    fn from_parts(
+        layout: &BlockLayout<N>,
+        radius: u32,
+        leaves: f64,
+        parts: &[CandidateProbe],
+    ) -> Self {
         let mut plan = Plan {
             radius,
             probes: vec![],
             leaves: 0.0,
-            descents: 0.0,
-            queued: 0.0,
+            runs: 0.0,
+            runs_by_inner_page: 0.0,
             permutation_leaves: leaves,
         };
         for part in parts {
             let Some(threshold) = part.threshold else {
                 continue;
             };
-            let (descents, queued, read) = part.reads::<N>(leaves);
+            let (runs, runs_by_inner_page, read) = part.reads::<N>(leaves);
             plan.probes
                 .push(Probe::new(layout, part.permutation, part.bits, threshold));
-            plan.descents += descents;
-            plan.queued += queued;
+            plan.runs += runs;
+            plan.runs_by_inner_page += runs_by_inner_page;
             plan.leaves += read;
         }
         plan
@@ -236,7 +242,7 @@ pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Opti
 
 /// Possible probe: the prefix of a permutation's keys, and its threshold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct CandidateProbe {
     pub permutation: usize,
     /// Number of leading bits of the prefix.
     pub bits: u32,
@@ -245,9 +251,9 @@ pub(crate) struct Part {
     pub threshold: Option<u32>,
 }
 
-impl Part {
+impl CandidateProbe {
     pub fn new(permutation: usize, bits: u32, threshold: Option<u32>) -> Self {
-        Part {
+        CandidateProbe {
             permutation,
             bits,
             threshold,
@@ -276,15 +282,15 @@ impl Part {
 
     /// Estimates the cost of the probe in a permutation of `leaves` leaves.
     fn cost<const N: usize>(&self, leaves: f64) -> f64 {
-        let (descents, queued, read) = self.reads::<N>(leaves);
-        cost(read, descents, queued)
+        let (runs, runs_by_inner_page, read) = self.reads::<N>(leaves);
+        cost(read, runs, runs_by_inner_page)
     }
 }
 
 /// Returns the cost of reading `leaves` leaves in `runs` runs of adjacent leaves. The number
-/// `queued` of these runs are found through an inner page, the others by a descent.
-fn cost(leaves: f64, runs: f64, queued: f64) -> f64 {
-    leaves + DESCENT * (runs - queued) + QUEUED * queued
+/// `runs_by_inner_page` of these runs are found through an inner page, the others by a descent.
+fn cost(leaves: f64, runs: f64, runs_by_inner_page: f64) -> f64 {
+    leaves + DESCENT * (runs - runs_by_inner_page) + QUEUED * runs_by_inner_page
 }
 
 /// Returns the number of words of `bits` bits within Hamming distance `radius` of a given word.
@@ -351,7 +357,7 @@ pub(crate) fn exact_permutations<const N: usize>(
 
 /// Returns sets of permutations whose prefixes do not overlap, without thresholds: one set with
 /// prefixes of one block, one with prefixes of two blocks, and so on.
-pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<Part>> {
+pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<CandidateProbe>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)
         .map(|length| {
@@ -370,7 +376,7 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
                     if leading.iter().all(|&block| free[block]) {
                         leading.iter().for_each(|&block| free[block] = false);
                         let bits = leading.iter().map(|&block| layout.blocks()[block]).sum();
-                        parts.push(Part::new(permutation, bits, None));
+                        parts.push(CandidateProbe::new(permutation, bits, None));
                     }
                 }
             }

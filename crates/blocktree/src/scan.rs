@@ -3,10 +3,11 @@
 use crate::block_layout::BlockLayout;
 use crate::empty_search::EmptySearch;
 use crate::filter;
+use crate::full_scan::Row;
 use crate::key::{Block, EntryKey, Key, Tid, difference};
 use crate::leaf::Leaf;
 use crate::leaf_cache::LeafCache;
-use crate::level_cursor::{NextPage, Row};
+use crate::level_cursor::NextPage;
 use crate::look_ahead::LookAhead;
 use crate::page::{Page, Result};
 use crate::plan::{Plan, last_finds};
@@ -164,7 +165,7 @@ impl<const N: usize> Scan<N> {
             return Ok(false);
         };
         let start = (entry_key, self.permuted);
-        let neighbour = (self.ahead).find_neighbours(tree, &self.probes, self.probe, &start)?;
+        let neighbour = (self.ahead).fill_queue(tree, &self.probes, self.probe, &start)?;
         let hint = neighbour.or(hint);
         let was_prefetched = self.ahead.has_prefetched(&self.probes, self.probe, hint);
         let leaf: Leaf<_, N> = tree.find(&entry_key, 0, hint, |block| match was_prefetched {
@@ -195,7 +196,7 @@ impl<const N: usize> Scan<N> {
     fn remember_empty(&mut self, leaves: Option<&LeafCache>) {
         if self.probe == self.probes.plan.probes.len()
             && let Some(search) = self.empty.take()
-            && let Some(search) = search.of(&self.probes.query, self.radius)
+            && let Some(search) = search.ended(&self.probes.query, self.radius)
             && let Some(leaves) = leaves
         {
             leaves.remember_empty(search);

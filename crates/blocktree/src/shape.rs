@@ -69,13 +69,13 @@ impl<const N: usize> Shape<N> {
             },
             _ => [u64::MAX; N],
         };
-        Self::LEAST.with(low, &last, narrow)
+        Self::LEAST.extended_for(low, &last, narrow)
     }
 
     /// Returns the shape extended for one more key of a leaf with the low key `low`. `narrow`
     /// states whether the new entry's row address fits into 4 bytes.
     #[inline]
-    pub(crate) fn with(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
+    pub(crate) fn extended_for(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
         Shape {
             left_out: self.left_out.min(common_bytes(&low.key, key)),
             narrow: self.narrow && narrow,
@@ -83,7 +83,7 @@ impl<const N: usize> Shape<N> {
     }
 
     /// Returns the shape whose keys and row addresses are as long as the longer ones of two shapes.
-    pub(crate) fn with_all_of(self, other: Self) -> Self {
+    pub(crate) fn widest_of(self, other: Self) -> Self {
         Shape {
             left_out: self.left_out.min(other.left_out),
             narrow: self.narrow && other.narrow,
@@ -133,7 +133,7 @@ impl<const N: usize> Shape<N> {
 
     /// Returns whether a row address fits into an entry of this shape.
     #[inline]
-    pub(crate) fn takes(self, tid: Tid) -> bool {
+    pub(crate) fn fits(self, tid: Tid) -> bool {
         !self.narrow || is_narrow(tid)
     }
 
@@ -246,7 +246,7 @@ impl<const N: usize> Shape<N> {
     /// Writes a row address, which must fit into the shape, to an offset of a leaf.
     #[inline]
     pub(crate) fn put_tid(self, page: &mut Page, offset: usize, tid: Tid) {
-        debug_assert!(self.takes(tid));
+        debug_assert!(self.fits(tid));
         match self.narrow {
             true => page::put_u32(page, offset, narrow(tid)),
             false => page::put_tid(page, offset, tid),
@@ -257,7 +257,7 @@ impl<const N: usize> Shape<N> {
     /// then zeros.
     #[inline]
     pub(crate) fn tid_bytes(self, tid: Tid) -> [u8; Tid::SIZE] {
-        debug_assert!(self.takes(tid));
+        debug_assert!(self.fits(tid));
         if !self.narrow {
             return tid.to_bytes();
         }
@@ -365,7 +365,7 @@ mod tests {
         let tid = Tid::new(row.0, row.1);
         let is_narrow = is_narrow(tid);
         let shape = Shape::between(&entry(low, 0), Some(&entry(high, 9)), is_narrow);
-        assert!(shape.key_size() >= 4 && shape.takes(tid));
+        assert!(shape.key_size() >= 4 && shape.fits(tid));
         // Any key in the range of the leaf.
         let between = c.clamp(low, high);
         let mut page = [0xa5; PAGE_SIZE];
@@ -400,7 +400,7 @@ mod tests {
         if low > left || left >= right {
             return;
         }
-        let bytes = Shape::LEAST.with(&low, &left.key, true).left_out;
+        let bytes = Shape::LEAST.extended_for(&low, &left.key, true).left_out;
         let separator = separator_within(&left, &right, bytes);
         assert!(left < separator && separator <= right);
         assert!(Shape::between(&low, Some(&separator), true).left_out >= bytes);

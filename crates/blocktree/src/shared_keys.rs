@@ -42,7 +42,7 @@ pub struct ForeignKey;
 /// assert!(!shared.is_empty());
 ///
 /// // Only the first of the shared keys reports the pair.
-/// let meets = |key: &i64| keys.meet(*key, &a, &b) == Ok(true);
+/// let meets = |key: &i64| keys.is_first_shared(*key, &a, &b) == Ok(true);
 /// assert_eq!(keys.keys(&a).filter(meets).count(), 1);
 /// # Ok::<(), neardup_blocktree::block_layout::BlockLayoutError>(())
 /// ```
@@ -142,7 +142,7 @@ impl<const N: usize> BlockKeys<N> {
     /// [`ForeignKey`] if `a` and `b` are within the radius and `key` was made with other
     /// parameters.
     #[inline]
-    pub fn meet(&self, key: i64, a: &Key<N>, b: &Key<N>) -> Result<bool, ForeignKey> {
+    pub fn is_first_shared(&self, key: i64, a: &Key<N>, b: &Key<N>) -> Result<bool, ForeignKey> {
         let (difference, distance) = difference(a, b, 0);
         if distance > self.radius {
             return Ok(false);
@@ -260,8 +260,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Asserts that [`BlockKeys::meet`] is true for exactly one key if two fingerprints are within
-    /// the radius, and for no key otherwise.
+    /// Asserts that [`BlockKeys::is_first_shared`] is true for exactly one key if two fingerprints
+    /// are within the radius, and for no key otherwise.
     fn meet_once<const N: usize>(
         keys: &BlockKeys<N>,
         a: Key<N>,
@@ -275,8 +275,8 @@ mod tests {
         prop_assert!(!near || !shared.is_empty());
         for key in of_a.iter().chain(&of_b) {
             let expected = near && shared.first() == Some(key);
-            prop_assert_eq!(keys.meet(*key, &a, &b), Ok(expected));
-            prop_assert_eq!(keys.meet(*key, &b, &a), Ok(expected));
+            prop_assert_eq!(keys.is_first_shared(*key, &a, &b), Ok(expected));
+            prop_assert_eq!(keys.is_first_shared(*key, &b, &a), Ok(expected));
         }
         let mut distinct = of_a.clone();
         distinct.sort_unstable();
@@ -371,7 +371,7 @@ mod tests {
                     } else {
                         Err(ForeignKey)
                     };
-                    assert_eq!(b.meet(key, &value, &value), expected);
+                    assert_eq!(b.is_first_shared(key, &value, &value), expected);
                 }
             }
             let keys = all.iter().flat_map(|keys| keys.keys(&value));

@@ -44,7 +44,7 @@ pub trait TempFiles {
 
 /// Number of leading key bits by which entries are distributed to buckets, before each bucket,
 /// which fits into the processor's cache, is sorted.
-const DEAL_BITS: u32 = 11;
+const BUCKET_BITS: u32 = 11;
 
 /// Number of entries that are read or written at a time.
 const CHUNK: usize = 4096;
@@ -235,8 +235,8 @@ fn sort<F: TempFiles, const N: usize>(
         key: permutation.map_or(entry.key, |permutation| permutation.permute(&entry.key)),
         tid: entry.tid,
     };
-    let heap_of = |key: &Key<N>| (key[0] >> (64 - DEAL_BITS)) as usize;
-    let mut ends = vec![0usize; 1 << DEAL_BITS];
+    let heap_of = |key: &Key<N>| (key[0] >> (64 - BUCKET_BITS)) as usize;
+    let mut ends = vec![0usize; 1 << BUCKET_BITS];
     for entry in source {
         ends[heap_of(&permuted(entry).key)] += 1;
     }

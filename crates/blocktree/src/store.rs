@@ -18,7 +18,7 @@ use crate::key::Block;
 use crate::page::{Entries, Page, PageView, Result, corrupt};
 use std::ops::{Deref, Range};
 
-pub use crate::page::Glance;
+pub use crate::page::UnlockedCopy;
 
 /// Bytes to write at one offset of a page.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +188,7 @@ pub trait PrefetchPages {
 
     /// Copies some fields of a leaf without a lock. The bytes may be outdated or torn. `None` if
     /// the copy would be expensive, for example because the page is not in memory.
-    fn glance(&self, _leaf: Block) -> Option<Glance> {
+    fn glance(&self, _leaf: Block) -> Option<UnlockedCopy> {
         None
     }
 

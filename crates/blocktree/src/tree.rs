@@ -17,7 +17,7 @@ const MAX_LEVEL: u16 = 16;
 /// Maximum number of steps to the right from a hinted page, before the search descends from the
 /// root instead. The wanted page may be further away if a guess assumed evenly distributed keys, or
 /// if the hinted page was reused at the left end of its level.
-const MOST_STEPS: u32 = 4;
+const MAX_STEPS_RIGHT: u32 = 4;
 
 /// Tree over the pages of a store, with the last known location of its root.
 pub struct Tree<'s, S: ReadPages, const N: usize> {
@@ -298,7 +298,11 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         };
         let mut move_right = MoveRight::<N>::default();
         let mut restarts = Restarts::default();
-        let mut steps = if hint.is_some() { MOST_STEPS } else { u32::MAX };
+        let mut steps = if hint.is_some() {
+            MAX_STEPS_RIGHT
+        } else {
+            u32::MAX
+        };
         loop {
             let page = PageView::<P, N, E>::unchecked(take(block));
             let position = self.check_position(entry_key, &page, level)?;
@@ -340,14 +344,14 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Returns whether the tree has an entry. Releases its leaf by [`ReadPages::unlock_keep_pin`].
-    pub fn holds(&self, entry_key: &EntryKey<N>) -> Result<bool> {
+    pub fn has_entry(&self, entry_key: &EntryKey<N>) -> Result<bool> {
         let leaf: Leaf<_, N> = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Row addresses are nearly always different, keys often are not, so compare addresses
         // first.
         let is_here = |i| leaf.tid(i) == entry_key.tid && leaf.key(i) == entry_key.key;
-        let holds = (0..leaf.count()).any(is_here);
+        let has_entry = (0..leaf.count()).any(is_here);
         self.store.unlock_keep_pin(leaf.page);
-        Ok(holds)
+        Ok(has_entry)
     }
 
     /// Returns the position of an entry key relative to the page to which a link led for it.

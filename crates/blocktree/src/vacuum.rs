@@ -5,7 +5,7 @@ use crate::build::Fill;
 use crate::key::Tid;
 use crate::leaf::LeafMut;
 use crate::level_cursor::LevelCursor;
-use crate::merge::{MergeCandidate, Passed};
+use crate::merge::{NeighbourMerger, VisitedPage};
 use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
@@ -14,7 +14,7 @@ use crate::tree::Tree;
 /// key order, although that logs most of the page, because it makes searches for one prefix read
 /// less of it. By default an automatic vacuum runs when a sixth of the rows are dead, so it does so
 /// for most leaves.
-const FEW_REMOVED: usize = 8;
+const REWRITE_SHARE_INVERSE: usize = 8;
 
 /// Counts of a vacuum of one index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         let mut dead = Vec::new();
         for permutation in 0..=null_permutation {
             let mut cursor = LevelCursor::<N>::new(permutation);
-            let mut candidate = MergeCandidate::new(0, fill);
+            let mut candidate = NeighbourMerger::new(0, fill);
             loop {
                 self.store.vacuum_delay();
                 let alone = |block| self.store.cleanup_lock(block);
@@ -66,8 +66,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
                 dead.extend((0..count).map(|i| is_dead(leaf.tid(i))));
                 let removed = dead.iter().filter(|&&dead| dead).count();
                 if removed > 0 {
-                    let in_order =
-                        removed * FEW_REMOVED >= count || self.store.logs_whole(&leaf.page);
+                    let in_order = removed * REWRITE_SHARE_INVERSE >= count
+                        || self.store.logs_whole(&leaf.page);
                     self.store.change([&mut leaf.page], |[leaf]| {
                         let mut leaf = LeafMut::<N>::unchecked(leaf);
                         match in_order {
@@ -81,7 +81,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
                     stats.removed_rows += removed as u64;
                     stats.rows += (count - removed) as u64;
                 }
-                let passed = Passed {
+                let passed = VisitedPage {
                     block: leaf.block(),
                     count: count - removed,
                     shape: Some(leaf.shape()),

@@ -12,7 +12,7 @@ const OKAY: pg_sys::AclResult::Type = pg_sys::AclResult::ACLCHECK_OK;
 
 /// Raises error 42501 unless the current user may read a table, or at least one of its columns.
 /// Call it before locking the table, so that users cannot lock tables that they may not read.
-pub fn check_some(table: pg_sys::Oid) {
+pub fn check_any_column(table: pg_sys::Oid) {
     let any = pg_sys::AclMaskHow::ACLMASK_ANY;
     if !may_select_table(table)
         && server::pg_attribute_aclcheck_all(table, server::GetUserId(), SELECT, any) != OKAY
@@ -33,7 +33,7 @@ pub fn owns_table_of(index: pg_sys::Oid) -> bool {
 /// the index or its table. Accepts relations other than indexes; callers reject those.
 pub fn check_owner(index: pg_sys::Oid) {
     if !owns_table_of(index) {
-        refuse_other(index, "");
+        refuse_non_owner(index, "");
     }
 }
 
@@ -44,13 +44,13 @@ pub fn check_owner(index: pg_sys::Oid) {
 pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
     if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {
-        refuse_other(index, " or have privileges of role pg_stat_scan_tables");
+        refuse_non_owner(index, " or have privileges of role pg_stat_scan_tables");
     }
 }
 
 /// Raises error 42501: the current user must own the table of the index. `others` continues the
 /// message with other users who are admitted.
-fn refuse_other(index: pg_sys::Oid, others: &str) -> ! {
+fn refuse_non_owner(index: pg_sys::Oid, others: &str) -> ! {
     let table = server::IndexGetRelation(index, true);
     UserError::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -86,8 +86,8 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
     let hint = match may_log_in {
         true => format!("Connect as role \"{name}\". SET ROLE is not enough."),
         false => format!(
-            "Role \"{name}\" may not log in: give the table to a role that may, by ALTER TABLE ... \
-             OWNER TO, and connect as that role."
+            "Role \"{name}\" cannot log in. Use ALTER TABLE ... OWNER TO to give the table to a \
+             role that can, and connect as that role."
         ),
     };
     UserError::new(
@@ -98,8 +98,8 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
         ),
     )
     .detail(
-        "This function fires the table's triggers, whose code can use the rights of the session's \
-         user.",
+        "This function fires the table's triggers, whose code can use the privileges of the \
+         session user.",
     )
     .hint(hint)
     .raise()
@@ -133,14 +133,14 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
             format!(
-                "row security applies to you on table {}",
+                "row-level security policies of table {} apply to you",
                 relation_name(table.oid())
             ),
         )
         .detail("This function reads the whole index or table, including rows that a policy hides.")
         .hint(
-            "Use a join, a.fp <~> b.fp <= 6, which heeds policies; or have the table's \
-                 owner run it.",
+            "Use a join such as a.fp <~> b.fp <= 6, which obeys the policies, or ask the table's \
+             owner to call the function.",
         )
         .raise()
     }

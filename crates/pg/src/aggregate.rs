@@ -1,6 +1,6 @@
 //! States of aggregates, kept in memory that the server accounts for and frees. A state is a value
 //! of variable length ([`Call::edit_state`]) or a list of words ([`GroupWords`]).
-use neardup_sketch::simhash::exact::WordStore;
+use neardup_sketch::memory::WordStore;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
 
@@ -51,7 +51,7 @@ impl GroupWords {
     /// Makes an empty list in the current memory context, for a deserialization function: the
     /// aggregate merges the list into another state soon after. Raises error 0A000 if the call does
     /// not come from an aggregate.
-    pub fn new_for_now<'a>(call: &Call) -> &'a mut Self {
+    pub fn new_short_lived<'a>(call: &Call) -> &'a mut Self {
         context(call);
         Self::new_in(server::current_memory_context())
     }
@@ -148,9 +148,9 @@ fn context(call: &Call) -> pg_sys::MemoryContext {
         .unwrap_or_else(|| {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "support function of an aggregate was called directly",
+                "aggregate support function was called directly",
             )
-            .hint("Call the aggregate.")
+            .hint("Call the aggregate function instead.")
             .raise()
         })
 }

@@ -19,10 +19,10 @@ use super::workers::{Job, Outbox, Worker, Workers};
 const ENTRY_POINT: &CStr = c"neardup_build_worker";
 
 /// Number of rows that the leader reads before it polls the workers' queues again.
-const LOOK_EVERY: u32 = 32;
+const ROWS_PER_POLL: u32 = 32;
 
 /// What [`BuildWorkers::run`] passes to the leader's function: a row, or words from a worker.
-pub enum Input<'a> {
+pub enum LeaderInput<'a> {
     /// Index values and address of a row that the leader itself has read.
     Row(IndexRow<'a>, Tid),
     /// Words for one or more rows that a worker has read, as written by the function passed to
@@ -70,20 +70,21 @@ impl<'a> BuildWorkers<'a> {
     /// Reads the leader's part of the table and waits for the workers. Calls `each` with each row
     /// that the leader reads and with each message of a worker. Returns the number of rows that all
     /// processes have read. Raises the error of a failed worker.
-    pub fn run(self, mut each: impl FnMut(Input)) -> f64 {
+    pub fn run(self, mut each: impl FnMut(LeaderInput)) -> f64 {
         let BuildWorkers {
             scan, mut workers, ..
         } = self;
         let shared = workers.scan().expect("the job has a scan");
         let mut rows = 0_u32;
         let mut seen = scan.scan(RowSource::Shared(shared), |row, tid| {
-            each(Input::Row(row, tid));
+            each(LeaderInput::Row(row, tid));
             rows = rows.wrapping_add(1);
-            if rows.is_multiple_of(LOOK_EVERY) {
-                workers.take(|words| each(Input::Words(words)));
+            if rows.is_multiple_of(ROWS_PER_POLL) {
+                workers.take(|words| each(LeaderInput::Words(words)));
             }
         });
-        for [rows_seen, has_broken_chain] in workers.finish(|words| each(Input::Words(words))) {
+        for [rows_seen, has_broken_chain] in workers.finish(|words| each(LeaderInput::Words(words)))
+        {
             seen += f64::from_bits(rows_seen);
             if has_broken_chain != 0 {
                 scan.note_broken_chain();

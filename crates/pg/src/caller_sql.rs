@@ -21,7 +21,7 @@ use super::value::Value;
 
 /// Name under which queries read the addresses of selected rows: a relation with one column,
 /// `ctid_of_row`.
-pub(super) const ROWS: &CStr = c"neardup rows to order";
+pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 
 /// Kind of clause of a SELECT, such as an ORDER BY list, for checking that a user's text is one
 /// clause of this kind and nothing else.
@@ -32,7 +32,7 @@ pub(super) struct Clause {
     /// WHERE and ORDER BY.
     pub is_alone: fn(&Parsed) -> bool,
     /// Rest of the error message after the parameter's name, such as "is no condition".
-    pub wrong: &'static str,
+    pub error_predicate: &'static str,
     /// Hint of the error.
     pub hint: &'static str,
 }
@@ -42,21 +42,21 @@ impl Clause {
     /// SQL parameter that holds the text.
     pub fn check(&self, name: &str, text: &[u8]) {
         let wrong = |detail: String| -> ! {
-            UserError::invalid_parameter(format!("{name} {}", self.wrong))
+            UserError::invalid_parameter(format!("{name} {}", self.error_predicate))
                 .detail(detail)
                 .hint(self.hint)
                 .raise()
         };
         // The newline ends a comment in the text.
         let Ok(query) = CString::new([self.before, text, b"\n"].concat()) else {
-            wrong("It holds a zero byte.".to_owned())
+            wrong("The text contains a zero byte.".to_owned())
         };
         match parse(&query, |parsed| {
             parsed.is_plain() && (self.is_alone)(&parsed)
         }) {
             Err(message) => wrong(message),
             Ok(Some(true)) => (),
-            Ok(_) => wrong("It holds more than that.".to_owned()),
+            Ok(_) => wrong("The text is empty or contains other parts of a query.".to_owned()),
         }
     }
 }
@@ -76,8 +76,9 @@ impl Expression {
                     && parsed.targets == 1
                     && !parsed.is_named
             },
-            wrong: "is no expression",
-            hint: "Write what could be one column of a SELECT, such as 'id' or 'site || id'.",
+            error_predicate: "must be an expression",
+            hint: "Write an expression that could be a column of a SELECT, such as 'id' or 'site \
+                   || id'.",
         };
         clause.check(name, text);
         Expression(text.to_vec())
@@ -139,7 +140,7 @@ pub fn values_of_rows(
     name: &str,
     expression: &[u8],
     table: Rel,
-    next: NamedRows,
+    next: NextAddress,
     mut each: impl FnMut(Tid, Option<Value>),
 ) {
     let query = [
@@ -148,7 +149,7 @@ pub fn values_of_rows(
         b" FROM ONLY ",
         &table.qualified_name(),
         b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
-        ROWS.to_bytes(),
+        ROW_ADDRESSES.to_bytes(),
         b"\")",
     ]
     .concat();
@@ -175,7 +176,7 @@ impl Query {
                 .raise()
         };
         let Ok(query) = CString::new(text) else {
-            wrong("It holds a zero byte.".to_owned())
+            wrong("The text contains a zero byte.".to_owned())
         };
         let length = |parsed: Parsed| {
             let is_whole = parsed.select.intoClause.is_null();
@@ -185,7 +186,9 @@ impl Query {
             Err(message) => wrong(message),
             Ok(Some(Some(0))) => Query(text.to_vec()),
             Ok(Some(Some(length))) => Query(text[..length].to_vec()),
-            Ok(_) => wrong("It is another statement, or several.".to_owned()),
+            Ok(_) => wrong(
+                "The text is another kind of statement or contains several statements.".to_owned(),
+            ),
         }
     }
 
@@ -213,8 +216,9 @@ impl Condition {
                     && parsed.select.sortClause.is_null()
                     && parsed.targets == 0
             },
-            wrong: "is no condition",
-            hint: "Write what could follow WHERE, such as 'id > 100' or 'kind = ''news'''.",
+            error_predicate: "must be a condition",
+            hint: "Write a condition that could follow WHERE, such as 'id > 100' or 'kind = \
+                   ''news'''.",
         };
         clause.check(name, text);
         let text = text.to_vec();
@@ -296,9 +300,9 @@ fn layout_comment(table: Rel) -> String {
     format!(" /* columns {:016x} */", hasher.finish())
 }
 
-/// Function that returns, one at a time, the addresses of the rows of the relation [`ROWS`], and
-/// `None` after the last.
-pub type NamedRows<'a> = &'a mut dyn FnMut() -> Option<Tid>;
+/// Function that returns, one at a time, the addresses of the rows of the relation
+/// [`ROW_ADDRESSES`], and `None` after the last.
+pub type NextAddress<'a> = &'a mut dyn FnMut() -> Option<Tid>;
 
 /// Runs a function that evaluates a user's SQL, and returns its result. If the SQL can have caused
 /// an error, adds to the error's detail that it comes from the SQL parameter `name`. (pgrx drops
@@ -308,7 +312,7 @@ pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
         .catch_others(|error| match error {
             CaughtError::PostgresError(report) if is_of_expression(report.sql_error_code()) => {
                 let mut error = UserError::new(report.sql_error_code(), report.message());
-                let origin = format!("It comes from the parameter \"{name}\".");
+                let origin = format!("The error comes from the parameter \"{name}\".");
                 error = error.detail(match report.detail() {
                     Some(detail) => format!("{detail} {origin}"),
                     None => origin,
@@ -336,8 +340,9 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
 }
 
 /// Runs a query whose first column is a row address, and calls `each` with the address in each row
-/// that the query returns. `rows` has the rows of the relation [`ROWS`], for queries that read it.
-pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: impl FnMut(Tid)) {
+/// that the query returns. `rows` has the rows of the relation [`ROW_ADDRESSES`], for queries that
+/// read it.
+pub(super) fn select_addresses(query: &[u8], rows: Option<NextAddress>, mut each: impl FnMut(Tid)) {
     select_rows(query, rows, |row| {
         if let Some(Some(address)) = row.first() {
             each(address.as_tid());
@@ -346,11 +351,11 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NamedRows>, mut each: 
 }
 
 /// Runs a query, and calls `each` with the values of each row that the query returns, `None` for
-/// NULL. `rows` has the rows of the relation [`ROWS`], for queries that read it.
-fn select_rows(query: &[u8], rows: Option<NamedRows>, each: impl FnMut(&[Option<Value>])) {
+/// NULL. `rows` has the rows of the relation [`ROW_ADDRESSES`], for queries that read it.
+fn select_rows(query: &[u8], rows: Option<NextAddress>, each: impl FnMut(&[Option<Value>])) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {
-            let mut store = connection.store(ROWS, &[(c"ctid_of_row", pg_sys::TIDOID)]);
+            let mut store = connection.store(ROW_ADDRESSES, &[(c"ctid_of_row", pg_sys::TIDOID)]);
             while let Some(tid) = next() {
                 store.push(&[Value::tid(&item_pointer(tid))]);
             }
@@ -366,7 +371,7 @@ fn select_rows(query: &[u8], rows: Option<NamedRows>, each: impl FnMut(&[Option<
 fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(parse_select(query, &read))))
         .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {
-            Err(format!("The parser says: {}.", message(error)))
+            Err(format!("The parser reported: {}.", message(error)))
         })
         .execute()
 }

@@ -130,6 +130,13 @@ pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
 
+/// Returns whether values of a type, or of the base type of a domain, are texts. These are types
+/// stored like text, and `char(n)`, whose cast to text removes trailing blanks.
+pub fn is_text_or_char(oid: Oid) -> bool {
+    let base = base_type(oid);
+    base == pg_sys::BPCHAROID || is_text(base)
+}
+
 /// The name of a type, for messages.
 pub fn type_name(oid: Oid) -> String {
     (server::format_type_be(oid).unwrap_or_default())

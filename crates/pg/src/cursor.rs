@@ -12,7 +12,7 @@ use super::errors::UserError;
 use super::value::Value;
 
 /// Number of rows that a cursor fetches at a time.
-const FETCH: c_long = 1000;
+const FETCH_ROWS: c_long = 1000;
 
 /// Open connection to SPI, for the function passed to [`connected`].
 pub struct Connection(());
@@ -126,7 +126,7 @@ impl Cursor<'_> {
             // SAFETY: the cursor is open and SPI is connected. Fetched rows stay until they are
             // freed here, even if `each` runs other queries.
             unsafe {
-                pg_sys::SPI_cursor_fetch(self.portal, true, FETCH);
+                pg_sys::SPI_cursor_fetch(self.portal, true, FETCH_ROWS);
                 let (table, count) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
                 let descriptor = (*table).tupdesc;
                 let columns = (*descriptor).natts as i16;

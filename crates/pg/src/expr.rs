@@ -16,7 +16,7 @@ pub struct Expr<'a> {
 }
 
 /// Kind of an expression, with its parts, for the kinds that this extension inspects.
-pub enum Form<'a> {
+pub enum ExprKind<'a> {
     /// A constant and its value; `None` is NULL.
     Constant(Option<Value<'a>>),
     /// A parameter, whose value is not part of the expression.
@@ -66,7 +66,7 @@ impl<'a> Expr<'a> {
     }
 
     /// Returns the kind of the expression, with its parts.
-    pub fn form(self) -> Form<'a> {
+    pub fn kind(self) -> ExprKind<'a> {
         let node = self.as_ptr();
         // SAFETY: the node's tag identifies its struct; its parts live as long as the node.
         unsafe {
@@ -75,42 +75,42 @@ impl<'a> Expr<'a> {
                     let constant = &*node.cast::<pg_sys::Const>();
                     let value =
                         || Value::typed(constant.constvalue, ValueType::from_const(constant));
-                    Form::Constant((!constant.constisnull).then(value))
+                    ExprKind::Constant((!constant.constisnull).then(value))
                 }
-                NodeTag::T_Param => Form::Parameter,
+                NodeTag::T_Param => ExprKind::Parameter,
                 NodeTag::T_Var => {
                     let column = &*node.cast::<pg_sys::Var>();
-                    Form::Column {
+                    ExprKind::Column {
                         entry: column.varno.into(),
                         levels_up: column.varlevelsup,
                     }
                 }
                 NodeTag::T_OpExpr => {
                     let operator = &*node.cast::<pg_sys::OpExpr>();
-                    Form::Operator(operator.opno, List::new(operator.args))
+                    ExprKind::Operator(operator.opno, List::new(operator.args))
                 }
                 NodeTag::T_FuncExpr => {
                     let call = &*node.cast::<pg_sys::FuncExpr>();
-                    Form::Call(call.funcid, List::new(call.args))
+                    ExprKind::Call(call.funcid, List::new(call.args))
                 }
                 NodeTag::T_ScalarArrayOpExpr => {
                     let any = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
                     match any.useOr {
-                        true => Form::Any(any.opno, List::new(any.args)),
-                        false => Form::Other,
+                        true => ExprKind::Any(any.opno, List::new(any.args)),
+                        false => ExprKind::Other,
                     }
                 }
                 NodeTag::T_CoalesceExpr => {
-                    Form::Coalesce(List::new((*node.cast::<pg_sys::CoalesceExpr>()).args))
+                    ExprKind::Coalesce(List::new((*node.cast::<pg_sys::CoalesceExpr>()).args))
                 }
                 NodeTag::T_RelabelType => {
-                    Form::Relabel(Expr::new((*node.cast::<pg_sys::RelabelType>()).arg.cast()))
+                    ExprKind::Relabel(Expr::new((*node.cast::<pg_sys::RelabelType>()).arg.cast()))
                 }
                 NodeTag::T_NullTest => match (*node.cast::<pg_sys::NullTest>()).nulltesttype {
-                    pg_sys::NullTestType::IS_NULL => Form::IsNull,
-                    _ => Form::IsNotNull,
+                    pg_sys::NullTestType::IS_NULL => ExprKind::IsNull,
+                    _ => ExprKind::IsNotNull,
                 },
-                _ => Form::Other,
+                _ => ExprKind::Other,
             }
         }
     }
@@ -123,13 +123,13 @@ impl<'a> Expr<'a> {
 
     /// Returns whether the expression is a constant.
     pub fn is_constant(self) -> bool {
-        matches!(self.form(), Form::Constant(_))
+        matches!(self.kind(), ExprKind::Constant(_))
     }
 
     /// The value of a constant; `None` if the expression is not a constant, or is NULL.
     pub fn value(self) -> Option<Value<'a>> {
-        match self.form() {
-            Form::Constant(value) => value,
+        match self.kind() {
+            ExprKind::Constant(value) => value,
             _ => None,
         }
     }
@@ -149,7 +149,7 @@ impl<'a> Expr<'a> {
     /// The expression without its outermost changes of type that keep the binary value.
     pub fn strip_relabel(self) -> Self {
         let mut expression = self;
-        while let Form::Relabel(inner) = expression.form() {
+        while let ExprKind::Relabel(inner) = expression.kind() {
             expression = inner;
         }
         expression

@@ -39,11 +39,11 @@ pub trait TextSetting {
     /// Warns of the consequences of a new value. It is called when a session in a transaction
     /// checks a value that differs from the present value, as ALTER SYSTEM does. Does nothing by
     /// default.
-    fn warn() {}
+    fn warn_of_change() {}
 
     /// Prepares for a new value. It is called immediately before the setting gets a value that
     /// differs from the present value. Does nothing by default.
-    fn changes() {}
+    fn before_change() {}
 }
 
 /// Memory that holds the text of one setting, and the state of the setting.
@@ -128,7 +128,7 @@ unsafe extern "C-unwind" fn check<T: TextSetting>(
             let storage = T::storage();
             let asked = server::IsTransactionState();
             if asked && storage.defined.load(Ordering::Relaxed) && value != storage.current() {
-                T::warn();
+                T::warn_of_change();
             }
             true
         }
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn assign<T: TextSetting>(new: *const c_char, _extra: *
     // SAFETY: the server passes a terminated text, or null.
     let new = unsafe { bytes(new) }.unwrap_or_default();
     if storage.defined.load(Ordering::Relaxed) && new != storage.current() {
-        T::changes();
+        T::before_change();
     }
 }
 

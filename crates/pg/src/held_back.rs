@@ -24,7 +24,7 @@ const BYTES: usize = 2 << 20;
 
 /// Reserves the address space if it is not reserved yet. Returns whether it is reserved now.
 #[inline(always)]
-pub fn hold_back() -> bool {
+pub fn reserve() -> bool {
     !MAPPING.load(Ordering::Relaxed).is_null() || map()
 }
 

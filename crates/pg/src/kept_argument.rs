@@ -19,7 +19,7 @@ type ToastPointer = [u8; POINTER];
 /// An argument, and the value made from it.
 struct Kept<T> {
     source: Source,
-    made: Rc<T>,
+    value: Rc<T>,
 }
 
 /// The argument that a kept value was made from, in a form that later calls compare with theirs.
@@ -38,7 +38,7 @@ type Slot<T> = Rc<RefCell<Option<Kept<T>>>>;
 /// Memory for a kept value, with the type of the value. The type detects memory that was made for
 /// another type.
 #[repr(C)]
-struct TypedPlace<T> {
+struct TypedSlot<T> {
     type_id: TypeId,
     slot: Slot<T>,
 }
@@ -67,15 +67,15 @@ impl Call {
                 _ => false,
             }
         {
-            return Rc::clone(&kept.made);
+            return Rc::clone(&kept.value);
         }
         let bytes = self.bytes(n);
-        let made = Rc::new(make(bytes));
+        let value = Rc::new(make(bytes));
         *slot.borrow_mut() = Some(Kept {
             source: source(bytes),
-            made: Rc::clone(&made),
+            value: Rc::clone(&value),
         });
-        made
+        value
     }
 
     /// The TOAST pointer of argument `n`, if it has one, and the memory for the function's kept
@@ -97,7 +97,7 @@ impl Call {
         // The server keeps the state of set-returning functions in `fn_extra`, too.
         assert!(!function.fn_retset);
         if function.fn_extra.is_null() {
-            let typed = TypedPlace::<T> {
+            let typed = TypedSlot::<T> {
                 type_id: TypeId::of::<T>(),
                 slot: Slot::default(),
             };
@@ -108,7 +108,7 @@ impl Call {
         // memory of the function's record.
         let typed = unsafe {
             assert!(*function.fn_extra.cast::<TypeId>() == TypeId::of::<T>());
-            &*function.fn_extra.cast::<TypedPlace<T>>()
+            &*function.fn_extra.cast::<TypedSlot<T>>()
         };
         (pointer, Rc::clone(&typed.slot))
     }

@@ -36,18 +36,18 @@ pub enum Reader {
 /// Raises error 0A000 if another engine stores the rows of a table. The error's hint shows how to
 /// run `reader` where the rows are. Accepts partitioned tables and views, because callers may
 /// handle the tables below them.
-pub fn require(table: pg_sys::Oid, reader: Reader) {
+pub fn require_local_rows(table: pg_sys::Oid, reader: Reader) {
     let Some(engine) = engine(table) else {
         return;
     };
     let detail = match reader {
         Reader::Trigger => "The trigger neardup_dedup looks rows up in an index of its table.",
-        _ => "This function reads a table, or an index, of the server that it runs on.",
+        _ => "This function reads only tables and indexes of the server on which it runs.",
     };
     let name = relation_name(table);
     let (message, hint) = match &engine {
         Engine::Citus => (
-            format!("the rows of table \"{name}\" are in shards of Citus"),
+            format!("the rows of table \"{name}\" are in Citus shards"),
             on_shards(table, reader),
         ),
         Engine::Server(server) => (
@@ -68,7 +68,8 @@ pub fn require(table: pg_sys::Oid, reader: Reader) {
 fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     let call = match reader {
         Reader::Trigger => {
-            return "Make the trigger on the shards, where it sees the rows of its shard.".into();
+            return "Create the trigger on each shard, where it compares the rows of that shard."
+                .into();
         }
         Reader::WholeTable => {
             "json_agg(p) FROM neardup_pairs_by_key(NULL::bigint, '%s', 6, key => 'id') p"
@@ -82,8 +83,9 @@ fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
     };
     let name = literal(catalog::qualified_relation(table).unwrap_or_default());
     format!(
-        "Call it on each shard, for what is within it: SELECT * FROM run_command_on_shards({name}, \
-         $$SELECT {call}$$). A shard's own name will do on its server."
+        "Call the function on each shard, for the rows of that shard: SELECT * FROM \
+         run_command_on_shards({name}, $$SELECT {call}$$). On a shard's server, you can also pass \
+         the shard's own name."
     )
 }
 
@@ -91,7 +93,7 @@ fn on_shards(table: pg_sys::Oid, reader: Reader) -> String {
 fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     let table = literal(table.into());
     let (call, columns) = match reader {
-        Reader::Trigger => return "Make the trigger on that server.".to_owned(),
+        Reader::Trigger => return "Create the trigger on that server.".to_owned(),
         Reader::Marks => (format!("neardup_remark({table})"), "(changed bigint)"),
         // A foreign table has no index.
         Reader::WholeTable | Reader::Index => (
@@ -101,7 +103,7 @@ fn on_server(server: &CStr, table: &str, reader: Reader) -> String {
     };
     let server = literal(server.to_bytes().to_vec());
     format!(
-        "Call it on that server, by the name that the table has there: SELECT * FROM \
+        "Call the function on that server, with the table's name there: SELECT * FROM \
          dblink({server}, $$SELECT {call}$$) AS r {columns}."
     )
 }

@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::catalog::{relation_kind, relation_name};
 use super::errors::UserError;
-use super::local_rows::{self, Reader};
+use super::local_rows::{Reader, require_local_rows};
 use super::rel::{OpenRelation, Rel};
 use super::{acl, backend, compat, server};
 
@@ -22,7 +22,7 @@ impl LockedIndex {
     /// read.
     pub fn open(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Self {
         let table = table_of(oid).unwrap_or_else(|| refuse(oid));
-        local_rows::require(table, Reader::Index);
+        require_local_rows(table, Reader::Index);
         let table = OpenRelation::table(table, lock as u32);
         let index = OpenRelation::any(oid, lock as u32);
         // The index may have been dropped between the lookup and the lock, and another relation
@@ -36,7 +36,10 @@ impl LockedIndex {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("index \"{}\" is not valid", relation_name(oid)),
             )
-            .hint("An unfinished CREATE INDEX CONCURRENTLY left it. REINDEX or drop it.")
+            .hint(
+                "A CREATE INDEX CONCURRENTLY that did not finish left the index behind. Drop the \
+                 index or run REINDEX.",
+            )
             .raise();
         }
         LockedIndex { index, table }
@@ -60,7 +63,7 @@ impl LockedIndex {
     /// Opens an index with AccessShareLock. Raises an error unless the current user may read the
     /// table data that the index reveals.
     pub fn open_checked(oid: pg_sys::Oid) -> Self {
-        acl::check_some(table_of(oid).unwrap_or_else(|| refuse(oid)));
+        acl::check_any_column(table_of(oid).unwrap_or_else(|| refuse(oid)));
         let opened = Self::reopen(oid);
         acl::check_index(opened.table.rel(), opened.index.rel());
         acl::check_reachable(opened.table.rel());
@@ -87,11 +90,11 @@ impl LockedIndex {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
                 format!(
-                    "index \"{}\" is younger than this transaction's snapshot",
+                    "index \"{}\" is newer than this transaction's snapshot",
                     self.index.rel().shown()
                 ),
             )
-            .hint("Read it in a new transaction.")
+            .hint("Read the index in a new transaction.")
             .raise();
         }
     }
@@ -124,8 +127,8 @@ fn refuse_unreadable(index: Rel) {
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("index \"{}\" is partitioned", name()),
         )
-        .detail("Its pages are in the indexes of the partitions.")
-        .hint("Name the index of a partition; pg_partition_tree() lists them.")
+        .detail("The pages are in the indexes of the partitions.")
+        .hint("Pass the index of a partition. pg_partition_tree() lists these indexes.")
         .raise();
     }
     if persistence == pg_sys::RELPERSISTENCE_TEMP && !index.is_local_temp() {
@@ -136,18 +139,18 @@ fn refuse_unreadable(index: Rel) {
                 name()
             ),
         )
-        .detail("Its pages are in that session's own memory.")
+        .detail("The pages of the index are in that session's local memory.")
         .raise();
     }
     if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && backend::in_recovery() {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(
-                "index \"{}\" is on an unlogged table, which a standby does not have",
+                "index \"{}\" is on an unlogged table, whose data does not exist on a standby",
                 name()
             ),
         )
-        .hint("Look at it on the primary.")
+        .hint("Read the index on the primary.")
         .raise();
     }
 }
@@ -157,6 +160,6 @@ fn refuse(oid: pg_sys::Oid) -> ! {
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         format!("\"{}\" is not a neardup index", relation_name(oid)),
     )
-    .hint("Name an index made by CREATE INDEX ... USING neardup.")
+    .hint("Pass an index that was created by CREATE INDEX ... USING neardup.")
     .raise()
 }

@@ -36,7 +36,7 @@ pub fn check() {
 /// the server's error handling.
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
-    if !held_back::hold_back() {
+    if !held_back::reserve() {
         UserError::out_of_memory().raise();
     }
     // Forgets an earlier use of the reserve, which has already raised its own error.

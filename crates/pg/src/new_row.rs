@@ -73,7 +73,7 @@ impl<'a> NewRow<'a> {
 
     /// Sets the column with this number, counted from 1, to NULL. Does nothing if `column` is
     /// `None` or the column is already NULL.
-    pub fn clear(&mut self, column: Option<i16>) {
+    pub fn set_null(&mut self, column: Option<i16>) {
         if let Some(column) = column.filter(|&column| self.get(column).is_some()) {
             self.set(column, None);
         }

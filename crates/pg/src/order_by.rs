@@ -1,11 +1,9 @@
 //! ORDER BY lists that a caller passes as text. The server evaluates their SQL expressions with the
 //! caller's rights.
 use neardup_blocktree::key::Tid;
-use pgrx::pg_sys;
 
-use super::caller_sql::{Clause, ROWS, in_parameter, select_addresses};
+use super::caller_sql::{Clause, ROW_ADDRESSES, in_parameter, select_addresses};
 use super::rel::Rel;
-use super::tid::item_pointer;
 
 /// ORDER BY list as the caller wrote it, such as `length(body) DESC, id`.
 pub struct OrderBy {
@@ -23,8 +21,8 @@ impl OrderBy {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
             is_alone: |parsed| parsed.is_order(),
-            wrong: "is no list of expressions to order by",
-            hint: "Write what could follow ORDER BY, such as 'length(body) DESC, id'.",
+            error_predicate: "must be a list of ORDER BY expressions",
+            hint: "Write expressions that could follow ORDER BY, such as 'length(body) DESC, id'.",
         };
         clause.check(name, text);
         let text = text.to_vec();
@@ -46,7 +44,7 @@ impl OrderBy {
             b"SELECT ctid FROM ONLY ",
             table.qualified_name().as_slice(),
             b" WHERE ctid OPERATOR(pg_catalog.=) ANY (SELECT ctid_of_row FROM \"",
-            ROWS.to_bytes(),
+            ROW_ADDRESSES.to_bytes(),
             b"\") ORDER BY ",
             &self.text,
             b"\n, ctid",
@@ -54,25 +52,4 @@ impl OrderBy {
         .concat();
         in_parameter(self.name, || select_addresses(&query, Some(next), each));
     }
-}
-
-/// Makes an SQL array of type `tid[]` from row addresses, in the current memory context.
-pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
-    let mut pointers: Vec<pg_sys::ItemPointerData> =
-        (rows.iter()).map(|&tid| item_pointer(tid)).collect();
-    let mut datums: Vec<pg_sys::Datum> = (pointers.iter_mut())
-        .map(|pointer| pg_sys::Datum::from(&raw mut *pointer))
-        .collect();
-    // SAFETY: each address has six bytes, aligned to two, and is passed by reference.
-    let array = unsafe {
-        pg_sys::construct_array(
-            datums.as_mut_ptr(),
-            datums.len() as i32,
-            pg_sys::TIDOID,
-            size_of::<pg_sys::ItemPointerData>() as i32,
-            false,
-            pg_sys::TYPALIGN_SHORT as core::ffi::c_char,
-        )
-    };
-    pg_sys::Datum::from(array)
 }

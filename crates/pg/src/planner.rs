@@ -73,7 +73,7 @@ impl<'a> Planner<'a> {
     /// simplifying the condition again, as in an arm of a UNION ALL. When the planner moves a
     /// condition into a subquery or below GROUP BY, it does simplify the condition again. It does
     /// not replace columns of outer queries or columns in expressions of the catalogue.
-    pub fn is_settled_column(self, entry: i64, levels_up: u32) -> bool {
+    pub fn can_rewrite_on(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;
         };

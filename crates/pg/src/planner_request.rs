@@ -3,7 +3,7 @@
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
 
 use super::catalog;
-use super::expr::{Expr, Form, List};
+use super::expr::{Expr, ExprKind, List};
 use super::fmgr::Call;
 use super::planner::Planner;
 
@@ -181,7 +181,7 @@ unsafe fn index_condition(
 ) -> SupportRequest<'_> {
     // SAFETY: the caller's promise.
     let (planner, node) = unsafe { (Planner::new(request.root), Expr::new(request.node)) };
-    let Form::Call(_, arguments) = node.form() else {
+    let ExprKind::Call(_, arguments) = node.kind() else {
         return SupportRequest::Other;
     };
     SupportRequest::IndexCondition(IndexCondition {

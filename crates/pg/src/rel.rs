@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::catalog::name_of;
 use super::expr::Expr;
-use super::local_rows::{self, Reader};
+use super::local_rows::{Reader, require_local_rows};
 use super::server::{self, owned};
 use super::{catalog, compat};
 
@@ -451,7 +451,7 @@ impl OpenRelation {
     /// another engine stores its rows.
     pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
         let table = Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE));
-        local_rows::require(oid, Reader::WholeTable);
+        require_local_rows(oid, Reader::WholeTable);
         table
     }
 

@@ -152,7 +152,7 @@ impl<'a> Version<'a> {
 
 /// Locks FOR UPDATE a row that this transaction is updating or has updated. Waits for sessions that
 /// hold a FOR KEY SHARE lock on it. `version` is the address of any version of the row.
-pub fn hold_off_sharers(table: Rel, version: Tid) {
+pub fn lock_for_update(table: Rel, version: Tid) {
     let snapshot = RegisteredSnapshot::latest();
     let mut tid = item_pointer(version);
     // SAFETY: the table is open, the address belongs to one of its rows, and the snapshot is

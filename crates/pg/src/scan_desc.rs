@@ -29,9 +29,9 @@ pub struct ScanDesc<'a, S> {
 /// Keeps the state of one ended scan of an index for the next scan of the same index. Constraints
 /// and triggers begin and end a scan for each row, and making a state takes time.
 #[derive(Default)]
-pub struct Rest {
+pub struct StateCache {
     /// The kept state; `None` if there is none.
-    resting: Cell<Option<NonNull<Head>>>,
+    cached: Cell<Option<NonNull<Head>>>,
     /// True if no state is kept any more.
     is_closed: Cell<bool>,
 }
@@ -43,7 +43,7 @@ struct Head {
     context: pg_sys::MemoryContext,
     /// Where the state is kept after the scan. `None` if the state is dropped with the scan: its
     /// context is then a child of the context of the scan descriptor.
-    rest: Option<Rc<Rest>>,
+    cache: Option<Rc<StateCache>>,
     /// Type of the state, which detects a read of another type.
     type_id: TypeId,
 }
@@ -58,33 +58,33 @@ struct Kept<S> {
 impl Drop for Head {
     fn drop(&mut self) {
         let own = NonNull::from(&*self);
-        if let Some(rest) = &self.rest
-            && rest.resting.get() == Some(own)
+        if let Some(cache) = &self.cache
+            && cache.cached.get() == Some(own)
         {
-            rest.resting.set(None);
+            cache.cached.set(None);
         }
     }
 }
 
-impl Rest {
+impl StateCache {
     /// Drops the kept state, and keeps none from now on.
     pub fn close(&self) {
         self.is_closed.set(true);
-        if let Some(head) = self.resting.take() {
+        if let Some(head) = self.cached.take() {
             drop_state(head);
         }
     }
 
     /// Keeps the state of an ended scan. Returns false, without keeping it, if another state is
-    /// kept already or [`Rest::close`] was called.
+    /// kept already or [`StateCache::close`] was called.
     fn put(&self, head: NonNull<Head>) -> bool {
-        let has_room = !self.is_closed.get() && self.resting.get().is_none();
+        let has_room = !self.is_closed.get() && self.cached.get().is_none();
         if has_room {
             // SAFETY: the scan has ended within its transaction. If the state stayed below the
             // subtransaction's context, each committed subtransaction would keep the memory of
             // that context until the transaction ends.
             unsafe { set_parent(live(head).context, Parent::Transaction) };
-            self.resting.set(Some(head));
+            self.cached.set(Some(head));
         }
         has_room
     }
@@ -94,15 +94,15 @@ impl Rest {
 #[inline]
 fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
     // SAFETY: `make` made the pointer, and this file has one reference to the state at a time. The
-    // state lives as long as a `Rest` keeps it or a scan uses it. An error drops the state with its
-    // memory context, and then the `Rest` forgets the pointer: see `Head::drop`.
+    // state lives as long as a `StateCache` keeps it or a scan uses it. An error drops the state
+    // with its memory context, and then the `StateCache` forgets the pointer: see `Head::drop`.
     unsafe { state.as_mut() }
 }
 
 /// State that an access method keeps in each of its index scans.
 pub trait ScanState: Sized + 'static {
     /// Where ended scans of this index keep their state.
-    fn rest(index: Rel) -> Rc<Rest>;
+    fn state_cache(index: Rel) -> Rc<StateCache>;
 
     /// Makes a state for scans of an open index.
     fn new(index: Rel<'static>) -> Self;
@@ -114,8 +114,8 @@ pub trait ScanState: Sized + 'static {
 /// Returns the kept state of an earlier scan, or else a new state. Only for scans that begin and
 /// end in the same subtransaction.
 fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
-    let rest = S::rest(index);
-    if let Some(head) = rest.resting.take() {
+    let cache = S::state_cache(index);
+    if let Some(head) = cache.cached.take() {
         assert!(live(head).type_id == TypeId::of::<S>());
         // SAFETY: a kept state lives until its transaction ends at most. An error in the scan must
         // drop the state, even if it ends only a subtransaction.
@@ -125,19 +125,19 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
         return kept;
     }
     let context = small_context(Parent::Subtransaction, NAME);
-    make(index, context, Some(rest))
+    make(index, context, Some(cache))
 }
 
-/// Makes a scan state in a memory context. Deleting the context drops the state. `rest` is where
+/// Makes a scan state in a memory context. Deleting the context drops the state. `cache` is where
 /// the state is kept after the scan.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
-    rest: Option<Rc<Rest>>,
+    cache: Option<Rc<StateCache>>,
 ) -> NonNull<Kept<S>> {
     let head = Head {
         context,
-        rest,
+        cache,
         type_id: TypeId::of::<S>(),
     };
     let state = S::new(index);
@@ -159,8 +159,8 @@ pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> 
 /// Keeps the state of an ended scan for the next scan, or drops it.
 fn end<S>(kept: NonNull<Kept<S>>) {
     let head = kept.cast::<Head>();
-    let rest = live(head).rest.clone();
-    if !rest.is_some_and(|rest| rest.put(head)) {
+    let cache = live(head).cache.clone();
+    if !cache.is_some_and(|cache| cache.put(head)) {
         drop_state(head);
     }
 }
@@ -267,7 +267,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
     /// true, the server checks the conditions again. It also does so if the snapshot is not an MVCC
     /// snapshot, because the row may have been replaced.
     #[inline]
-    pub fn give(&mut self, tid: Tid, recheck: bool) {
+    pub fn set_row(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
         // SAFETY: null, as in scans for a bitmap, or a snapshot.
         let snapshot = unsafe { self.raw.xs_snapshot.as_ref() };
@@ -278,7 +278,7 @@ impl<S: ScanState> ScanDesc<'_, S> {
     /// Returns the index tuple of the current row to the server, for an index-only scan. `last`
     /// returns the value of the last column, `None` for NULL; all other columns are NULL. Raises an
     /// internal error if the value's length differs from the column's.
-    pub fn give_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
+    pub fn set_index_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
         let kept = self.kept();

@@ -234,9 +234,9 @@ fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
             if encoding == pg_enc::PG_SQL_ASCII {
                 raised
                     .hint(
-                        "The encoding SQL_ASCII does not say what bytes mean. If they are \
-                           LATIN1, pass convert_from(convert(convert_to(x, 'SQL_ASCII'), \
-                           'LATIN1', 'UTF8'), 'SQL_ASCII').",
+                        "The encoding SQL_ASCII does not define which characters bytes represent. \
+                         If the text is in LATIN1, pass convert_from(convert(convert_to(x, \
+                         'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII').",
                     )
                     .raise()
             } else {

@@ -26,3 +26,24 @@ pub fn item_pointer(tid: Tid) -> pg_sys::ItemPointerData {
 pub fn tid_datum(tid: Tid) -> pg_sys::Datum {
     varlena::by_reference(item_pointer(tid))
 }
+
+/// Makes an SQL array of type `tid[]` from row addresses, in the current memory context.
+pub fn tid_array(rows: &[Tid]) -> pg_sys::Datum {
+    let mut pointers: Vec<pg_sys::ItemPointerData> =
+        (rows.iter()).map(|&tid| item_pointer(tid)).collect();
+    let mut datums: Vec<pg_sys::Datum> = (pointers.iter_mut())
+        .map(|pointer| pg_sys::Datum::from(&raw mut *pointer))
+        .collect();
+    // SAFETY: each address has six bytes, aligned to two, and is passed by reference.
+    let array = unsafe {
+        pg_sys::construct_array(
+            datums.as_mut_ptr(),
+            datums.len() as i32,
+            pg_sys::TIDOID,
+            size_of::<pg_sys::ItemPointerData>() as i32,
+            false,
+            pg_sys::TYPALIGN_SHORT as core::ffi::c_char,
+        )
+    };
+    pg_sys::Datum::from(array)
+}

@@ -477,12 +477,12 @@ impl<'a> Value<'a> {
 /// Returns whether any bits are a valid value of a fixed-length type: true for `bigint` and for
 /// types of this extension.
 fn takes_any_words(oid: Oid) -> bool {
-    is_extension_type(oid) || oid == pg_sys::INT8OID
+    is_not_builtin(oid) || oid == pg_sys::INT8OID
 }
 
 /// Returns whether a type is not built into the server. The server trusts the bytes of values of
 /// its built-in types. Functions of this extension check the bytes of values of its own types.
-fn is_extension_type(oid: Oid) -> bool {
+fn is_not_builtin(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
@@ -517,7 +517,7 @@ impl OwnedValue {
     /// header. Raises an internal error for any other type.
     pub fn from_body(body: &[u8], oid: Oid) -> Self {
         let of = ValueType::from_oid(oid);
-        assert!(is_extension_type(oid) && of.is_varlena());
+        assert!(is_not_builtin(oid) && of.is_varlena());
         let size = pg_sys::VARHDRSZ + body.len();
         let mut words = vec![0_u64; size.div_ceil(8)].into_boxed_slice();
         let start = words.as_mut_ptr().cast::<u8>();

@@ -26,7 +26,7 @@ impl PgConfig {
     ///
     /// # Errors
     /// When the program cannot be run, fails, or does not print a version and the required folders.
-    pub fn ask(program: &Path) -> Result<Self> {
+    pub fn from_program(program: &Path) -> Result<Self> {
         let output = Command::new(program)
             .env("LC_ALL", "C")
             .output()

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::time::{Duration, Instant};
 
 /// Maximum time until a killed process has ended. It is long because the machine may be very busy.
-const LIMIT: Duration = Duration::from_secs(120);
+const KILL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Kills a postmaster and all its child processes by SIGKILL, like a power failure, and waits until
 /// they have ended. Suspends the postmaster first, so that it cannot start another child.
@@ -17,14 +17,14 @@ pub(crate) fn kill_9(process: &Process) -> Result<()> {
         kill_process(*pid, Signal::KILL).ok();
     }
     process.signal(Signal::KILL)?;
-    if process.wait(LIMIT)?.is_none() {
+    if process.wait(KILL_TIMEOUT)?.is_none() {
         bail!("the server survives SIGKILL");
     }
     // Wait for the children as well: the server cannot be restarted while one of them uses the
     // shared memory.
     let start = Instant::now();
     while children.iter().any(|pid| test_kill_process(*pid).is_ok()) {
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > KILL_TIMEOUT {
             bail!("a backend survives SIGKILL");
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -44,7 +44,7 @@ pub(crate) fn kill_9_child(process: &Process, pid: i32) -> Result<bool> {
     // directly after that, before it accepts another client.
     let start = Instant::now();
     while test_kill_process(child).is_ok() {
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > KILL_TIMEOUT {
             bail!("the server does not notice that process {pid} was killed");
         }
         std::thread::sleep(Duration::from_millis(2));

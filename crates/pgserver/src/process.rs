@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Time in which a server has to stop before it gets a stronger signal.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
 static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
@@ -74,15 +74,15 @@ impl Process {
     }
 
     /// Stops the server by a fast shutdown, which rolls transactions back and writes a checkpoint.
-    /// If that takes longer than [`PATIENCE`], follows with an immediate shutdown, and then with
-    /// SIGKILL.
+    /// If that takes longer than [`STOP_TIMEOUT`], follows with an immediate shutdown, and then
+    /// with SIGKILL.
     pub(crate) fn stop(&self) -> Result<()> {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
             if self.ended()?.is_some() {
                 return Ok(());
             }
             self.signal(signal)?;
-            if self.wait(PATIENCE)?.is_some() {
+            if self.wait(STOP_TIMEOUT)?.is_some() {
                 return Ok(());
             }
         }
@@ -96,7 +96,7 @@ impl Process {
     pub(crate) fn stop_immediately(&self) -> Result<()> {
         self.signal(Signal::QUIT)?;
         // Do not follow with SIGKILL: callers use this function to test the immediate shutdown.
-        match self.wait(6 * PATIENCE)? {
+        match self.wait(6 * STOP_TIMEOUT)? {
             Some(_) => Ok(()),
             None => bail!("the server does not stop immediately"),
         }

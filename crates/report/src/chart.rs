@@ -106,7 +106,7 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
                 html,
                 "<rect class=\"bar{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" \
                  height=\"{:.1}\"/>",
-                within(report, bar),
+                css_classes(report, bar),
                 x + gap / 2.0,
                 room - gap,
                 PLOT_BASE - y
@@ -137,7 +137,7 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
 
 /// Returns the CSS classes of a bar: one for each radius that its distance is within, and `chosen`
 /// if the radius shown at first is one of them.
-fn within(report: &Report, bar: &Bar) -> String {
+fn css_classes(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {
         if bar.distance <= radius.value + 1e-9 {
@@ -243,7 +243,7 @@ fn push_table(html: &mut String, report: &Report) {
         let _ = writeln!(
             html,
             "<tr class=\"row{}\">{}<td>{}</td></tr>",
-            within(report, bar),
+            css_classes(report, bar),
             distance_cells(report.measure, bar.distance),
             estimate(bar.pairs, bar.margin)
         );

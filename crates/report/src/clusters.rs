@@ -12,7 +12,7 @@ use crate::numbers::{count, counted, distance_with_unit, size};
 /// Number of clusters whose rows are unfolded when the page is opened.
 const OPEN_CLUSTERS: usize = 1;
 /// Maximum number of characters shown of the text of a kept row.
-const MOST_OF_KEPT: usize = 1200;
+const MAX_KEPT_CHARS: usize = 1200;
 
 /// Appends the clusters of a report to the page.
 pub fn push(html: &mut String, report: &Report, host: &mut dyn Host) {
@@ -95,10 +95,10 @@ fn push_name(html: &mut String, member: &Member) {
 /// element that folds them.
 fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
     let mut classes = String::new();
-    for number in &member.goes_at {
+    for number in &member.removed_at {
         let _ = write!(classes, " goes-{number}");
     }
-    if member.goes_at.contains(&report.chosen) {
+    if member.removed_at.contains(&report.chosen) {
         classes.push_str(" chosen");
     }
     let _ = writeln!(html, "<li class=\"member{classes}\">");
@@ -175,7 +175,7 @@ fn push_kept(html: &mut String, report: &Report, kept: &Member) {
         ..
     } = &kept.text
     {
-        let end = shown.char_indices().nth(MOST_OF_KEPT);
+        let end = shown.char_indices().nth(MAX_KEPT_CHARS);
         let beginning = end.map_or(shown.as_str(), |(end, _)| &shown[..end]);
         let _ = writeln!(
             html,

@@ -1,7 +1,7 @@
 //! Plain data of a report, from which the page is made.
 
 /// Maximum number of radii on a page. The stylesheet has a fixed set of rules, one for each radius.
-pub const MOST_RADII: usize = 17;
+pub const MAX_RADII: usize = 17;
 
 /// Kind of the distances between rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Report {
     pub filter: Option<String>,
     /// SQL order that decides which row of a cluster is kept, if any. The first row in it is kept.
     pub keep: Option<String>,
-    /// Results for each radius, in ascending order: 1 to [`MOST_RADII`] results.
+    /// Results for each radius, in ascending order: 1 to [`MAX_RADII`] results.
     pub radii: Vec<Radius>,
     /// Index in `radii` of the radius that the page shows at first. The clusters belong to this
     /// radius.
@@ -149,7 +149,7 @@ pub struct Member {
     /// Distance between the row and the kept row of its cluster.
     pub distance: f64,
     /// Indexes in [`Report::radii`] of the radii at which the row would be removed.
-    pub goes_at: Vec<usize>,
+    pub removed_at: Vec<usize>,
     /// Text of the row.
     pub text: Text,
 }

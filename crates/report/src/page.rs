@@ -3,7 +3,7 @@ use std::fmt::Write;
 
 use neardup_textdiff::Host;
 
-use crate::data::{MOST_RADII, Measure, Report};
+use crate::data::{MAX_RADII, Measure, Report};
 use crate::escape::{plain, push_text, text};
 use crate::numbers::{count, counted, distance_with_unit, within};
 use crate::{chart, clusters, radii};
@@ -17,9 +17,9 @@ const STYLE_DIGEST: &str = "hJaxQjHkJady6C5NjoEitFdPP34Oaiirdaij/QBcwtA=";
 /// refuse memory by unwinding.
 ///
 /// # Panics
-/// If there are no radii or more than [`MOST_RADII`], or if the chosen radius does not exist.
+/// If there are no radii or more than [`MAX_RADII`], or if the chosen radius does not exist.
 pub fn page(report: &Report, host: &mut dyn Host) -> String {
-    assert!(report.radii.len() <= MOST_RADII && report.chosen < report.radii.len());
+    assert!(report.radii.len() <= MAX_RADII && report.chosen < report.radii.len());
     let mut html = String::new();
     push_head(&mut html, report);
     html.push_str("<main id=\"content\">\n");

@@ -10,7 +10,7 @@ use crate::numbers::{
 
 /// Returns the CSS classes of an element that shows the results for radius `number`. The stylesheet
 /// shows only the elements of the chosen radius.
-fn at(report: &Report, number: usize) -> String {
+fn css_classes(report: &Report, number: usize) -> String {
     let chosen = if number == report.chosen {
         " chosen"
     } else {
@@ -50,7 +50,7 @@ pub fn push_control(html: &mut String, report: &Report) {
         let _ = write!(
             html,
             "<span class=\"{}\"><b>{}</b> of {} rows would go</span>",
-            at(report, number),
+            css_classes(report, number),
             count(radius.copies),
             count(report.rows)
         );
@@ -73,7 +73,11 @@ fn stop(measure: Measure, value: f64) -> String {
 /// chosen radius.
 pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
-        let _ = writeln!(html, "<dl class=\"figures {}\">", at(report, number));
+        let _ = writeln!(
+            html,
+            "<dl class=\"figures {}\">",
+            css_classes(report, number)
+        );
         push_figure(html, "Rows", &count(report.rows), &rows_note(report));
         let within = within(report.measure, radius.value);
         push_figure(html, "Clusters", &count(radius.clusters), &within);
@@ -153,7 +157,7 @@ pub fn push_statements(html: &mut String, report: &Report) {
         let _ = write!(
             html,
             "<pre class=\"{}\" tabindex=\"0\"><code>",
-            at(report, number)
+            css_classes(report, number)
         );
         push_text(html, statement);
         html.push_str("</code></pre>\n");

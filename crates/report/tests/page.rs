@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use base64::Engine;
 use html5gum::{Token, Tokenizer};
 use neardup_report::data::{
-    Bar, Cluster, Histogram, Limits, MOST_RADII, Measure, Member, Radius, Report, Text,
+    Bar, Cluster, Histogram, Limits, MAX_RADII, Measure, Member, Radius, Report, Text,
 };
 use neardup_report::page;
 use proptest::prelude::*;
@@ -183,11 +183,11 @@ fn text(shown: &str) -> Text {
     }
 }
 
-fn member(key: &str, distance: f64, goes_at: &[usize], body: &str) -> Member {
+fn member(key: &str, distance: f64, removed_at: &[usize], body: &str) -> Member {
     Member {
         key: Some(key.to_owned()),
         distance,
-        goes_at: goes_at.to_vec(),
+        removed_at: removed_at.to_vec(),
         text: text(body),
     }
 }
@@ -268,7 +268,7 @@ fn the_policy_names_the_stylesheet_and_nothing_else() {
 #[test]
 fn the_stylesheet_has_a_rule_for_each_radius() {
     let style = read(&page(&plain_report(), &mut ())).style;
-    for number in 0..MOST_RADII {
+    for number in 0..MAX_RADII {
         for class in ["at", "goes", "within", "of"] {
             let rule = format!("#radius-{number}:checked)");
             let found = style.split(&rule).skip(1).any(|rest| {

@@ -10,7 +10,7 @@ use crate::normalize::traced::TracedText;
 use crate::options::TextOptions;
 use crate::shingle::SEPARATOR;
 use crate::tokens::is_space;
-use crate::tokens::kinds::Placement;
+use crate::tokens::kinds::TokenOrder;
 
 /// Number of tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
@@ -65,12 +65,12 @@ pub(crate) fn find_spans(
         Cow::Borrowed(text)
     };
     let traced = TracedText::new(&visible, options.normalize, check);
-    let mut parts = Parts::new(features);
+    let mut parts = SpanFinder::new(features);
     let normal = traced.normal.as_str();
-    match options.tokens.placement() {
-        Placement::Characters => parts.follow_chars(tokens, normal, check),
-        Placement::Words => parts.follow_words(tokens, normal, check),
-        Placement::PartsOf(longer) => {
+    match options.tokens.token_order() {
+        TokenOrder::Characters => parts.follow_chars(tokens, normal, check),
+        TokenOrder::Words => parts.follow_words(tokens, normal, check),
+        TokenOrder::PartsOf(longer) => {
             let words = TextOptions {
                 tokens: longer,
                 shingle: 1,
@@ -80,7 +80,7 @@ pub(crate) fn find_spans(
             let words = FeatureList::by_hash(&visible, &words, check);
             parts.follow_shorter_words(tokens, words.tokens(), normal, check);
         }
-        Placement::Keywords => parts.search(tokens, features, normal, check),
+        TokenOrder::Keywords => parts.search(tokens, features, normal, check),
     }
     let mut spans = Vec::new();
     spans.grow_all(parts.found.iter().map(|tokens| {
@@ -100,7 +100,7 @@ pub(crate) fn find_spans(
 }
 
 /// Positions of features in the tokens, and positions in the normal form that were found so far.
-struct Parts {
+struct SpanFinder {
     /// Byte offset in the tokens where each feature starts, and the feature's index, in ascending
     /// order.
     starts: Vec<(usize, usize)>,
@@ -115,7 +115,7 @@ struct Parts {
     next_end: usize,
 }
 
-impl Parts {
+impl SpanFinder {
     fn new(features: &[Range<usize>]) -> Self {
         let sorted = |end: fn(&Range<usize>) -> usize| {
             let mut all = Vec::new();

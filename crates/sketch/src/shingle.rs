@@ -86,7 +86,7 @@ impl Shingles {
     /// Passes all complete shingles to the sink if at least [`BATCH_BYTES`] bytes are collected.
     #[inline]
     pub fn emit_full_batch(&mut self, sink: &mut impl FeatureSink) {
-        if self.tokens.open() >= BATCH_BYTES {
+        if self.tokens.open_start() >= BATCH_BYTES {
             self.emit_batch(sink);
         }
     }

@@ -69,14 +69,14 @@ pub(crate) fn has_avx512_vbmi2() -> bool {
 #[inline(always)]
 fn has(set: Simd) -> bool {
     let used = USED.load(Ordering::Relaxed);
-    let used = if used == 0 { first_question() } else { used };
+    let used = if used == 0 { detect() } else { used };
     used >= set as u8
 }
 
 /// Chooses the largest instruction set of the processor, and returns its number.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[cold]
-fn first_question() -> u8 {
+fn detect() -> u8 {
     use_at_most(Simd::Avx512Vbmi2) as u8
 }
 

@@ -18,7 +18,7 @@ use crate::memory::{GrowString, GrowVec};
 use crate::options::TextOptions;
 
 /// Maximum number of characters of a passage that are shown.
-const MOST_CHARS: usize = 500;
+const MAX_CHARS: usize = 500;
 /// Number of features or characters read between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
@@ -317,7 +317,7 @@ fn passages(
         true => Cow::Owned(html_text(text.text, check)),
         false => Cow::Borrowed(text.text),
     };
-    let shown = beginnings(&visible, &spans, MOST_CHARS, check);
+    let shown = beginnings(&visible, &spans, MAX_CHARS, check);
     let mut passages = Vec::new();
     passages.grow_all(
         runs.iter()
@@ -326,13 +326,13 @@ fn passages(
             .map(|((run, span), shown)| {
                 let normal = || {
                     // A character has at most four bytes, so these bytes contain enough characters.
-                    let shown = run.tokens.len().min(4 * MOST_CHARS);
+                    let shown = run.tokens.len().min(4 * MAX_CHARS);
                     String::from_utf8_lossy(&tokens[run.tokens.clone()][..shown]).into_owned()
                 };
                 Passage {
                     text: match span {
                         Some(_) => shown,
-                        None => normal().chars().take(MOST_CHARS).collect(),
+                        None => normal().chars().take(MAX_CHARS).collect(),
                     },
                     span,
                     features: run.features,

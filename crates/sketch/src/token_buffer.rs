@@ -49,7 +49,7 @@ impl TokenBuffer {
 
     /// Returns the byte offset at which the open token starts, or the next token if none is open.
     #[inline(always)]
-    pub fn open(&self) -> usize {
+    pub fn open_start(&self) -> usize {
         self.starts[self.count]
     }
 
@@ -89,7 +89,7 @@ impl TokenBuffer {
     /// Ends the open token, which must have at least one byte, with `separator`.
     #[inline(always)]
     pub fn close(&mut self, separator: u8) {
-        debug_assert!(self.len > self.open(), "an empty token");
+        debug_assert!(self.len > self.open_start(), "an empty token");
         self.make_room(1, 1);
         self.bytes[self.len] = separator;
         self.len += 1;
@@ -100,7 +100,7 @@ impl TokenBuffer {
     /// Drops the last token. No token may be open.
     pub fn drop_last(&mut self) {
         self.count -= 1;
-        self.len = self.open();
+        self.len = self.open_start();
     }
 
     /// Drops the first `tokens` tokens. Returns the number of bytes dropped.
@@ -213,12 +213,12 @@ mod tests {
                 .map(|(_, word)| word.clone())
                 .collect();
             prop_assert_eq!(&tokens(&buffer), &expected);
-            prop_assert_eq!(&buffer.bytes[buffer.open()..buffer.len], open.as_bytes());
+            prop_assert_eq!(&buffer.bytes[buffer.open_start()..buffer.len], open.as_bytes());
             let dropped = buffer.drop_first(first / 2);
             let gone: Vec<String> = expected.drain(..first / 2).collect();
             prop_assert_eq!(dropped, gone.iter().map(|word| word.len() + 1).sum::<usize>());
             prop_assert_eq!(tokens(&buffer), expected);
-            prop_assert_eq!(&buffer.bytes[buffer.open()..buffer.len], open.as_bytes());
+            prop_assert_eq!(&buffer.bytes[buffer.open_start()..buffer.len], open.as_bytes());
         }
     }
 }

@@ -37,15 +37,15 @@ pub(crate) struct Change {
 
 /// Number of a token of the first text. Equal tokens have equal numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Old(u32);
+struct OldToken(u32);
 
 /// Number of a token of the second text. It is a separate type because `similar` would copy tokens
 /// of equal types, and read the copies without calling the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct New(u32);
+struct NewToken(u32);
 
-impl PartialEq<Old> for New {
-    fn eq(&self, other: &Old) -> bool {
+impl PartialEq<OldToken> for NewToken {
+    fn eq(&self, other: &OldToken) -> bool {
         self.0 == other.0
     }
 }
@@ -151,11 +151,11 @@ pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> 
         chosen.iter().map(|&n| tokens[n as usize]).collect()
     };
     let old = Counted {
-        tokens: chosen(a, &searched[0]).into_iter().map(Old).collect(),
+        tokens: chosen(a, &searched[0]).into_iter().map(OldToken).collect(),
         counter: &counter,
     };
     let new = Counted {
-        tokens: chosen(b, &searched[1]).into_iter().map(New).collect(),
+        tokens: chosen(b, &searched[1]).into_iter().map(NewToken).collect(),
         counter: &counter,
     };
     let mut changes = Changes {

@@ -4,7 +4,7 @@ use pgrx::pg_sys::Oid;
 use crate::am::strategies;
 use crate::planner::planned_ball::{BallRadius, PlannedBall, SignatureRadius};
 use neardup_pg::catalog;
-use neardup_pg::expr::{Expr, Form};
+use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::scan_path::{ScanPath, ScanQual};
 
 /// Radius of the searches of an index scan, as far as the planner knows it.
@@ -17,7 +17,7 @@ pub enum Radius {
     /// The radius is known only when the query runs.
     Unknown,
     /// Conventional radius of near-duplicates (`~=`).
-    Default,
+    NearDuplicate,
     /// Radius in bits or, for signatures, in mismatches.
     Known(u32),
     /// Radius of a ball of signatures, as a similarity or a number of mismatches. The index knows
@@ -89,9 +89,9 @@ impl<'a> PathQuals<'a> {
         if last > 0 {
             let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
             // IS NOT NULL and array overlap on a scope column do not select one scope.
-            let selects = |qual: &ScanQual| match qual.condition.form() {
-                Form::IsNotNull => false,
-                Form::Operator(operator, _) => {
+            let selects = |qual: &ScanQual| match qual.condition.kind() {
+                ExprKind::IsNotNull => false,
+                ExprKind::Operator(operator, _) => {
                     let family = path.families[qual.column];
                     catalog::strategy_in_family(operator, family) == i32::from(strategies::EQUAL)
                 }
@@ -106,7 +106,7 @@ impl<'a> PathQuals<'a> {
         if let Some(from) = path.order_bys.iter().next().and_then(right_operand) {
             let has_radius = matches!(
                 quals.radius,
-                Radius::Unknown | Radius::Default | Radius::Known(_)
+                Radius::Unknown | Radius::NearDuplicate | Radius::Known(_)
             );
             let same = quals.center.is_some_and(|center| center.equals(from));
             quals.order = match has_radius && !same {
@@ -119,14 +119,14 @@ impl<'a> PathQuals<'a> {
 
     /// Takes a condition on the index's last column into account.
     fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
-        match condition.form() {
-            Form::Any(_, operands) => {
+        match condition.kind() {
+            ExprKind::Any(_, operands) => {
                 let [_, array] = operands.elements().expect("two operands");
                 self.times *= path.planner.array_length(array).max(1.0);
                 self.radius = Radius::Known(0);
             }
-            Form::IsNull => self.radius = Radius::Null,
-            Form::Operator(operator, operands) => {
+            ExprKind::IsNull => self.radius = Radius::Null,
+            ExprKind::Operator(operator, operands) => {
                 let [_, operand] = operands.elements().expect("two operands");
                 self.take_operator(path, operator, operand);
             }
@@ -155,7 +155,7 @@ impl<'a> PathQuals<'a> {
             // A ball with a negative radius is empty. Its cost is estimated as for radius 0.
             (_, Some(BallRadius::Bits(radius))) => Radius::Known(radius.max(0) as u32),
             (_, Some(BallRadius::Signatures(radius))) => Radius::Signatures(radius),
-            (strategies::NEAR, None) => Radius::Default,
+            (strategies::NEAR, None) => Radius::NearDuplicate,
             (_, None) => Radius::Unknown,
         };
         let is_narrower = match (self.radius, radius) {
@@ -175,8 +175,8 @@ impl<'a> PathQuals<'a> {
 
 /// Right operand of an operator expression; `None` for another expression.
 fn right_operand(expression: Expr) -> Option<Expr> {
-    match expression.form() {
-        Form::Operator(_, operands) => operands.elements().map(|[_, right]| right),
+    match expression.kind() {
+        ExprKind::Operator(_, operands) => operands.elements().map(|[_, right]| right),
         _ => None,
     }
 }

@@ -26,11 +26,12 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
             format!("signature length does not match index \"{name}\""),
         )
         .detail(format!(
-            "It has {hashes} hashes; the index is for {}.",
+            "The signature has {hashes} hashes, but the index is for signatures of {}.",
             bands.hashes()
         ))
         .hint(format!(
-            "Make the index WITH (hashes = {hashes}), or the signature with hashes => {}.",
+            "Create the index WITH (hashes = {hashes}), or compute the signature with hashes => \
+             {}.",
             bands.hashes()
         ))
         .raise();

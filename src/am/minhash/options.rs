@@ -1,5 +1,5 @@
 //! Options of an index on MinHash signatures, and the bands that follow from them.
-use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_ROWS, MAX_BANDS};
+use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_WIDTH, MAX_BANDS};
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::PgSqlErrorCode;
 
@@ -7,7 +7,7 @@ use crate::types::signature::{Bound, HASHES};
 use neardup_pg::errors::UserError;
 
 /// Maximum number of hashes in a band.
-pub const MAX_ROWS: i32 = MAX_BAND_ROWS as i32;
+pub const MAX_ROWS: i32 = MAX_BAND_WIDTH as i32;
 
 /// Number of hashes in a signature if the option is not given, the same as for `minhash()`.
 pub const DEFAULT_HASHES: usize = 128;
@@ -34,7 +34,7 @@ impl BandOptions {
         if !HASHES.contains(&hashes) {
             UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
                 .detail(format!(
-                    "It is the number of values in the signatures, from {} to {}.",
+                    "The number of values in a signature must be from {} to {}.",
                     HASHES.start(),
                     HASHES.end()
                 ))
@@ -53,7 +53,9 @@ impl BandOptions {
         };
         Bands::new(hashes, count, self.rows).unwrap_or_else(|error| {
             let detail = match error {
-                BandsError::BandsOutOfRange => format!("There can be 1 to {MAX_BANDS} bands."),
+                BandsError::BandsOutOfRange => {
+                    format!("The number of bands must be from 1 to {MAX_BANDS}.")
+                }
                 BandsError::TooManyRows => {
                     format!("A signature of {hashes} hashes has too few values.")
                 }
@@ -64,7 +66,7 @@ impl BandOptions {
                         "cannot cut signatures into {count} bands of {} rows",
                         self.rows.max(1)
                     ),
-                    "Leave out \"bands\" and \"rows\" to have them chosen by the similarity.",
+                    "Omit \"bands\" and \"rows\" to let neardup choose them from the similarity.",
                 )
             } else {
                 (

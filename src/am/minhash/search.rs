@@ -7,8 +7,8 @@
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
+use neardup_blocktree::full_scan::{FullScan, Row};
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::level_cursor::{FullScan, Row};
 use neardup_blocktree::metric::near_duplicate_mismatches;
 use neardup_blocktree::tree::Tree;
 

@@ -1,6 +1,6 @@
 //! Search of an index on arrays: `array && query`, `array @> query` and `array = query`.
+use neardup_blocktree::full_scan::Row;
 use neardup_blocktree::key::Tid;
-use neardup_blocktree::level_cursor::Row;
 use neardup_blocktree::sets::{SetQuery, SetScan, rarest, sum};
 use neardup_blocktree::tree::Tree;
 

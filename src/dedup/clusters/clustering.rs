@@ -11,7 +11,7 @@ use neardup_blocktree::sort::ExternalSort;
 use super::graph::{Graph, number};
 use super::methods::{Links, Method};
 use super::{ClusterArguments, Give};
-use crate::dedup::bound::Compared;
+use crate::dedup::compared::Compared;
 use crate::dedup::limits::{share, too_many};
 use crate::dedup::progress::Progress;
 use neardup_pg::errors::UserError;
@@ -167,7 +167,7 @@ fn rank<const M: usize>(
 
 fn not_one_for_each() -> ! {
     UserError::invalid_parameter("\"keep\" returned an unexpected number of rows")
-        .detail("Its expressions must have one value for each row.")
+        .detail("The expressions of \"keep\" must have exactly one value for each row.")
         .raise()
 }
 

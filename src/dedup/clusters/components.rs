@@ -9,7 +9,7 @@ use neardup_blocktree::sort::{Entry, ExternalSort};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::methods::{Links, Method};
-use crate::dedup::keys::KeyType;
+use crate::dedup::key_type::KeyType;
 use crate::dedup::limits::{share, too_many};
 use neardup_pg::caller_sql::Query;
 use neardup_pg::cursor::Store;
@@ -99,8 +99,8 @@ fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     let columns = connection.open(&statement, &[], &[]).columns();
     let [a, b] = columns[..] else {
         UserError::invalid_parameter("query must have two columns: the keys of a pair")
-            .detail(format!("It has {}.", columns.len()))
-            .hint("Leave others out: SELECT a, b FROM (...) AS pairs.")
+            .detail(format!("The number of columns is {}.", columns.len()))
+            .hint("Select only the keys: SELECT a, b FROM (...) AS pairs.")
             .raise()
     };
     key_type.require("the first column of query", a);
@@ -210,7 +210,7 @@ fn refuse_null() -> ! {
         PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
         "a key in the query's result is NULL",
     )
-    .detail("Each row of it is a pair of keys.")
-    .hint("Leave such rows out: WHERE a IS NOT NULL AND b IS NOT NULL.")
+    .detail("Each row of the result must be a pair of keys.")
+    .hint("Exclude such rows: WHERE a IS NOT NULL AND b IS NOT NULL.")
     .raise()
 }

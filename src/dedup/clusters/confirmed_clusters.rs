@@ -13,7 +13,7 @@ use neardup_sketch::hash::feature_hash128;
 use super::clustering::{Accept, ClusterMetric};
 use super::graph::{Graph, number};
 use super::methods::{Links, Method};
-use crate::dedup::bound::Compared;
+use crate::dedup::compared::Compared;
 use crate::dedup::confirm::{Confirmation, FeatureSets};
 use crate::dedup::limits::{share, too_many};
 use crate::dedup::progress::Progress;
@@ -51,9 +51,9 @@ where
         const { assert!(P == N + 1 && Q == M + 1) };
         let mut found = self.candidates.graph(files, method);
         let texts = self.read_texts(files, &mut found.members);
-        let (mut rows, starts) = self.split_nodes(files, &mut found.members, texts, found.nodes);
+        let (mut rows, new_nodes) = self.split_nodes(files, &mut found.members, texts, found.nodes);
         let mut graph = Graph::new(share());
-        graph.nodes = starts.count;
+        graph.nodes = new_nodes.count;
         let mut numbers = rows.sorted(files, None);
         found.members.in_order(files, None, |files, member| {
             // `numbers` has one entry for each member, in the same order.
@@ -64,7 +64,7 @@ where
             graph.members.push(files, key, Tid::from_packed(text));
         });
         drop((numbers, rows));
-        self.confirm(files, found, starts, &mut graph);
+        self.confirm(files, found, new_nodes, &mut graph);
         graph
     }
 
@@ -115,13 +115,13 @@ type Texts = ExternalSort<TempSpace, 4>;
 
 /// Number of the first new node of each candidate node. The new nodes of a candidate node have
 /// consecutive numbers.
-struct Starts {
+struct NewNodes {
     first: Paged<TempSpace>,
     /// Number of new nodes of all candidate nodes.
     count: u32,
 }
 
-impl Starts {
+impl NewNodes {
     /// Returns the numbers of the new nodes of a candidate node.
     fn of(&mut self, files: &mut TempSpace, node: u32) -> core::ops::Range<u32> {
         self.first.get(files, node)..self.first.get(files, node + 1)
@@ -173,7 +173,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         members: &mut ExternalSort<TempSpace, M>,
         mut texts: Texts,
         nodes: u32,
-    ) -> (ExternalSort<TempSpace, 1>, Starts) {
+    ) -> (ExternalSort<TempSpace, 1>, NewNodes) {
         // Entry for each row. The key is the candidate node, two words with the hash of the
         // features, and the row's address. The value is the offset of the features.
         let mut by_node = ExternalSort::<TempSpace, 4>::new(share() / 2);
@@ -196,7 +196,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         drop((found, texts));
         let mut rows = ExternalSort::<TempSpace, 1>::new(share() / 2);
         let first = Paged::new(files, nodes as usize + 1, share() / 8, |_| 0);
-        let mut starts = Starts { first, count: 0 };
+        let mut new_nodes = NewNodes { first, count: 0 };
         let mut last: Option<[u64; 3]> = None;
         let mut next_node = 0;
         let sets = &mut self.sets;
@@ -204,22 +204,26 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             let [node, high, low, row] = entry.key;
             if last.replace([node, high, low]) != Some([node, high, low]) {
                 while next_node <= node {
-                    starts.first.set(files, next_node as u32, starts.count);
+                    new_nodes
+                        .first
+                        .set(files, next_node as u32, new_nodes.count);
                     next_node += 1;
                 }
-                if starts.count == u32::MAX - 1 {
+                if new_nodes.count == u32::MAX - 1 {
                     too_many();
                 }
-                sets.set_number(files, starts.count, entry.tid);
-                starts.count += 1;
+                sets.set_number(files, new_nodes.count, entry.tid);
+                new_nodes.count += 1;
             }
-            rows.push(files, [row], number(starts.count - 1));
+            rows.push(files, [row], number(new_nodes.count - 1));
         });
         while next_node <= u64::from(nodes) {
-            starts.first.set(files, next_node as u32, starts.count);
+            new_nodes
+                .first
+                .set(files, next_node as u32, new_nodes.count);
             next_node += 1;
         }
-        (rows, starts)
+        (rows, new_nodes)
     }
 
     /// Adds the pairs of new nodes whose texts are similar to `graph`, and marks the new nodes of
@@ -228,14 +232,14 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         &mut self,
         files: &mut TempSpace,
         mut found: Graph<M, D>,
-        mut starts: Starts,
+        mut new_nodes: NewNodes,
         graph: &mut Graph<Q, D>,
     ) {
         let mut is_crowded = Paged::new(files, found.nodes as usize, share() / 8, |_| 0);
         found.crowded.as_added(files, |files, entry| {
             let node = entry.key[0] as u32;
             is_crowded.set(files, node, 1);
-            for new in starts.of(files, node) {
+            for new in new_nodes.of(files, node) {
                 let mut key = entry.key;
                 key[0] = u64::from(new);
                 graph.crowded.push(files, key, Tid::from_packed(entry.tid));
@@ -245,7 +249,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         // The new nodes of one candidate node are near each other by the index. The method `star`
         // compares the new nodes of crowded candidate nodes later.
         for node in 0..found.nodes {
-            let new = starts.of(files, node);
+            let new = new_nodes.of(files, node);
             if new.len() > 1 && is_crowded.get(files, node) == 0 {
                 for (a, b) in new
                     .clone()
@@ -255,7 +259,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
                 }
             }
         }
-        pairs_of_ends(files, &mut found, &mut starts, &mut pairs);
+        pairs_of_ends(files, &mut found, &mut new_nodes, &mut pairs);
         drop(found);
         let mut progress = Progress::new("comparing texts", "pairs", pairs.len() as f64);
         let (sets, similarity) = (&mut self.sets, self.confirmation.similarity);
@@ -282,7 +286,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
 fn pairs_of_ends<const M: usize, const D: usize>(
     files: &mut TempSpace,
     found: &mut Graph<M, D>,
-    starts: &mut Starts,
+    new_nodes: &mut NewNodes,
     pairs: &mut ExternalSort<TempSpace, 1>,
 ) {
     let mut open: Option<([u64; 2], u32)> = None;
@@ -294,7 +298,7 @@ fn pairs_of_ends<const M: usize, const D: usize>(
             open = Some((pair, node));
             return;
         };
-        let [ours, others] = [node, other].map(|node| starts.of(files, node));
+        let [ours, others] = [node, other].map(|node| new_nodes.of(files, node));
         for (a, b) in ours.flat_map(|a| others.clone().map(move |b| (a, b))) {
             pairs.push(files, [join(a.min(b), a.max(b))], Tid::MIN);
         }

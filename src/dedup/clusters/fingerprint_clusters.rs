@@ -2,8 +2,9 @@
 //!
 //! The search for pairs of distinct fingerprints runs first. [`NodeBuilder`] then merges the pairs
 //! with the entries of the index. Each fingerprint of a pair becomes a node.
-use neardup_blocktree::clusters::{Centers, Nearness, split};
+use neardup_blocktree::clusters::{Centers, split};
 use neardup_blocktree::crowded_centers::CrowdedCenters;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{KeyOrderScan, Pair, PairPlan, Pairs, Thinning};
@@ -18,7 +19,7 @@ use super::scope_parts::{Part, ScopeParts};
 use super::{ClusterArguments, Give};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
-use crate::dedup::bound::Compared;
+use crate::dedup::compared::Compared;
 use crate::dedup::limits::share;
 use crate::dedup::progress::Progress;
 use crate::dedup::row_filter::Wanted;
@@ -237,7 +238,7 @@ fn find_ends<const N: usize>(
     files: &mut TempSpace,
 ) -> Sorted<TempSpace, N> {
     let layout = &index.block_layout;
-    let passes = plan.probes.len() as f64;
+    let passes = plan.passes.len() as f64;
     let mut progress = Progress::new(
         "comparing the rows of a permutation",
         "permutations",

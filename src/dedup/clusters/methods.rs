@@ -1,7 +1,7 @@
 //! Methods of clustering, `star` and `connected`: assign a representative to each node of a graph.
 /// Each member is near its representative.
 /// Members are connected by chains of near rows.
-use neardup_blocktree::clusters::{Centers, Connected, Star, split};
+use neardup_blocktree::clusters::{Centers, Components, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
 
@@ -98,9 +98,9 @@ impl<const D: usize> Links<D> {
         mut self,
         files: &mut TempSpace,
         ranks: &mut Paged<TempSpace>,
-        connect: impl FnOnce(&mut TempSpace, Crowded<D>, &mut Connected<TempSpace>, Done),
+        connect: impl FnOnce(&mut TempSpace, Crowded<D>, &mut Components<TempSpace>, Done),
     ) {
-        let mut connected = Connected::new(files, self.nodes, share());
+        let mut connected = Components::new(files, self.nodes, share());
         let mut pairs = PairJoin::default();
         let mut progress = self.progress("making clusters");
         self.ends.in_order(files, None, |files, end| {

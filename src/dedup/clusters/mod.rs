@@ -12,7 +12,8 @@ mod signature_clusters;
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
-use super::bound::{Compared, SearchBound};
+use super::bound::SearchBound;
+use super::compared::Compared;
 use super::confirm::{ConfirmArgument, Confirmation};
 use super::source::find_bounded_index;
 use methods::Method;

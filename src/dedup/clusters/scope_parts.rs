@@ -75,8 +75,7 @@ impl ScopeParts {
             highest: Tid::MIN,
             count: 1,
         };
-        let mut progress =
-            Progress::estimated("telling scopes apart", "rows", index.estimated_rows());
+        let mut progress = Progress::estimated("separating scopes", "rows", index.estimated_rows());
         // Entries with the same hash are adjacent.
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
         let (tree, mut entries, mut more) = (index.tree(), Vec::new(), true);

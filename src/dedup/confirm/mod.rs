@@ -5,25 +5,21 @@
 //! wider bound than the caller's ([`candidate_bound`](neardup_sketch::candidates)), and the
 //! features of the texts of the rows it finds decide. The features are computed once for each text.
 mod feature_sets;
-
-use core::ffi::CStr;
+mod features;
 
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
-use neardup_sketch::memory::Grow;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 use super::bound::Bound;
 use super::progress::Progress;
-use crate::am::makers::{TextCall, text_calls_of_index};
+use crate::am::makers::text_calls_of_index;
 pub use feature_sets::FeatureSets;
-use neardup_pg::arrays::{bigints, element_count};
+pub use features::{feature_call, feature_hashes};
 use neardup_pg::caller_sql::{Expression, values_of_rows};
 use neardup_pg::catalog;
-use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 use neardup_pg::locked_index::LockedIndex;
-use neardup_pg::value::Value;
 
 /// Name of the SQL parameter, for error messages.
 const PARAMETER: &str = "confirm";
@@ -99,63 +95,6 @@ impl ConfirmArgument {
     }
 }
 
-/// Returns the SQL call that makes feature hashes from the expression `text`, with the options of
-/// the function that made the fingerprints or signatures of `relation`. `calls` has the options of
-/// each call of that function. `schema` is the schema of the extension.
-pub fn feature_call(text: &[u8], schema: &CStr, calls: &[TextCall], relation: &str) -> Vec<u8> {
-    let options = match calls {
-        [] => &[][..],
-        [options] => options,
-        _ => refuse_options(relation, "Several functions of a text make its values."),
-    };
-    // Options that change the set of features. Weights of features, and the hash functions of a
-    // signature, do not change the set.
-    let of_set = |name: &[u8]| {
-        [
-            &b"without"[..],
-            b"tokens",
-            b"shingle",
-            b"html",
-            b"accents",
-            b"digits",
-        ]
-        .contains(&name)
-    };
-    let options: Vec<_> = (options.iter())
-        .filter(|(name, _)| of_set(name.to_bytes()))
-        .collect();
-    let has_set = options
-        .iter()
-        .any(|(name, _)| name.as_c_str() == c"without");
-    let function = match has_set {
-        true => c"_neardup_feature_hashes_without",
-        false => c"_neardup_feature_hashes",
-    };
-    let mut sql = catalog::qualified(schema, function);
-    sql.push(b'(');
-    sql.extend_from_slice(text);
-    for (name, constant) in options {
-        let Some(constant) = constant else {
-            refuse_options(relation, "The options depend on the row.")
-        };
-        sql.extend_from_slice(b", ");
-        sql.extend(catalog::quoted(name));
-        sql.extend_from_slice(b" => ");
-        match constant {
-            None => sql.extend_from_slice(b"NULL"),
-            Some((value, value_type)) => {
-                sql.extend(catalog::literal(value));
-                if *value_type != pg_sys::UNKNOWNOID {
-                    sql.extend_from_slice(b"::");
-                    sql.extend(catalog::qualified_type(*value_type, -1));
-                }
-            }
-        }
-    }
-    sql.push(b')');
-    sql
-}
-
 impl Confirmation {
     /// Reads the texts of the rows of a table whose addresses `next` returns. Calls `each` with the
     /// address of each row and the sorted hashes of the text's features, in no particular order. A
@@ -175,42 +114,4 @@ impl Confirmation {
         });
         progress.finish();
     }
-}
-
-/// Returns the sorted and distinct feature hashes in an array of type `bigint[]`. Returns no hashes
-/// for NULL.
-pub fn feature_hashes(array: Option<Value>) -> Vec<u64> {
-    let mut hashes: Vec<u64> = Vec::new();
-    if let Some(array) = array {
-        array.with_body(|body| {
-            let elements = element_count(body);
-            hashes.ensure_room(elements);
-            hashes.extend(bigints(body).map(|hash| hash as u64));
-            if hashes.len() < elements {
-                refuse_null();
-            }
-        });
-    }
-    hashes.sort_unstable();
-    hashes.dedup();
-    hashes
-}
-
-fn refuse_options(relation: &str, why: &str) -> ! {
-    UserError::new(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("cannot determine which features \"{relation}\" compares"),
-    )
-    .detail(why)
-    .hint(
-        "Pass the hashes of the features instead of a text: confirm => 'ARRAY(SELECT \
-         hash::bigint FROM neardup_features(body, shingle => 3))'.",
-    )
-    .raise()
-}
-
-fn refuse_null() -> ! {
-    UserError::null_not_allowed("an array of feature hashes contains NULL")
-        .detail("It comes from the parameter \"confirm\".")
-        .raise()
 }

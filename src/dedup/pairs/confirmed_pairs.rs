@@ -3,7 +3,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
 use super::PairSearch;
-use crate::dedup::bound::Compared;
+use crate::dedup::compared::Compared;
 use crate::dedup::confirm::{Confirmation, FeatureSets};
 use crate::dedup::limits::share;
 use neardup_pg::locked_index::LockedIndex;
@@ -31,7 +31,7 @@ impl ConfirmedPairs {
         let files = &mut TempSpace;
         let mut pairs = ExternalSort::<TempSpace, 2>::new(share());
         let mut rows = ExternalSort::<TempSpace, 1>::new(share());
-        search.give_all(&mut |[a, b], differing| {
+        search.for_each_pair(&mut |[a, b], differing| {
             let differing = Tid::from_packed(u64::from(differing));
             pairs.push(&mut TempSpace, [a.packed(), b.packed()], differing);
             for row in [a, b] {

@@ -4,7 +4,7 @@ use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
 
 use super::in_table_order::{Batches, FoundPair};
-use super::planned_search::{PlannedSearch, Search, of_words};
+use super::planned_search::{PlannedSearch, Search, search_from_words};
 use super::{PairArguments, check_file};
 use crate::am::index::{Index, words_of};
 use crate::am::keys::with_words;
@@ -99,7 +99,7 @@ impl FingerprintPairs {
     pub fn next(&mut self) -> Option<([Tid; 2], u32)> {
         if self.ready.is_empty() {
             let relations = self.reopen();
-            while self.ready.is_empty() && self.search_on(&relations, &|| None) {}
+            while self.ready.is_empty() && self.step(&relations, &|| None) {}
             self.ready.reverse();
         }
         let found = self.ready.pop()?;
@@ -108,7 +108,7 @@ impl FingerprintPairs {
 
     /// Does one step: searches for some pairs, or looks up the rows of some pairs. `next` returns
     /// the number of the next range. Returns false at the end of the search.
-    pub fn search_on(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
+    pub fn step(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
         let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
         if !has_batch && (self.goes_on || self.begin_range(next)) {
             let wanted = &mut self.wanted;
@@ -172,7 +172,7 @@ impl FingerprintPairs {
         let (search, wanted) = words.split_at(*length as usize);
         let relations = LockedIndex::reopen(pg_sys::Oid::from_u32(*index as u32));
         check_file(&relations, *file as u32);
-        let search = of_words(&relations, search);
+        let search = search_from_words(&relations, search);
         let wanted = Wanted::unpack(&mut TempSpace, wanted);
         let pairs = Self::with_search(&relations, search, wanted);
         (

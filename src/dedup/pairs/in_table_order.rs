@@ -20,7 +20,7 @@ const ROWS_FOR_EACH: f64 = 8.0;
 /// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;
 /// Number of low bits of a word that contain a distance. The higher bits contain an address.
-const BELOW: u32 = 16;
+pub const DISTANCE_BITS: u32 = 16;
 
 /// Pair of visible rows and their distance.
 #[derive(Clone, Copy)]
@@ -64,16 +64,16 @@ enum Batch {
 }
 
 /// Returns the memory of one sorted list of pairs in bytes.
-fn share() -> usize {
+fn sort_memory() -> usize {
     work_mem() / 4
 }
 
 impl Batches {
     /// Creates an empty collection for pairs of an index with about `rows` rows.
     pub fn new(rows: f64) -> Self {
-        let fit = share() / size_of::<[u64; 3]>();
+        let fit = sort_memory() / size_of::<[u64; 3]>();
         Batches {
-            collected: ExternalSort::new(share()),
+            collected: ExternalSort::new(sort_memory()),
             size: FIRST_BATCH,
             most: ((rows / ROWS_FOR_EACH) as u64).max(fit as u64),
             batch: None,
@@ -82,7 +82,10 @@ impl Batches {
 
     /// Adds a pair: the addresses in two index entries, and their distance in bits.
     pub fn push(&mut self, [a, b]: [Tid; 2], distance: u32) {
-        let key = [a.packed(), b.packed() << BELOW | u64::from(distance)];
+        let key = [
+            a.packed(),
+            b.packed() << DISTANCE_BITS | u64::from(distance),
+        ];
         self.collected.push(&mut TempSpace, key, Tid::MIN);
     }
 
@@ -110,9 +113,9 @@ impl Batches {
     /// Begins a batch with the pairs collected so far, and doubles the size of the next batch.
     fn begin(&mut self) -> Batch {
         let pairs = self.collected.sorted(&mut TempSpace, None);
-        self.collected = ExternalSort::new(share());
+        self.collected = ExternalSort::new(sort_memory());
         self.size = (2 * self.size).min(self.most);
-        Batch::First(pairs, ExternalSort::new(share()))
+        Batch::First(pairs, ExternalSort::new(sort_memory()))
     }
 }
 
@@ -129,8 +132,8 @@ fn look_up_first(
         };
         let [a, b] = pair.key;
         if let Some(row) = rows.find(Tid::from_packed(a)) {
-            let distance = b & ((1 << BELOW) - 1);
-            let key = [b >> BELOW, row.packed() << BELOW | distance];
+            let distance = b & ((1 << DISTANCE_BITS) - 1);
+            let key = [b >> DISTANCE_BITS, row.packed() << DISTANCE_BITS | distance];
             by_second.push(files, key, Tid::MIN);
         }
     }
@@ -147,9 +150,9 @@ fn look_up_second(
     for _ in 0..AT_A_TIME {
         let [b, a] = pairs.next(&mut TempSpace)?.key;
         if let Some(row) = rows.find(Tid::from_packed(b)) {
-            let distance = a as u32 & ((1 << BELOW) - 1);
+            let distance = a as u32 & ((1 << DISTANCE_BITS) - 1);
             found.push(FoundPair::new(
-                [Tid::from_packed(a >> BELOW), row],
+                [Tid::from_packed(a >> DISTANCE_BITS), row],
                 distance,
             ));
         }

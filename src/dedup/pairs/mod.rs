@@ -15,7 +15,8 @@ mod workers;
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::bound::{Compared, SearchBound};
+use super::bound::SearchBound;
+use super::compared::Compared;
 use super::confirm::{ConfirmArgument, Confirmation};
 use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_bounded_index;
@@ -63,7 +64,7 @@ pub trait PairSearch {
 
     /// Passes all pairs to `give`, in the form in which [`PairSearch::next_pair`] returns them.
     /// Must not be called after [`PairSearch::next_pair`].
-    fn give_all(&mut self, give: &mut dyn FnMut([Tid; 2], u32)) {
+    fn for_each_pair(&mut self, give: &mut dyn FnMut([Tid; 2], u32)) {
         while let Some((rows, differing)) = self.next_pair() {
             give(rows, differing);
         }
@@ -167,7 +168,7 @@ impl PairSet {
                 }
             }
             None => (self.search)
-                .give_all(&mut |rows, differing| give(rows, Compared::estimated(differing))),
+                .for_each_pair(&mut |rows, differing| give(rows, Compared::estimated(differing))),
         }
     }
 }

@@ -32,7 +32,7 @@ impl<const N: usize> PlannedSearch<N> {
     pub fn new(index: &Index<N>, plan: PairPlan<N>, rows: f64) -> Self {
         let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
         PlannedSearch {
-            pairs: Pairs::<N>::new(layout, plan, memory, false).trusting(TRUSTED),
+            pairs: Pairs::<N>::new(layout, plan, memory, false).with_unresolved_pairs(TRUSTED),
             rows,
             ranges: Vec::new(),
         }
@@ -40,7 +40,7 @@ impl<const N: usize> PlannedSearch<N> {
 }
 
 /// Creates a search of ranges from the words that [`Search::divide`] returned in another process.
-pub fn of_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
+pub fn search_from_words(relations: &LockedIndex, words: &[u64]) -> Box<dyn Search> {
     let [radius, rows, ranges @ ..] = words else {
         panic!("words of another job");
     };
@@ -87,7 +87,7 @@ pub trait Search {
     fn cost(&self) -> f64;
 
     /// Divides the permutations into ranges for several processes. Returns words from which
-    /// [`of_words`] creates the same search with the same ranges.
+    /// [`search_from_words`] creates the same search with the same ranges.
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64>;
 
     /// Returns the number of ranges, which is 0 if whole permutations are searched.
@@ -100,7 +100,7 @@ pub trait Search {
 
 impl<const N: usize> Search for PlannedSearch<N> {
     fn passes(&self) -> (u64, u64) {
-        let passes = self.pairs.plan().probes.len();
+        let passes = self.pairs.plan().passes.len();
         (passes as u64, self.pairs.passes_done() as u64)
     }
 

@@ -52,7 +52,7 @@ impl SignaturePairs {
         filter: Option<&Condition>,
         is_distinct: bool,
     ) -> Self {
-        let otherwise = "count a sample, by sample_rows => 1000";
+        let otherwise = "count only a sample with sample_rows => 1000";
         SignaturePairs {
             is_distinct,
             ..Self::begin(relations, bound, filter, Some(otherwise))

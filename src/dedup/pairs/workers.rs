@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, ForkNumber, WaitEventIPC};
 
 use super::PairSearch;
 use super::fingerprint_pairs::FingerprintPairs;
-use super::in_table_order::FoundPair;
+use super::in_table_order::{DISTANCE_BITS, FoundPair};
 use crate::am::keys::Layout;
 use crate::dedup::scope::ScopeColumns;
 use neardup_pg::locked_index::LockedIndex;
@@ -28,8 +28,6 @@ export_worker! { "neardup_pairs_worker" => work }
 
 /// Nanoseconds per unit of the server's costs, as in `src/am/cost.rs`.
 const COST_UNIT: f64 = 5_000.0;
-/// Number of low bits of a word that contain a distance. The higher bits contain an address.
-const BELOW: u32 = 16;
 
 /// Callback that takes a pair: the addresses of two rows, and their distance in bits.
 pub type Give<'a> = &'a mut dyn FnMut([Tid; 2], u32);
@@ -39,12 +37,12 @@ impl PairSearch for FingerprintPairs {
         self.next()
     }
 
-    fn give_all(&mut self, give: Give) {
+    fn for_each_pair(&mut self, give: Give) {
         let relations = self.reopen();
         match launch(self, &relations) {
             Some(workers) => lead(self, &relations, workers, give),
             None => {
-                while self.search_on(&relations, &|| None) {
+                while self.step(&relations, &|| None) {
                     self.take().for_each(|found| give_found(found, give));
                 }
             }
@@ -107,7 +105,7 @@ fn workers_by_size(blocks: u32) -> usize {
 fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Workers, give: Give) {
     let takes_part = server::parallel_leader_participation();
     pairs.share(workers.running() + usize::from(takes_part));
-    while takes_part && pairs.search_on(relations, &|| Some(workers.next_number())) {
+    while takes_part && pairs.step(relations, &|| Some(workers.next_number())) {
         pairs.take().for_each(|found| give_found(found, give));
         workers.take(|words| give_words(words, give));
     }
@@ -117,10 +115,10 @@ fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Work
 /// Runs a worker's part of a search, and sends the pairs to the leader.
 fn work(mut worker: Worker) {
     let (relations, mut pairs) = FingerprintPairs::from_words(worker.words());
-    while pairs.search_on(&relations, &|| Some(worker.next_number())) {
+    while pairs.step(&relations, &|| Some(worker.next_number())) {
         for found in pairs.take() {
             let [a, b] = found.rows.map(Tid::packed);
-            let words = [a << BELOW | u64::from(found.distance), b];
+            let words = [a << DISTANCE_BITS | u64::from(found.distance), b];
             worker.outbox().put(words);
         }
     }
@@ -134,7 +132,7 @@ fn give_found(found: FoundPair, give: Give) {
 /// Passes the pairs in a worker's message to `give`.
 fn give_words(words: &[u64], give: Give) {
     for &[a, b] in words.as_chunks().0 {
-        let rows = [a >> BELOW, b].map(Tid::from_packed);
-        give(rows, (a & ((1 << BELOW) - 1)) as u32);
+        let rows = [a >> DISTANCE_BITS, b].map(Tid::from_packed);
+        give(rows, (a & ((1 << DISTANCE_BITS) - 1)) as u32);
     }
 }

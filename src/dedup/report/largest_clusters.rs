@@ -90,7 +90,7 @@ pub struct ListedRow {
     /// Distance from the kept row.
     pub distance: f64,
     /// Indexes of the report's radii at which the row would be removed.
-    pub goes_at: Vec<usize>,
+    pub removed_at: Vec<usize>,
 }
 
 /// Selects the largest clusters of a result of `neardup_clusters`. The result is sorted by cluster,
@@ -196,7 +196,7 @@ impl OpenCluster {
         let row = |row, distance| ListedRow {
             row,
             distance,
-            goes_at: Vec::new(),
+            removed_at: Vec::new(),
         };
         let mut others: Vec<_> = self.others.into_iter().map(|Reverse(one)| one).collect();
         others.sort_unstable_by_key(|(distance, Reverse(seen), _)| (*distance, *seen));

@@ -1,10 +1,10 @@
 //! Bounds among which a reader of a report's page can choose, from the narrowest to the widest.
-use neardup_report::data::{MOST_RADII, Measure};
+use neardup_report::data::{MAX_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
 /// Maximum number of steps from radius 0 to the radius of the listed clusters.
-const MAX_RADIUS_STEPS: u32 = MOST_RADII as u32 - 1;
+const MAX_RADIUS_STEPS: u32 = MAX_RADII as u32 - 1;
 /// Number of steps from similarity 1 to the similarity of the listed clusters.
 const SIMILARITY_STEPS: u32 = 4;
 /// Similarities of steps are rounded to multiples of the reciprocal of this number.

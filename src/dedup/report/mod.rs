@@ -114,7 +114,7 @@ fn find_clusters(
     });
     let mut found = largest.into_clusters();
     for row in found.iter_mut().flat_map(|cluster| &mut cluster.rows[1..]) {
-        row.goes_at.push(chosen);
+        row.removed_at.push(chosen);
     }
     for number in (0..levels.len()).filter(|&number| number != chosen) {
         let totals = &mut totals[number];
@@ -141,7 +141,7 @@ fn mark(
         if row.goes()
             && let Some(found) = rows.get_mut(&row.member)
         {
-            found.goes_at.push(number);
+            found.removed_at.push(number);
         }
     });
 }
@@ -162,7 +162,7 @@ fn with_texts(queries: &Queries, found: Vec<FoundCluster>) -> Vec<Cluster> {
                 .map(|(row, (key, text))| Member {
                     key,
                     distance: row.distance,
-                    goes_at: row.goes_at,
+                    removed_at: row.removed_at,
                     text,
                 })
                 .collect(),

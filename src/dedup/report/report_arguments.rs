@@ -2,7 +2,7 @@
 use std::ffi::CString;
 use std::ops::RangeInclusive;
 
-use neardup_report::data::{Limits, MOST_RADII};
+use neardup_report::data::{Limits, MAX_RADII};
 
 use crate::dedup::bound::Bound;
 use neardup_pg::caller_sql::{Condition, Expression};
@@ -138,8 +138,8 @@ impl<'a> Arguments<'a> {
 fn others(call: &Call) -> Option<Vec<Bound>> {
     let [has_radii, has_similarities] = [RADII, SIMILARITIES].map(|n| !call.is_null(n));
     if has_radii && has_similarities {
-        UserError::invalid_parameter("pass either radii or similarities")
-            .detail("Both are given.")
+        UserError::invalid_parameter("cannot specify both radii and similarities")
+            .detail("A report shows either radii or similarities.")
             .raise();
     }
     let others: Vec<Bound> = if has_radii {
@@ -151,12 +151,12 @@ fn others(call: &Call) -> Option<Vec<Bound>> {
     } else {
         return None;
     };
-    let most = MOST_RADII - 1;
+    let most = MAX_RADII - 1;
     if others.len() > most {
         let name = if has_radii { "radii" } else { "similarities" };
         UserError::invalid_parameter(format!("{name} must have at most {most} elements"))
             .detail(format!(
-                "It has {}. Each takes a search of all pairs.",
+                "The array has {} elements. Each element requires a search for all pairs.",
                 others.len()
             ))
             .raise();
@@ -172,7 +172,7 @@ fn integer(call: &Call, n: usize, name: &str, range: RangeInclusive<i32>) -> i32
     if !range.contains(&value) {
         let (least, most) = range.into_inner();
         UserError::invalid_parameter(format!("{name} must be between {least} and {most}"))
-            .detail(format!("It is {value}."))
+            .detail(format!("The value is {value}."))
             .raise();
     }
     value
@@ -182,13 +182,13 @@ fn check_rows(limits: Limits) {
     let rows = limits.clusters * limits.members;
     if rows > MOST_ROWS {
         UserError::invalid_parameter(format!(
-            "clusters times members must not be more than {MOST_ROWS}"
+            "clusters times members must not exceed {MOST_ROWS}"
         ))
         .detail(format!(
-            "{} clusters of {} rows are {rows} rows, which is more than a page is good for.",
+            "{} clusters of {} rows are {rows} rows, which is too many for one page.",
             limits.clusters, limits.members
         ))
-        .hint("neardup_clusters gives all rows of all clusters.")
+        .hint("Use neardup_clusters to get all rows of all clusters.")
         .raise();
     }
 }

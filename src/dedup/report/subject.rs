@@ -6,7 +6,7 @@ use super::report_arguments::{Arguments, shown};
 use crate::am::index::{Index, metric_of, words_of};
 use crate::am::keys::with_words;
 use crate::dedup::bound::{Bound, SearchBound};
-use crate::dedup::estimate::Estimate;
+use crate::dedup::estimate::SimilarityEstimate;
 use neardup_pg::caller_sql::Expression;
 use neardup_pg::catalog::{base_type, is_text, qualified_relation};
 use neardup_pg::locked_index::LockedIndex;
@@ -85,9 +85,9 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
         return Measure::Signatures;
     }
     let bits = with_words!(words_of(index), N => Index::<N>::open(index).block_layout.bits());
-    match Estimate::from_index(function, table, index) {
-        Estimate::Defined => Measure::Estimated(bits),
-        Estimate::Undefined(_) | Estimate::Unknown => Measure::Bits(bits),
+    match SimilarityEstimate::from_index(function, table, index) {
+        SimilarityEstimate::Defined => Measure::Estimated(bits),
+        SimilarityEstimate::Undefined(_) | SimilarityEstimate::Unknown => Measure::Bits(bits),
     }
 }
 

@@ -72,8 +72,8 @@ fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool
     }
     refuse(
         PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
-        &format!("relation \"{}\" exists already", name.to_string_lossy()),
-        "The statements make an index of this name, and the relation is not that index.",
+        &format!("relation \"{}\" already exists", name.to_string_lossy()),
+        "The statements create an index with this name, but the relation is not that index.",
     )
 }
 
@@ -85,11 +85,12 @@ fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> 
         refuse(
             PgSqlErrorCode::ERRCODE_DUPLICATE_COLUMN,
             &format!(
-                "column \"{}\" of table \"{}\" exists already",
+                "column \"{}\" of table \"{}\" already exists",
                 name.to_string_lossy(),
                 table.shown()
             ),
-            "The statements add a column of this name, and it has another type or is generated.",
+            "The statements add a column with this name, but the existing column has another type \
+             or is generated.",
         );
     }
     Some(column)
@@ -108,16 +109,18 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
         is_ours
             && arguments.fingerprint == names.fingerprint
             && arguments.text.as_ref() == Some(&subject.text)
+            && arguments.has_only_bound_and_action()
     });
     let name = trigger.name.to_string_lossy();
     let Some(arguments) = arguments else {
         refuse(
             PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
             &format!(
-                "trigger \"{name}\" of table \"{}\" exists already",
+                "trigger \"{name}\" of table \"{}\" already exists",
                 subject.table.shown()
             ),
-            "The statements make a trigger of this name, and the trigger has other arguments.",
+            "The statements create a trigger with this name, but the existing trigger has other \
+             arguments.",
         );
     };
     let goal = match arguments.action {
@@ -137,7 +140,10 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
                 subject.table.shown()
             ),
         )
-        .detail("Marks take other triggers, columns and indexes than the actions skip and error.")
+        .detail(
+            "The action mark needs other triggers, columns and indexes than the actions skip and \
+             error.",
+        )
         .hint("First run the statements that neardup_setup returns to remove that action.")
         .raise();
     }
@@ -146,6 +152,6 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
 fn refuse(code: PgSqlErrorCode, message: &str, detail: &str) -> ! {
     UserError::new(code, message)
         .detail(detail)
-        .hint("Rename it, or write the statements yourself.")
+        .hint("Rename the existing object, or write the statements yourself.")
         .raise()
 }

@@ -43,8 +43,8 @@ impl Goal {
                 "unknown value for action: \"{}\"",
                 shown(name)
             ))
-            .detail("Known are: search, skip, error, mark.")
-            .hint("For action=log, write the trigger yourself: see neardup_dedup.")
+            .detail("The known values are search, skip, error and mark.")
+            .hint("For the action log, write the trigger yourself; see neardup_dedup.")
             .raise(),
         }
     }

@@ -5,12 +5,11 @@ use std::ffi::CString;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Goal;
-use crate::dedup::trigger::columns::Types;
-use crate::dedup::trigger::compute::is_text;
+use crate::dedup::trigger::extension_types::ExtensionTypes;
 use crate::dedup::trigger::names;
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
-use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::local_rows::{Reader, require_local_rows};
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
@@ -27,7 +26,7 @@ pub struct Subject<'a> {
     /// Minimum similarity of near-duplicates, from 0 to 1.
     pub similarity: f64,
     /// Types of the extension, and its schema.
-    pub types: Types,
+    pub types: ExtensionTypes,
     pub names: Names,
     /// Type of the mark column in SQL. Empty unless rows are marked.
     pub key_type: Vec<u8>,
@@ -91,7 +90,7 @@ impl<'a> Subject<'a> {
             key_column,
             goal,
             similarity,
-            types: Types::beside(function),
+            types: ExtensionTypes::beside(function),
             names: Names::new(&table.name(), text),
             key_type: key_column.map_or_else(Vec::new, |key| {
                 let key = table.attribute(key);
@@ -113,15 +112,15 @@ pub fn check_kind(relation: pg_sys::Oid) {
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation with OID {name} does not exist"),
         )
-        .detail("The argument relation names it.")
+        .detail("This OID is the value of the argument relation.")
         .hint("Pass the name of a table.")
         .raise(),
         pg_sys::RELKIND_PARTITIONED_TABLE => UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!("table \"{name}\" is partitioned"),
         )
-        .detail("CREATE INDEX CONCURRENTLY works on its partitions only.")
-        .hint("For searches, call neardup_setup with each partition.")
+        .detail("CREATE INDEX CONCURRENTLY works only on the partitions of the table.")
+        .hint("For searches, call neardup_setup for each partition.")
         .raise(),
         pg_sys::RELKIND_VIEW => "a view",
         pg_sys::RELKIND_MATVIEW => "a materialized view",
@@ -132,7 +131,7 @@ pub fn check_kind(relation: pg_sys::Oid) {
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         format!("\"{name}\" is not a table"),
     )
-    .detail(format!("It is {what}."))
+    .detail(format!("The relation is {what}."))
     .hint("Pass the name of the table that stores the texts.")
     .raise()
 }
@@ -149,22 +148,26 @@ fn text_column(table: Rel, name: &CStr) -> i16 {
                 table.shown()
             ),
         )
-        .detail("The argument text_column names it, in the letters in which it is stored.")
+        .detail(
+            "The argument text_column must match the stored name exactly, including upper and \
+             lower case.",
+        )
         .hint(text_columns(table))
         .raise()
     };
     let column_type = table.attribute(column).atttypid;
-    if !is_text(column_type) {
+    if !catalog::is_text_or_char(column_type) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             format!(
-                "column \"{}\" of table \"{}\" is not a text",
+                "column \"{}\" of table \"{}\" does not have a text type",
                 name.to_string_lossy(),
                 table.shown()
             ),
         )
         .detail(format!(
-            "It is of type {}, and not text, varchar, char, citext or a domain over one of them.",
+            "The column has type {}. The type must be text, varchar, char, citext or a domain over \
+             one of them.",
             catalog::type_name(column_type)
         ))
         .hint(text_columns(table))
@@ -177,13 +180,13 @@ fn text_column(table: Rel, name: &CStr) -> i16 {
 fn text_columns(table: Rel) -> String {
     const MAX_LISTED: usize = 20;
     let listed: Vec<String> = (table.attributes())
-        .filter(|column| is_text(column.atttypid))
+        .filter(|column| catalog::is_text_or_char(column.atttypid))
         .map(|column| names::shown(&catalog::name_of(&column.attname)))
         .collect();
     match listed.len() {
-        0 => "The table has no column of texts.".to_owned(),
+        0 => "The table has no text column.".to_owned(),
         count => format!(
-            "Name a column of texts: {}{}.",
+            "Pass a text column: {}{}.",
             listed[..count.min(MAX_LISTED)].join(", "),
             if count > MAX_LISTED { ", ..." } else { "" }
         ),
@@ -192,7 +195,7 @@ fn text_columns(table: Rel) -> String {
 
 /// Raises an error if columns or triggers cannot be added to the table.
 fn check_columns_may_be_added(table: Rel) {
-    local_rows::require(table.oid(), Reader::Trigger);
+    require_local_rows(table.oid(), Reader::Trigger);
     if table.is_partition() {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
@@ -211,14 +214,14 @@ fn key(table: Rel) -> i16 {
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             format!(
-                "table \"{}\" has no primary key of one column",
+                "table \"{}\" does not have a single-column primary key",
                 table.shown()
             ),
         )
-        .detail("A mark is the primary key of the row that a row repeats.")
+        .detail("A mark is the primary key of the original row.")
         .hint(
-            "Add one, or write the triggers yourself with 'key=...' for a column that identifies \
-             rows.",
+            "Add a primary key, or write the triggers yourself with 'key=...' for a column that \
+             identifies rows.",
         )
         .raise()
     })

@@ -164,7 +164,7 @@ impl<'r, 'a> Verifier<'r, 'a> {
             self.first = Some((a, self.rows.find(a)));
         }
         let (row, found) = self.first.as_ref()?.1.as_ref()?;
-        let (other_row, mismatches, other) = self.rows.find_beside(b, found)?;
+        let (other_row, mismatches, other) = self.rows.compare_and_return(b, found)?;
         let is_edge = mismatches <= self.mismatches && condition(found, &other);
         is_edge.then_some(Edge {
             entries: [a, b],

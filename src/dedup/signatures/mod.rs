@@ -87,7 +87,7 @@ fn find_candidates<const N: usize>(
     };
     let (layout, memory) = (index.block_layout.clone(), work_mem() / 2);
     let passes = plan.pairs.passes(&layout);
-    let mut search = Pairs::crowding(layout, passes, memory, max_bucket_pairs);
+    let mut search = Pairs::with_crowded_buckets(layout, passes, memory, max_bucket_pairs);
     let tree = index.tree();
     let mut is_wanted = |entry| equal_rows.is_wanted(entry);
     let mut emit = |pair: Pair<N>| candidates.push(&pair);

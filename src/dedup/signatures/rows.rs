@@ -84,13 +84,13 @@ impl<'a> SignatureRows<'a> {
     /// signatures differ. Returns `None` if the row of the entry is invisible, or the two rows are
     /// not comparable.
     pub fn compare(&mut self, entry: Tid, other: &SignatureRow) -> Option<(Tid, usize)> {
-        let (row, differing, _) = self.find_beside(entry, other)?;
+        let (row, differing, _) = self.compare_and_return(entry, other)?;
         Some((row, differing))
     }
 
     /// Like [`SignatureRows::compare`], but also returns the signature and scope of the entry's
     /// row.
-    pub fn find_beside(
+    pub fn compare_and_return(
         &mut self,
         entry: Tid,
         other: &SignatureRow,

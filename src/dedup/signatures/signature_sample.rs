@@ -1,5 +1,5 @@
 //! Distance histogram of signatures by a sample: number of pairs at each similarity.
-use neardup_blocktree::clusters::Nearness;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::key::{Key, Tid};
 
 use super::equal_rows::EqualRows;

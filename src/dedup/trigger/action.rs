@@ -94,8 +94,11 @@ fn mark(
         (columns.key.zip(columns.mark)).expect("both columns are found for this action");
     let Some(original) = found.key.as_ref().map(OwnedValue::get) else {
         UserError::null_not_allowed("original row has no key to mark duplicates with")
-            .detail(format!("Its column {} is NULL.", column_name(table, key)))
-            .hint("Name a column that is never NULL, such as 'key=id'.")
+            .detail(format!(
+                "Column {} of the original row is NULL.",
+                column_name(table, key)
+            ))
+            .hint("Specify a column that is never NULL, such as 'key=id'.")
             .raise();
     };
     if !may_know(marks, table, key, original) {
@@ -123,7 +126,7 @@ fn refuse(table: Rel, columns: &Columns, found: &NearRow) -> ! {
         format!("near-duplicate of a row in table \"{}\"", table.shown()),
     )
     .detail(in_the_way(table, columns, found))
-    .hint("Change the trigger's action if near-duplicates are to be skipped, marked or logged.")
+    .hint("To skip, mark or log near-duplicates instead, change the trigger's action.")
     .raise()
 }
 
@@ -134,11 +137,11 @@ pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_u
         false => String::new(),
         true => match columns.key.and_then(|key| Some((key, row.get(key)?))) {
             Some((column, key)) if may_read(table, column) => format!(
-                "The row with ({})=({}) stays as it was. ",
+                "The row with ({})=({}) was not changed. ",
                 column_name(table, column),
                 key.output()
             ),
-            _ => "The row stays as it was. ".to_owned(),
+            _ => "The row was not changed. ".to_owned(),
         },
     };
     let what = match is_update {
@@ -147,7 +150,7 @@ pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_u
     };
     UserError::new(
         PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION,
-        format!("{what} in table \"{}\" is left out", table.shown()),
+        format!("{what} in table \"{}\" was skipped", table.shown()),
     )
     .detail(left_out + &in_the_way(table, columns, found))
     .notify();
@@ -175,7 +178,8 @@ fn in_the_way(table: Rel, columns: &Columns, found: &NearRow) -> String {
     }
     match shown {
         Some((column, key)) => format!(
-            "The row with ({})=({}) differs in {} {unit}; at most {limit} are a near-duplicate.",
+            "The row with ({})=({}) differs in {} {unit}; rows that differ in at most {limit} are \
+             near-duplicates.",
             column_name(table, column),
             key.get().output(),
             found.distance

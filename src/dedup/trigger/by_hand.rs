@@ -67,7 +67,7 @@ impl ByHand {
     }
 
     /// Returns whether a row that meets the condition is marked with this key.
-    fn names(&self, table: Rel, marks: &Marks, key: Value) -> bool {
+    fn is_named_by_kept_mark(&self, table: Rel, marks: &Marks, key: Value) -> bool {
         let holds = |row: Value| self.condition.holds(&self.statement, row);
         marks.any_dependent(table, key, holds)
     }
@@ -90,8 +90,8 @@ impl ByHand {
             return None;
         }
         let own = old.get(key).filter(|_| old.get(marks.mark).is_none())?;
-        self.names(table, marks, own).then(|| {
-            incoming.row.clear(Some(marks.mark));
+        self.is_named_by_kept_mark(table, marks, own).then(|| {
+            incoming.row.set_null(Some(marks.mark));
             MarkDecision::Publish
         })
     }

@@ -7,8 +7,9 @@ use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use super::bound_argument::{BoundArgument, max_distance};
+use super::extension_types::ExtensionTypes;
 use super::names;
-use super::near::{Near, limit};
 use super::trigger_arguments::{Action, Arguments};
 use crate::am::cost::search_cost;
 use crate::am::index::metric_of;
@@ -18,35 +19,9 @@ use crate::dedup::bound::{Bound, IndexBounds};
 use neardup_pg::catalog;
 use neardup_pg::equality::EqualColumn;
 use neardup_pg::errors::UserError;
-use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::local_rows::{Reader, require_local_rows};
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::unique_keys::primary_key_column;
-
-/// SQL types of the extension, found by the schema of the extension.
-#[derive(Clone, Copy)]
-pub struct Types {
-    schema: pg_sys::Oid,
-}
-
-impl Types {
-    /// Finds the types of the extension in the schema of `function`, one of the extension's
-    /// functions.
-    pub fn beside(function: pg_sys::Oid) -> Self {
-        Types {
-            schema: catalog::schema_of_function(function),
-        }
-    }
-
-    pub fn schema(self) -> pg_sys::Oid {
-        self.schema
-    }
-
-    /// Returns the name of a type of the extension, or `None` for another type. A domain has the
-    /// name of its base type.
-    pub fn name(self, oid: pg_sys::Oid) -> Option<CString> {
-        catalog::type_name_in(self.schema, catalog::base_type(oid))
-    }
-}
 
 /// Columns that a trigger's arguments name. Column numbers start at 1.
 pub struct NamedColumns {
@@ -67,7 +42,7 @@ impl NamedColumns {
     /// Finds the columns that a trigger's arguments name. Raises an error if one is missing or
     /// unsuitable.
     pub fn find(table: Rel, arguments: &Arguments) -> Self {
-        local_rows::require(table.oid(), Reader::Trigger);
+        require_local_rows(table.oid(), Reader::Trigger);
         let column = |name: &CString, argument| column(table, name, argument);
         let fingerprint = column(&arguments.fingerprint, "The first argument");
         let text = (arguments.text.as_ref()).map(|name| column(name, "The second argument"));
@@ -86,12 +61,12 @@ impl NamedColumns {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 format!(
-                    "table \"{}\" has no primary key of one column",
+                    "table \"{}\" does not have a single-column primary key",
                     table.shown()
                 ),
             )
-            .detail("neardup_dedup writes down the key of the original row.")
-            .hint("Name the column that identifies rows, such as 'key=id'.")
+            .detail("neardup_dedup stores the key of the original row.")
+            .hint("Specify the column that identifies rows, such as 'key=id'.")
             .raise();
         }
         if let (Some(mark), Some(key)) = (mark, key) {
@@ -100,10 +75,10 @@ impl NamedColumns {
         if mark.is_some_and(|mark| table.is_generated(mark)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
-                "the column to mark near-duplicates in is a generated column",
+                "the column for marks is a generated column",
             )
-            .detail("The trigger writes the key of the original row to it.")
-            .hint("Name an ordinary column.")
+            .detail("The trigger writes the key of the original row to this column.")
+            .hint("Specify a column that is not generated.")
             .raise();
         }
         NamedColumns {
@@ -139,7 +114,7 @@ impl Deref for Columns {
 
 impl Columns {
     /// Finds the columns and the index for a trigger on `table`. Raises an error if one is missing.
-    pub fn find(table: Rel, types: Types, arguments: &Arguments) -> Self {
+    pub fn find(table: Rel, types: ExtensionTypes, arguments: &Arguments) -> Self {
         let named = NamedColumns::find(table, arguments);
         let column_type = table.attribute(named.fingerprint).atttypid;
         require_fingerprints(table, types, named.fingerprint);
@@ -150,7 +125,7 @@ impl Columns {
             true => Metric::Jaccard(1),
             false => Metric::Hamming { bits: 64 },
         };
-        arguments.or_invalid(arguments.near.limit(any_width));
+        arguments.or_invalid(arguments.near.max_distance(any_width));
         arguments.or_invalid(arguments.check_similarity());
         let found = find_index(table, &named, arguments);
         let Some((index, scope, metric, limit)) = found else {
@@ -175,7 +150,7 @@ pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
 }
 
 /// Raises error 42804 unless a column's type is for fingerprints or signatures, or is `bigint`.
-fn require_fingerprints(table: Rel, types: Types, column: i16) {
+fn require_fingerprints(table: Rel, types: ExtensionTypes, column: i16) {
     let column_type = table.attribute(column).atttypid;
     let name = types.name(column_type);
     let has_distances = [
@@ -193,20 +168,20 @@ fn require_fingerprints(table: Rel, types: Types, column: i16) {
     let error = UserError::new(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         format!(
-            "column \"{name}\" of table \"{}\" holds no fingerprints",
+            "column \"{name}\" of table \"{}\" does not contain fingerprints",
             table.shown()
         ),
     )
     .detail(format!(
-        "The first argument of the trigger neardup_dedup names it, and it is of type {}.",
+        "The first argument of the trigger neardup_dedup names this column, which has type {}.",
         catalog::type_name(column_type)
     ));
     match catalog::is_text(catalog::base_type(column_type)) {
         true => error.hint(format!(
-            "Add a column for the fingerprint, and name it before the text: neardup_dedup('fp', \
-             '{name}')."
+            "Add a fingerprint column, and pass its name before the text column: \
+             neardup_dedup('fp', '{name}')."
         )),
-        false => error.hint("Name a column of type fingerprint."),
+        false => error.hint("Specify a column of type fingerprint."),
     }
     .raise()
 }
@@ -227,9 +202,12 @@ fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
             table.shown()
         ),
     )
-    .detail(format!("{argument} of the trigger neardup_dedup names it."))
+    .detail(format!(
+        "{argument} of the trigger neardup_dedup names this column."
+    ))
     .hint(format!(
-        "Drop the trigger and create it with the right names. The table's columns are {}{more}.",
+        "Drop the trigger, and create it again with the correct names. The table's columns are \
+         {}{more}.",
         all[..all.len().min(MOST_LISTED)].join(", ")
     ))
     .raise()
@@ -241,14 +219,14 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     if catalog::base_type(mark) != catalog::base_type(key) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            "the column to mark near-duplicates in is not of the key's type",
+            "the column for marks does not have the type of the key",
         )
         .detail(format!(
-            "It is {}, and the key is {}.",
+            "The column has type {}, but the key has type {}.",
             catalog::type_name(mark),
             catalog::type_name(key)
         ))
-        .hint("Give both columns one type.")
+        .hint("Give both columns the same type.")
         .raise();
     }
 }
@@ -279,8 +257,8 @@ impl<'a> Suitable<'a> {
         }
         let metric = metric_of(index);
         let values = metric.with_hashes();
-        let limit = (arguments.or_invalid(arguments.near.limit(values)))
-            .unwrap_or_else(|| limit(Bound::from_index(index), values));
+        let limit = (arguments.or_invalid(arguments.near.max_distance(values)))
+            .unwrap_or_else(|| max_distance(Bound::from_index(index), values));
         (metric.finds_all_within(limit)).then_some(Suitable {
             index,
             scope,
@@ -317,12 +295,12 @@ fn find_index(
     let suitable: Vec<Suitable> = (opened.iter())
         .filter_map(|index| Suitable::new(table, index.rel(), named, arguments))
         .collect();
-    if arguments.near == Near::OfIndex && !suitable.is_empty() {
+    if arguments.near == BoundArgument::OfIndex && !suitable.is_empty() {
         let bounds = IndexBounds::new(suitable.iter().map(|one| one.index));
         arguments.require_bound_of_marks(&bounds);
         if !bounds.agree() {
             let hint = format!(
-                "State the bound in the trigger, such as '{}'.",
+                "Specify the bound in the trigger's arguments, such as '{}'.",
                 bounds.example("=")
             );
             bounds.refuse(&table.shown(), &hint);
@@ -343,7 +321,7 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
         columns_in_front(index, columns.fingerprint, &scope)?;
         let layout = Layout::from_index(index);
         let has_values = !layout.has_balls && layout.metric.has_distances();
-        has_values.then(|| limit(Bound::from_index(index), columns.metric.with_hashes()))
+        has_values.then(|| max_distance(Bound::from_index(index), columns.metric.with_hashes()))
     };
     table.indexes().into_iter().filter_map(limit).max()
 }
@@ -386,12 +364,14 @@ fn no_index(table: Rel, arguments: &Arguments, of_signatures: bool) -> ! {
             let wanted = format!("WITH (similarity = {similarity})");
             (
                 format!(" for a similarity of {similarity}"),
-                format!(" {wanted}; and hashes = ... in the brackets unless signatures have 128."),
+                format!(
+                    " {wanted}. Add hashes = ... to the options unless signatures have 128 hashes."
+                ),
             )
         }
         false => (
             String::new(),
-            "; with the operator class bigint_hamming_ops behind a bigint column.".to_owned(),
+            "; add the operator class bigint_hamming_ops after a bigint column.".to_owned(),
         ),
     };
     UserError::new(
@@ -402,7 +382,7 @@ fn no_index(table: Rel, arguments: &Arguments, of_signatures: bool) -> ! {
             columns.join(", ")
         ),
     )
-    .detail("Without it neardup_dedup would read the whole table for each row.")
+    .detail("Without such an index, neardup_dedup would read the whole table for each row.")
     .hint(format!(
         "CREATE INDEX ON {} USING neardup ({}){options}",
         String::from_utf8_lossy(&table.qualified_name()),

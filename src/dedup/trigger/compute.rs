@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::columns::{Columns, Types};
+use super::columns::Columns;
+use super::extension_types::ExtensionTypes;
 use super::trigger_arguments::{Arguments, OPTIONS};
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
@@ -28,7 +29,12 @@ pub enum Fingerprints {
 
 impl Fingerprints {
     /// Prepares the source of fingerprints for the rows of a trigger's table.
-    pub fn new(table: Rel, types: Types, arguments: &Arguments, columns: &Columns) -> Self {
+    pub fn new(
+        table: Rel,
+        types: ExtensionTypes,
+        arguments: &Arguments,
+        columns: &Columns,
+    ) -> Self {
         let generated = table.is_stored_generated(columns.fingerprint);
         match (columns.text, generated) {
             (None, false) => Fingerprints::Given,
@@ -39,22 +45,25 @@ impl Fingerprints {
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                 "neardup_dedup cannot compute a generated column",
             )
-            .detail("The column's own expression makes the fingerprint.")
-            .hint("Leave the text's column out of the trigger's arguments.")
+            .detail("The column's own expression computes the fingerprint.")
+            .hint("Remove the text column from the trigger's arguments.")
             .raise(),
             (Some(text), false) => {
                 let text_type = table.attribute(text).atttypid;
-                if !is_text(text_type) {
+                if !catalog::is_text_or_char(text_type) {
                     UserError::new(
                         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                        "neardup_dedup computes fingerprints of texts only",
+                        "neardup_dedup computes fingerprints only from texts",
                     )
                     .detail(format!(
-                        "The column to compute from is of type {}, and not text, varchar, \
-                         char, citext or a domain over one of them.",
+                        "The source column has type {}. The type must be text, varchar, char, \
+                         citext or a domain over one of them.",
                         catalog::type_name(text_type)
                     ))
-                    .hint("Compute the fingerprint yourself, and name only its column.")
+                    .hint(
+                        "Compute the fingerprint yourself, and pass only its column to the \
+                         trigger.",
+                    )
                     .raise();
                 }
                 let fingerprint = table.attribute(columns.fingerprint).atttypid;
@@ -97,13 +106,6 @@ impl Fingerprints {
     }
 }
 
-/// Returns whether a fingerprint can be computed from values of a column type. These are types
-/// stored like text, and `char(n)`, whose cast to text removes trailing blanks.
-pub fn is_text(column: pg_sys::Oid) -> bool {
-    let base = catalog::base_type(column);
-    base == pg_sys::BPCHAROID || catalog::is_text(base)
-}
-
 /// Functions that make fingerprints from texts, each with its result type. The first function for a
 /// result type is the default for columns of that type.
 const FUNCTIONS: [(&CStr, &CStr); 5] = [
@@ -115,13 +117,14 @@ const FUNCTIONS: [(&CStr, &CStr); 5] = [
 ];
 
 /// Hint of errors about a fingerprint that the trigger cannot compute.
-const OTHERWISE: &str = "A generated column computes whatever the trigger does not: \
-    fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) STORED. Leave the \
-    text's column out of the trigger's arguments then.";
+const OTHERWISE: &str = "A generated column can compute any fingerprint that the trigger cannot: \
+                         fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) \
+                         STORED. In this case, remove the text column from the trigger's \
+                         arguments.";
 
 /// Returns the statement that makes a fingerprint of a column type from a text, which is its
 /// parameter.
-fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
+fn statement(types: ExtensionTypes, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
     // This variant has all parameters of the function, and `without`, the set of common features.
     let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
@@ -150,7 +153,7 @@ fn statement(types: Types, column_type: pg_sys::Oid, arguments: &Arguments) -> C
 /// Returns the name of the function that makes the fingerprints of a column type, and the SQL cast
 /// of its result to that type, if one is needed.
 fn function(
-    types: Types,
+    types: ExtensionTypes,
     column_type: pg_sys::Oid,
     arguments: &Arguments,
 ) -> (&'static CStr, &'static [u8]) {
@@ -177,10 +180,10 @@ fn function(
             &listed(fits),
         ),
         None => UserError::invalid_parameter(format!(
-            "neardup_dedup does not compute the function \"{}\"",
+            "neardup_dedup does not support the function \"{}\"",
             wanted.to_string_lossy()
         ))
-        .detail(format!("It computes {}.", listed(|_| true)))
+        .detail(format!("The supported functions are {}.", listed(|_| true)))
         .hint(OTHERWISE)
         .raise(),
     }
@@ -204,16 +207,18 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     )
     .detail(match in_bigint {
         true => format!(
-            "It is of type {type_name}, and the trigger's arguments do not say by which function."
+            "The column has type {type_name}, but the trigger's arguments do not specify a \
+             function."
         ),
         false => format!(
-            "It is of type {type_name}; minhash64 and simhash make a fingerprint, minhash128 and \
-             simhash128 a fingerprint128, minhash a minhash_signature."
+            "The column has type {type_name}, but minhash64 and simhash return a fingerprint, \
+             minhash128 and simhash128 return a fingerprint128, and minhash returns a \
+             minhash_signature."
         ),
     })
     .hint(match in_bigint {
         true => "Add 'function=minhash64' or 'function=simhash'.",
-        false => "Compute it yourself, and name only its column.",
+        false => "Compute the value yourself, and pass only its column to the trigger.",
     })
     .raise()
 }
@@ -231,18 +236,18 @@ fn refuse_function(
     UserError::new(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         format!(
-            "{function} does not make values of the column \"{}\"",
+            "{function} does not return the type of column \"{}\"",
             column.to_string_lossy()
         ),
     )
     .detail(format!(
-        "It makes a {}, and the column is of type {}.",
+        "The function returns a {}, but the column has type {}.",
         makes.to_string_lossy(),
         catalog::type_name(column_type)
     ))
     .hint(match others.is_empty() {
-        true => "Compute it yourself, and name only its column.".to_owned(),
-        false => format!("Name {others}, or give the column the function's type."),
+        true => "Compute the value yourself, and pass only its column to the trigger.".to_owned(),
+        false => format!("Specify {others}, or give the column the function's type."),
     })
     .raise()
 }
@@ -250,11 +255,11 @@ fn refuse_function(
 fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
     let known: Vec<_> = known.iter().map(|name| name.to_string_lossy()).collect();
     UserError::invalid_parameter(format!(
-        "neardup_dedup has no option \"{}\"",
+        "neardup_dedup does not have the option \"{}\"",
         name.to_string_lossy()
     ))
     .detail(format!(
-        "The trigger's own options are {}; those of {} are {}.",
+        "The trigger's own options are {}. The options of {} are {}.",
         OPTIONS.join(", "),
         function.to_string_lossy(),
         match known.is_empty() {
@@ -263,7 +268,7 @@ fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
         }
     ))
     .hint(format!(
-        "Drop the trigger and create it with the right options. {OTHERWISE}"
+        "Drop the trigger, and create it again with valid options. {OTHERWISE}"
     ))
     .raise()
 }

@@ -11,13 +11,13 @@ use crate::am::keys::{Layout, scope_value_hash};
 use crate::am::metric::ValueMetric;
 use neardup_pg::equality::EqualColumn;
 use neardup_pg::new_row::NewRow;
-use neardup_pg::registry::{self, Near, Owner, Row};
+use neardup_pg::registry::{self, Near, Row, TriggerRun};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
 /// Rows in flight (published rows) of one trigger in one statement.
 pub struct Flight {
-    owner: Owner,
+    run: TriggerRun,
     /// Number of the fingerprint column.
     column: i16,
     /// Maximum distance of near rows in flight, in bits or mismatches. All triggers of the table
@@ -47,7 +47,7 @@ impl Flight {
     ) -> Self {
         let others = |event| other_scopes(table, event, trigger, arguments, columns);
         Flight {
-            owner: Owner {
+            run: TriggerRun {
                 statement,
                 table: table.oid(),
                 trigger: trigger.oid,
@@ -62,18 +62,18 @@ impl Flight {
 
     /// Withdraws the row that this trigger published for the statement's previous row.
     pub fn withdraw_previous(&self) {
-        registry::withdraw_previous(self.owner);
+        registry::withdraw_previous(self.run);
     }
 
     /// Publishes a row. If another backend has published a near row, returns that row as the error
     /// and publishes nothing.
     pub fn publish(&self, row: &Row) -> Result<(), Near> {
-        registry::publish(self.owner, row, self.radius, self.last_index)
+        registry::publish(self.run, row, self.radius, self.last_index)
     }
 
     /// Withdraws the rows that this trigger has published in this statement.
     pub fn withdraw(&self) {
-        registry::withdraw(self.owner);
+        registry::withdraw(self.run);
     }
 
     /// Returns the form in which a row is published: its fingerprint, and the hashes of its scopes.
@@ -106,7 +106,7 @@ impl Flight {
             group: self.group(kind, &columns.scope, &compared.scope_values()),
             other_groups: other_groups.collect(),
             value,
-            table: self.owner.table,
+            table: self.run.table,
             column: self.column,
         }
     }
@@ -131,7 +131,7 @@ impl Flight {
         scope.sort_unstable();
         let parts = [
             u64::from(registry::database().to_u32()),
-            u64::from(self.owner.table.to_u32()),
+            u64::from(self.run.table.to_u32()),
             self.column as u64,
             kind,
         ];
@@ -144,7 +144,7 @@ impl Drop for Flight {
     /// Withdraws the rows of the trigger at the end of its statement.
     fn drop(&mut self) {
         self.withdraw();
-        registry::end_statement(self.owner.statement);
+        registry::end_statement(self.run.statement);
     }
 }
 
@@ -197,7 +197,7 @@ fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Co
         // Invalid arguments are reported when that trigger is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
-        .filter_map(|other| match other.near.limit(metric) {
+        .filter_map(|other| match other.near.max_distance(metric) {
             Ok(None) => greatest_limit(table, columns),
             limit => limit.ok().flatten(),
         })

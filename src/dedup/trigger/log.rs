@@ -75,7 +75,7 @@ impl LogTable {
     pub fn write(&self, table: Rel, columns: &Columns, found: &NearRow, row: &NewRow) {
         let Some(existing) = &found.key else {
             UserError::null_not_allowed("original row has no key to log")
-                .hint("Name a column that is never NULL, such as 'key=id'.")
+                .hint("Specify a column that is never NULL, such as 'key=id'.")
                 .raise();
         };
         let complete = self.generated.get(table).complete(table, row);

@@ -114,7 +114,7 @@ pub fn find_existing(
                 wait_for(transaction, token, table);
             }
             (LookupResult::Nothing(_), Some(ahead)) => ahead.wait(),
-            (LookupResult::Nothing(same), None) => match keep_same(table, &same) {
+            (LookupResult::Nothing(same), None) => match lock_same_key_rows(table, &same) {
                 Ok(()) => return None,
                 Err(None) => {
                     flight.withdraw();
@@ -144,7 +144,7 @@ pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue,
 /// Locks the existing rows `same`, which have a unique key of the new row. They keep the key until
 /// the new row is written or the server finds the conflict. The error is a row that another session
 /// has locked, or `None` if a row has changed since the lookup.
-fn keep_same(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
+fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     for row in same {
         match row.lock(table, Mode::NoKeyUpdate, false) {
             Locked::Yes => {}
@@ -209,7 +209,7 @@ fn lookup(
                 ..NearRow::new(table, columns, row.slot, distance)
             });
         }
-        match columns.metric.comes_in_order() || distance == 0 {
+        match columns.metric.can_order() || distance == 0 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -251,9 +251,12 @@ pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
 pub fn refuse_unseen() -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-        "could not serialize access due to a near-duplicate inserted meanwhile",
+        "could not serialize access due to a concurrently inserted near-duplicate",
     )
-    .detail("Another transaction has committed it since this transaction's snapshot was taken.")
-    .hint("Repeat the transaction.")
+    .detail(
+        "Another transaction committed the near-duplicate after this transaction took its \
+         snapshot.",
+    )
+    .hint("Retry the transaction.")
     .raise()
 }

@@ -84,7 +84,7 @@ fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
         ),
     )
     .detail("neardup_dedup looks up rows by their keys.")
-    .hint("Name a key of another type.")
+    .hint("Use a key of another type.")
     .raise()
 }
 
@@ -273,7 +273,7 @@ impl Marks {
                 "mark does not lead to an original",
             )
             .detail("The marks of the referenced row and of the rows after it form a cycle.")
-            .hint("Set the mark of one of them to NULL.")
+            .hint("Set the mark of one of these rows to NULL.")
             .raise(),
         }
     }
@@ -370,7 +370,10 @@ pub fn hidden(table: Rel) -> ! {
         format!("near-duplicate of a row in table \"{}\"", table.shown()),
     )
     .detail("The new row would be marked with the key of a row that you may not read.")
-    .hint("Writers need the right to read the keys of originals, or a scope of their own.")
+    .hint(
+        "Grant writers the right to read the keys of original rows, or give them a scope of their \
+         own.",
+    )
     .raise()
 }
 

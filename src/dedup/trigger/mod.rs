@@ -4,17 +4,18 @@
 //! published in shared memory ([`flight`]) from before its lookup until the index contains it. The
 //! lookup sees uncommitted rows of other transactions, and waits for these transactions.
 mod action;
+mod bound_argument;
 mod by_hand;
 pub(super) mod columns;
 mod compared;
 pub(super) mod compute;
+pub(super) mod extension_types;
 mod flight;
 mod joined;
 mod log;
 mod lookup;
 mod marks;
 pub(super) mod names;
-mod near;
 mod originals;
 mod own_row;
 mod remark;
@@ -28,9 +29,10 @@ use pgrx::pg_sys;
 use crate::am::metric::ValueMetric;
 use action::{Outcome, PreparedAction};
 use by_hand::ByHand;
-use columns::{Columns, Types};
+use columns::Columns;
 use compared::ComparedValue;
 use compute::Fingerprints;
+use extension_types::ExtensionTypes;
 use flight::Flight;
 use joined::CacheKey;
 use lookup::{NearRow, Query};
@@ -38,7 +40,7 @@ use marks::Recheck;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
-use neardup_pg::row_lock::hold_off_sharers;
+use neardup_pg::row_lock::lock_for_update;
 use neardup_pg::tid::tid_of;
 use neardup_pg::trigger::TriggerCall;
 use neardup_pg::value::{OwnedValue, Value};
@@ -70,12 +72,12 @@ struct State {
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
     let Some(mut call) = TriggerCall::new(call) else {
-        misused("it can only be called as a trigger");
+        misused("neardup_dedup can only be called as a trigger");
     };
     let event = call.event();
     let is = |mask: u32, flag: u32| event & mask == flag;
     if !is(pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
-        misused("it is a trigger FOR EACH STATEMENT");
+        misused("the trigger is FOR EACH STATEMENT");
     }
     let inserted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_INSERT);
     let updated = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_UPDATE);
@@ -87,9 +89,9 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
             originals::changed(&mut call, updated);
             return pg_sys::Datum::null();
         }
-        pg_sys::TRIGGER_EVENT_BEFORE => misused("it is a trigger BEFORE DELETE"),
-        0 => misused("it is a trigger AFTER INSERT"),
-        _ => misused("it is a trigger INSTEAD OF changes of a view"),
+        pg_sys::TRIGGER_EVENT_BEFORE => misused("the trigger is BEFORE DELETE"),
+        0 => misused("the trigger is AFTER INSERT"),
+        _ => misused("the trigger is INSTEAD OF changes of a view"),
     }
     let (table, given) = (call.table(), call.row());
     let (row, old) = match updated {
@@ -106,7 +108,7 @@ impl State {
     fn new(call: &TriggerCall) -> Self {
         let (table, trigger) = (call.table(), call.trigger());
         let arguments = Arguments::from_trigger(&trigger);
-        let types = Types::beside(trigger.function);
+        let types = ExtensionTypes::beside(trigger.function);
         let columns = Columns::find(table, types, &arguments);
         requirements::check(table, &trigger, &arguments, &columns);
         let fingerprints = Fingerprints::new(table, types, &arguments, &columns);
@@ -153,7 +155,7 @@ impl State {
         let Some(compared) = incoming.compared.take() else {
             // A row whose fingerprint or scope is NULL is not near any row, as in a constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
-                incoming.row.clear(self.columns.mark);
+                incoming.row.set_null(self.columns.mark);
             }
             return Some(incoming.row);
         };
@@ -164,7 +166,7 @@ impl State {
                 Some(incoming.row)
             }
             MarkDecision::Compare { again } => {
-                incoming.row.clear(self.columns.mark);
+                incoming.row.set_null(self.columns.mark);
                 self.compare(incoming, &compared, again)
             }
         }
@@ -261,7 +263,7 @@ impl State {
         let sets_mark = self.manual || incoming.by_hand;
         let mark_stays = !incoming.released && (!sets_mark || is_same(marks.mark));
         if is_original && !(stays && mark_stays && is_same(key)) {
-            hold_off_sharers(incoming.table, tid_of(old.address()));
+            lock_for_update(incoming.table, tid_of(old.address()));
         }
     }
 

@@ -22,7 +22,7 @@ pub fn single(text: &[u8]) -> Result<CString, String> {
     match rest.trim_ascii() {
         b"" => Ok(name),
         rest => Err(format!(
-            "\"{}\" follows a quoted column name.",
+            "A quoted column name is followed by \"{}\", which is not allowed.",
             String::from_utf8_lossy(rest)
         )),
     }
@@ -49,7 +49,7 @@ pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
             [b',', behind @ ..] => behind.trim_ascii(),
             rest => {
                 return Err(format!(
-                    "\"{}\" follows a quoted column name, where a comma may stand.",
+                    "A quoted column name is followed by \"{}\", where only a comma is allowed.",
                     String::from_utf8_lossy(rest)
                 ));
             }

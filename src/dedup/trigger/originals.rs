@@ -12,7 +12,7 @@ use super::trigger_arguments::{Action, Arguments};
 use super::usage::misused;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
-use neardup_pg::row_lock::hold_off_sharers;
+use neardup_pg::row_lock::lock_for_update;
 use neardup_pg::security_context::AsConstraint;
 use neardup_pg::spi;
 use neardup_pg::tid::{item_pointer, tid_of};
@@ -29,7 +29,7 @@ impl State {
     fn new(call: &TriggerCall) -> Self {
         let arguments = Arguments::from_trigger(&call.trigger());
         if !matches!(arguments.action, Action::Mark(_)) {
-            misused("it is an AFTER trigger, which is for the action mark only");
+            misused("the trigger is an AFTER trigger, which only the action mark supports");
         }
         let columns = NamedColumns::find(call.table(), &arguments);
         let marks = Marks::from_columns(call.table(), &columns)
@@ -68,7 +68,7 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
         // Sessions that mark a row with this key must commit before the search for copies. The
         // BEFORE trigger already has this lock, unless the UPDATE did not fire it or another
         // trigger changed the row after it.
-        hold_off_sharers(table, tid_of(new.address()));
+        lock_for_update(table, tid_of(new.address()));
     }
     compare_again(table, marks, key_was);
 }
@@ -90,8 +90,8 @@ fn compare_again(table: Rel, marks: &Marks, key: Value) {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("a mark of table \"{}\" cannot be renewed", table.shown()),
             )
-            .detail("Another trigger or a rule keeps a marked row from being updated.")
-            .hint("Let updates pass that set a mark to NULL.")
+            .detail("Another trigger or a rule prevents the update of a marked row.")
+            .hint("Change that trigger or rule so that it allows updates that set a mark to NULL.")
             .raise();
         }
         missed = missed_now;
@@ -125,8 +125,8 @@ fn unmark(connection: &spi::Connection, table: Rel, marks: &Marks, row: Tid, key
                 table.shown()
             ),
         )
-        .detail("Without it the row would count as an original.")
-        .hint("Let the BEFORE trigger fire for UPDATE, without a condition.")
+        .detail("Without this comparison, the row would count as an original.")
+        .hint("Create the BEFORE trigger so that it fires for UPDATE without a condition.")
         .raise();
     }
     written

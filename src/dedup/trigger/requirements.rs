@@ -40,10 +40,10 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
             ),
         )
         .detail(match needs_all {
-            true => "With a condition in manual= it has to fire for UPDATE of all columns.",
+            true => "With a condition in manual=, the trigger must fire for UPDATE of all columns.",
             false => {
-                "It has to fire for INSERT and for UPDATE; a list of columns has to hold \
-                          those of the fingerprint or its text, of the scope, and of the mark."
+                "The trigger must fire for INSERT and UPDATE. A column list must contain the \
+                 columns of the fingerprint or its text, of the scope, and of the mark."
             }
         })
         .hint(create(
@@ -68,13 +68,13 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!(
-            "table \"{}\" has no trigger that renews the marks of an original that changes",
+            "table \"{}\" has no trigger that renews marks when an original changes",
             table.shown()
         ),
     )
     .detail(
-        "Marks stay true only if neardup_dedup is called AFTER UPDATE OR DELETE as well, \
-         with the same arguments and without WHEN.",
+        "Marks stay correct only if neardup_dedup is also called AFTER UPDATE OR DELETE, with the \
+         same arguments and without WHEN.",
     )
     .hint(create(
         table,
@@ -171,10 +171,11 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
         ),
     )
     .detail(format!(
-        "It compares rows by {names}, which an UPDATE can change without firing it."
+        "The trigger compares rows by {names}, which an UPDATE can change without firing the \
+         trigger."
     ))
     .hint(format!(
-        "Add {names} to its list UPDATE OF, or leave the list out."
+        "Add {names} to the trigger's UPDATE OF list, or omit the list."
     ))
     .warn();
 }

@@ -5,8 +5,8 @@ use std::ffi::CString;
 use neardup_sketch::candidates::similarity_at_least;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::columns::{Columns, Types, column};
-use super::compute::is_text;
+use super::columns::{Columns, column};
+use super::extension_types::ExtensionTypes;
 use super::trigger_arguments::Arguments;
 use crate::am::makers::{TextCall, text_calls_of_column};
 use crate::dedup::confirm::{feature_call, feature_hashes};
@@ -38,18 +38,18 @@ impl TextComparison {
         columns: &Columns,
     ) -> Option<Self> {
         let confirm = arguments.confirm.as_ref()?;
-        let types = Types::beside(trigger.function);
+        let types = ExtensionTypes::beside(trigger.function);
         let text = column(table, &confirm.column, "The option \"confirm\"");
-        if !is_text(table.attribute(text).atttypid) {
+        if !catalog::is_text_or_char(table.attribute(text).atttypid) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "neardup_dedup compares texts only",
+                "neardup_dedup can compare only texts",
             )
             .detail(format!(
                 "The option \"confirm\" names a column of type {}.",
                 catalog::type_name(table.attribute(text).atttypid)
             ))
-            .hint("Name the column of the text that the fingerprints are made from.")
+            .hint("Specify the text column from which the fingerprints are computed.")
             .raise();
         }
         let calls = match columns.text {

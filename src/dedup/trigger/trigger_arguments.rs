@@ -1,8 +1,8 @@
 //! Arguments of the trigger `neardup_dedup`: column names, then options `name=value`.
 use std::ffi::{CStr, CString};
 
+use super::bound_argument::BoundArgument;
 use super::names::{self, cstring};
-use super::near::Near;
 use crate::dedup::bound::IndexBounds;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use neardup_pg::errors::UserError;
@@ -62,7 +62,7 @@ impl Confirm {
             Some(text) => text.to_str().ok().and_then(|text| text.parse().ok()),
         };
         let similarity = similarity.filter(|similarity| (0.0..=1.0).contains(similarity));
-        let similarity = similarity.ok_or("The similarity is a number from 0 to 1.")?;
+        let similarity = similarity.ok_or("The similarity must be a number from 0 to 1.")?;
         Ok(Confirm { column, similarity })
     }
 }
@@ -78,7 +78,7 @@ pub struct Arguments {
     /// fingerprint already.
     pub text: Option<CString>,
     /// Bound of near-duplicates.
-    pub near: Near,
+    pub near: BoundArgument,
     /// Column of the texts that are compared, and their minimum similarity. `None` without the
     /// option `confirm`.
     pub confirm: Option<Confirm>,
@@ -152,7 +152,7 @@ impl Sorted {
     fn column(&mut self, argument: &[u8]) -> Result<(), String> {
         if !self.parameters.is_empty() || self.columns.len() == 2 {
             return Err(format!(
-                "\"{}\" is no option: options are written as name=value.",
+                "\"{}\" is not an option. Write options as name=value.",
                 String::from_utf8_lossy(argument)
             ));
         }
@@ -168,8 +168,8 @@ impl Sorted {
         let value = cstring(value);
         if name == b"distance" {
             return Err(
-                "There is no option \"distance\": the bound is \"radius\" for fingerprints, such \
-                 as radius=6, and \"similarity\" for signatures, such as similarity=0.8."
+                "The option \"distance\" does not exist. The bound is \"radius\" for fingerprints, \
+                 such as radius=6, and \"similarity\" for signatures, such as similarity=0.8."
                     .into(),
             );
         }
@@ -196,7 +196,7 @@ impl Sorted {
             .get(name)
             .map(|value| names::single(value.to_bytes()))
             .transpose())
-        .map_err(|why| format!("The option \"{name}\" is a column. {why}"))
+        .map_err(|why| format!("The option \"{name}\" must be a column. {why}"))
     }
 
     /// Returns the column names in an option of the trigger. Returns no names without the option.
@@ -204,7 +204,9 @@ impl Sorted {
     fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
         let list = self.get(name).map(|value| names::list(value.to_bytes()));
         let list = list.transpose().map_err(|why| {
-            format!("The option \"{name}\" is a list of columns, such as {name}={example}. {why}")
+            format!(
+                "The option \"{name}\" must be a list of columns, such as {name}={example}. {why}"
+            )
         })?;
         Ok(list.unwrap_or_default())
     }
@@ -216,7 +218,7 @@ impl Sorted {
             Some(b"true" | b"on") => Ok(true),
             Some(b"false" | b"off") => Ok(false),
             Some(other) => Err(format!(
-                "The option \"{name}\" is true or false, and not \"{}\".",
+                "The option \"{name}\" must be true or false, not \"{}\".",
                 String::from_utf8_lossy(other)
             )),
         }
@@ -237,18 +239,18 @@ impl Sorted {
         Confirm::new(column, self.get("similarity"), NEAR_DUPLICATE_SIMILARITY).map(Some)
     }
 
-    fn near(&self, confirm: Option<&Confirm>) -> Result<Near, String> {
+    fn near(&self, confirm: Option<&Confirm>) -> Result<BoundArgument, String> {
         if let Some(confirm) = confirm {
             return Ok(match self.get("radius") {
-                Some(radius) => Near::Radius(radius.to_owned()),
-                None => Near::Candidates(confirm.similarity),
+                Some(radius) => BoundArgument::Radius(radius.to_owned()),
+                None => BoundArgument::Candidates(confirm.similarity),
             });
         }
         match (self.get("radius"), self.get("similarity")) {
-            (None, None) => Ok(Near::OfIndex),
-            (Some(radius), None) => Ok(Near::Radius(radius.to_owned())),
-            (None, Some(similarity)) => Ok(Near::Similarity(similarity.to_owned())),
-            (Some(_), Some(_)) => Err("One of \"radius\" and \"similarity\" is enough.".into()),
+            (None, None) => Ok(BoundArgument::OfIndex),
+            (Some(radius), None) => Ok(BoundArgument::Radius(radius.to_owned())),
+            (None, Some(similarity)) => Ok(BoundArgument::Similarity(similarity.to_owned())),
+            (Some(_), Some(_)) => Err("Specify \"radius\" or \"similarity\", not both.".into()),
         }
     }
 
@@ -258,16 +260,16 @@ impl Sorted {
             b"skip" => Action::Skip,
             b"error" => Action::Error,
             b"mark" => Action::Mark(self.column_option("mark")?.ok_or(
-                "The action mark needs the column to write to, such as mark=duplicate_of.",
+                "The action mark needs a column for the marks, such as mark=duplicate_of.",
             )?),
             b"log" => Action::Log(Log {
                 table: (self.get("log").map(CStr::to_owned))
-                    .ok_or("The action log needs the table to write to, such as log=dropped.")?,
+                    .ok_or("The action log needs a table for the log, such as log=dropped.")?,
                 omit: self.columns_option("omit", "body,fp")?,
             }),
             other => {
                 return Err(format!(
-                    "There is no action \"{}\": the actions are skip, error, mark and log.",
+                    "The action \"{}\" does not exist. The actions are skip, error, mark and log.",
                     String::from_utf8_lossy(other)
                 ));
             }
@@ -276,7 +278,8 @@ impl Sorted {
             let belongs = of.iter().any(|of| of.as_bytes() == action);
             if self.get(name).is_some() && !belongs {
                 return Err(format!(
-                    "The option \"{name}\" belongs to the action{} {}, and the action is {}.",
+                    "The option \"{name}\" is valid only for the action{} {}, but the action is \
+                     {}.",
                     if of.len() == 1 { "" } else { "s" },
                     of.join(" and "),
                     String::from_utf8_lossy(action)
@@ -322,6 +325,18 @@ impl Arguments {
         self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
     }
 
+    /// Returns whether the arguments have no options besides the bound, the action and the mark
+    /// column, so that the statements of `neardup_setup` can replace the trigger without a loss.
+    pub fn has_only_bound_and_action(&self) -> bool {
+        self.key.is_none()
+            && self.scope.is_empty()
+            && !self.notice
+            && self.manual == Manual::All
+            && self.function.is_none()
+            && self.parameters.is_empty()
+            && self.confirm.is_none()
+    }
+
     /// Returns whether two triggers set the same marks: they compare the same rows, and have the
     /// same key column and mark column.
     pub fn marks_alike(&self, other: &Self) -> bool {
@@ -331,15 +346,18 @@ impl Arguments {
     /// Raises an error for a trigger that marks rows and states no bound. `bounds` are the bounds
     /// of the indexes that it could use, for the message.
     pub fn require_bound_of_marks(&self, bounds: &IndexBounds) {
-        if !matches!((&self.near, &self.action), (Near::OfIndex, Action::Mark(_))) {
+        if !matches!(
+            (&self.near, &self.action),
+            (BoundArgument::OfIndex, Action::Mark(_))
+        ) {
             return;
         }
         let option = bounds.example("=");
         UserError::invalid_parameter(format!(
-            "trigger \"{}\" marks rows and states no bound",
+            "trigger \"{}\" marks rows but does not specify a bound",
             self.name
         ))
-        .detail("Marks stay true only if their bound does not change with the index.")
+        .detail("Marks stay correct only if their bound does not change with the index.")
         .hint(format!(
             "Add '{option}' to the arguments of neardup_dedup in both triggers. Index {}.",
             bounds.list()
@@ -356,22 +374,24 @@ impl Arguments {
     /// one because simhash makes them.
     pub fn check_similarity(&self) -> Result<(), String> {
         let function = self.function.as_deref().unwrap_or_default().to_bytes();
-        match self.near {
-            Near::Similarity(_) | Near::Candidates(_) if function.starts_with(b"simhash") => Err(
-                "The option \"similarity\" goes with minhash64 and minhash128: the distance of a \
-                 simhash tells none."
+        let has_similarity = matches!(
+            self.near,
+            BoundArgument::Similarity(_) | BoundArgument::Candidates(_)
+        );
+        match has_similarity && function.starts_with(b"simhash") {
+            true => Err(
+                "The option \"similarity\" requires minhash64 or minhash128. The distance between \
+                 simhash fingerprints does not estimate a similarity."
                     .into(),
             ),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 
     fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
         let sorted = Sorted::new(arguments)?;
         let mut columns = sorted.columns.iter().cloned();
-        let fingerprint = columns
-            .next()
-            .ok_or("The column of the fingerprint is missing.")?;
+        let fingerprint = columns.next().ok_or("The fingerprint column is missing.")?;
         let text = columns.next();
         let computes = sorted.get("function").map(|_| "function".to_owned());
         let computes = computes.or_else(|| {
@@ -380,8 +400,7 @@ impl Arguments {
         });
         if let (None, Some(name)) = (&text, computes) {
             return Err(format!(
-                "The option \"{name}\" is for computing fingerprints, but no column of a \
-                 text is given. \
+                "The option \"{name}\" is for computing fingerprints, but no text column is given. \
                  The trigger's own options are {}.",
                 OPTIONS.join(", ")
             ));
@@ -406,12 +425,12 @@ impl Arguments {
 
 fn senseless(trigger: &str, why: String) -> ! {
     UserError::invalid_parameter(format!(
-        "the arguments of trigger \"{trigger}\" make no sense to neardup_dedup"
+        "trigger \"{trigger}\" passes invalid arguments to neardup_dedup"
     ))
     .detail(why)
     .hint(
-        "First the fingerprint's column, then the text's if the fingerprint is to be \
-           computed, then options: neardup_dedup('fp', 'body', 'radius=6', 'action=skip').",
+        "Pass the fingerprint column first, then the text column if the trigger is to compute the \
+         fingerprint, then options: neardup_dedup('fp', 'body', 'radius=6', 'action=skip').",
     )
     .raise()
 }

@@ -8,13 +8,13 @@ use neardup_pg::errors::UserError;
 pub fn misused(why: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        "neardup_dedup cannot be used like this",
+        "neardup_dedup is used in an unsupported way",
     )
-    .detail(format!("As it is, {why}."))
+    .detail(format!("The reason is that {why}."))
     .hint(
-        "CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
-         neardup_dedup('fp', 'body', 'radius=6', 'action=skip'); for the action mark there is \
-         one AFTER UPDATE OR DELETE, too.",
+        "Use CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
+         neardup_dedup('fp', 'body', 'radius=6', 'action=skip'). The action mark also needs an \
+         AFTER UPDATE OR DELETE trigger.",
     )
     .raise()
 }

@@ -59,8 +59,11 @@ fn explain(call: &mut Call) -> Datum {
     let top = call.int4(8);
     let Ok(top) = usize::try_from(top) else {
         UserError::invalid_parameter("top must not be negative")
-            .detail(format!("It is {top}."))
-            .hint("It is the largest number of features in each list; 0 leaves the lists empty.")
+            .detail(format!("The value of top is {top}."))
+            .hint(
+                "The argument top is the maximum number of features in each list; 0 leaves the \
+                 lists empty.",
+            )
             .raise()
     };
     let compared = function.compare(&a, &b, options);
@@ -89,8 +92,8 @@ impl Explained {
             Self::Minhash64 | Self::Minhash128 | Self::Minhash => {
                 if !call.is_null(WEIGHT) {
                     UserError::invalid_parameter(format!("{} has no weights", self.name()))
-                        .detail("It looks at the set of features.")
-                        .hint("Leave out weight, or give function => 'simhash', which has weights.")
+                        .detail("The function uses only the set of features.")
+                        .hint("Omit weight, or pass function => 'simhash', which has weights.")
                         .raise();
                 }
                 TextOptions::SET

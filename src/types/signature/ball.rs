@@ -230,10 +230,10 @@ fn construct(call: &mut Call) -> pg_sys::Datum {
 fn bound_argument(call: &Call, n: usize) -> Bound {
     let code = call.int4(n);
     Bound::from_code(code).unwrap_or_else(|| {
-        UserError::invalid_parameter(format!("{code} is not a kind of bound"))
+        UserError::invalid_parameter(format!("invalid kind of bound: {code}"))
             .detail(
-                "0: distance at most, 1: distance below, 2: similarity at least, 3: similarity \
-                 above.",
+                "The kinds are 0 (distance at most), 1 (distance below), 2 (similarity at least) \
+                 and 3 (similarity above).",
             )
             .raise()
     })

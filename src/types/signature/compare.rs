@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 use pgrx::pg_sys::Datum;
 
 use super::{Signature, distance, similarity};
-use crate::types::fingerprint::hash_of_bytes;
+use crate::types::hash::hash_of_bytes;
 use crate::types::order::export_order;
 use neardup_pg::fmgr::{Call, export};
 

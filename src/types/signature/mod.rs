@@ -72,9 +72,9 @@ impl<'a> Signature<'a> {
         signature.unwrap_or_else(|| {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "a minhash_signature is damaged, or of a later version of neardup",
+                "a minhash_signature is damaged or comes from a later version of neardup",
             )
-            .detail("Its header does not fit its length.")
+            .detail("The header of the signature does not match its length.")
             .raise()
         })
     }
@@ -189,9 +189,13 @@ pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
 fn refuse(a: &Signature, b: &Signature) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-        "signatures of different kinds cannot be united",
+        "cannot unite signatures of different kinds",
     )
-    .detail(format!("One has {}, the other {}.", a.kind(), b.kind()))
-    .hint("Make both by minhash() with the same hashes, seed and scheme.")
+    .detail(format!(
+        "One signature has {}, and the other has {}.",
+        a.kind(),
+        b.kind()
+    ))
+    .hint("Compute both with minhash() and the same hashes, seed and scheme.")
     .raise()
 }

@@ -101,7 +101,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
             format!("invalid binary message for type {TYPE}"),
         )
         .detail(format!(
-            "Scheme {}, {} bits, {hashes} hashes, seed {}: no such signature is known.",
+            "There are no signatures with scheme {}, {} bits, {hashes} hashes and seed {}.",
             head[0], head[1], seed as i64
         ))
         .raise()

@@ -9,7 +9,7 @@ use neardup_tests::Database;
 /// Tables, a call, the SQLSTATE of its error, and words of its message.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     ("", "('t', 'nothing')", "42703", "does not exist"),
-    ("", "('t', 'id')", "42804", "is not a text"),
+    ("", "('t', 'id')", "42804", "does not have a text type"),
     ("", "('t', 'ctid')", "42703", "does not exist"),
     (
         "",
@@ -87,75 +87,84 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "ALTER TABLE t DROP id",
         "('t', 'body', 'mark')",
         "42703",
-        "no primary key",
+        "single-column primary key",
     ),
     (
         "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, body)",
         "('t', 'body', 'mark')",
         "42703",
-        "no primary key",
+        "single-column primary key",
     ),
     (
         "CREATE INDEX t_body_neardup ON t (body)",
         "('t', 'body')",
         "42P07",
-        "\"t_body_neardup\" exists already",
+        "\"t_body_neardup\" already exists",
     ),
     (
         "CREATE INDEX t_body_neardup ON t USING neardup (minhash64(other))",
         "('t', 'body')",
         "42P07",
-        "\"t_body_neardup\" exists already",
+        "\"t_body_neardup\" already exists",
     ),
     (
         "CREATE INDEX t_body_neardup ON t USING neardup (minhash64(body)) WHERE id > 3",
         "('t', 'body')",
         "42P07",
-        "\"t_body_neardup\" exists already",
+        "\"t_body_neardup\" already exists",
     ),
     (
         "CREATE TABLE t_body_neardup_fp (id int)",
         "('t', 'body', 'skip')",
         "42P07",
-        "\"t_body_neardup_fp\" exists already",
+        "\"t_body_neardup_fp\" already exists",
     ),
     (
         "CREATE INDEX t_body_neardup_of ON t (id)",
         "('t', 'body', 'mark')",
         "42P07",
-        "\"t_body_neardup_of\" exists already",
+        "\"t_body_neardup_of\" already exists",
     ),
     (
         "ALTER TABLE t ADD body_neardup_fp text",
         "('t', 'body', 'skip')",
         "42701",
-        "\"body_neardup_fp\" of table \"t\" exists already",
+        "\"body_neardup_fp\" of table \"t\" already exists",
     ),
     (
         "ALTER TABLE t ADD body_neardup_fp fingerprint GENERATED ALWAYS AS (simhash(body)) STORED",
         "('t', 'body', 'skip')",
         "42701",
-        "\"body_neardup_fp\" of table \"t\" exists already",
+        "\"body_neardup_fp\" of table \"t\" already exists",
     ),
     (
         "ALTER TABLE t ADD body_neardup_of text",
         "('t', 'body', 'mark')",
         "42701",
-        "\"body_neardup_of\" of table \"t\" exists already",
+        "\"body_neardup_of\" of table \"t\" already exists",
+    ),
+    (
+        "ALTER TABLE t ADD body_neardup_fp fingerprint; \
+         CREATE INDEX t_body_neardup_fp ON t USING neardup (body_neardup_fp) WITH (radius = 6); \
+         CREATE TRIGGER body_neardup BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION \
+         neardup_dedup('body_neardup_fp', 'body', 'similarity=0.8', 'notice=true')",
+        "('t', 'body', 'skip')",
+        "42710",
+        "\"body_neardup\" of table \"t\" already exists",
     ),
     (
         "CREATE TRIGGER body_neardup BEFORE UPDATE ON t FOR EACH ROW
          EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "('t', 'body', 'skip')",
         "42710",
-        "trigger \"body_neardup\" of table \"t\" exists already",
+        "trigger \"body_neardup\" of table \"t\" already exists",
     ),
     (
         "ALTER TABLE t ADD fp fingerprint; CREATE TRIGGER body_neardup BEFORE INSERT ON t
          FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'body')",
         "('t', 'body', 'skip')",
         "42710",
-        "trigger \"body_neardup\" of table \"t\" exists already",
+        "trigger \"body_neardup\" of table \"t\" already exists",
     ),
 ];
 

@@ -2,7 +2,7 @@
 //! extension import each other only in the allowed directions.
 use super::Violation;
 use super::directions::{DIRECTIONS, ROOT};
-use super::modules::{Module, Name, of_crate};
+use super::modules::{Module, Name, modules_of_crate};
 use super::sources::Source;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +16,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     let roots = sources.iter().filter(|source| is_root(&source.path));
     let mut violations = Vec::new();
     for root in roots {
-        let modules = of_crate(sources, root);
+        let modules = modules_of_crate(sources, root);
         violations.extend(circles(&modules));
         if root.path == ROOT {
             violations.extend(against_directions(&modules));

@@ -22,7 +22,7 @@ pub struct Module<'a> {
 }
 
 /// Returns the modules of the crate whose root file is `root`, by their paths.
-pub fn of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
+pub fn modules_of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
     let mut files = BTreeMap::new();
     let mut rest = vec![(Name::new(), root)];
     while let Some((name, source)) = rest.pop() {
@@ -350,7 +350,7 @@ mod tests {
             Source::new("c/src/a/deep.rs", "use super::Other;\n"),
             Source::new("c/src/b.rs", "\nuse crate::a::Item;\nuse std::fs;\n"),
         ];
-        let modules = of_crate(&sources, &sources[0]);
+        let modules = modules_of_crate(&sources, &sources[0]);
         assert_eq!(modules.len(), 4);
         let imports = |name: &str| &modules[&path(name)].imports;
         assert_eq!(*imports("b"), BTreeMap::from([(path("a::deep"), 2)]));

@@ -2,8 +2,10 @@
 //! replace the server's programs, so that callers run them like any server.
 use super::Machine;
 use super::debian::{Age, Packages};
-use super::toolchain::{Toolchain, write_program};
-use crate::{setup, ui};
+use super::toolchain::Toolchain;
+use crate::program::write_program;
+use crate::setup::os_release;
+use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::PgConfig;
 use std::fs;
@@ -50,7 +52,7 @@ pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
         );
         ui::step(text, || unpack(toolchain, &root))?;
     }
-    PgConfig::ask(&bindir(&root)?.join("pg_config"))
+    PgConfig::from_program(&bindir(&root)?.join("pg_config"))
 }
 
 /// Downloads and unpacks the server into a temporary folder, and renames that to `root` when it is
@@ -115,7 +117,7 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
 /// Debian.
 fn suite() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let is_debian = setup::os_release_field(&text, "ID") == Some("debian");
-    let codename = setup::os_release_field(&text, "VERSION_CODENAME").filter(|_| is_debian);
+    let is_debian = os_release::field(&text, "ID") == Some("debian");
+    let codename = os_release::field(&text, "VERSION_CODENAME").filter(|_| is_debian);
     codename.unwrap_or(SUITE).to_owned()
 }

@@ -3,7 +3,7 @@
 use super::Machine;
 use super::debian::{Age, Packages};
 use super::programs::Programs;
-use crate::program::output;
+use crate::program::{output, write_program};
 use crate::{signals, ui};
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsString;
@@ -161,13 +161,6 @@ fn wrapper(program: &str) -> String {
          --library-path \"$root/usr/lib/x86_64-linux-gnu\" \
          \"$root/usr/bin/{program}\" --sysroot \"$root/usr\" \"$@\"\n"
     )
-}
-
-/// Writes an executable script with this text.
-pub fn write_program(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text)
-        .and_then(|()| fs::set_permissions(path, PermissionsExt::from_mode(0o755)))
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns whether a Debian package's version is at least `wanted`. Compares major and minor

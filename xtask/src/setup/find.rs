@@ -79,7 +79,8 @@ pub struct Found {
 /// If an installation that the user named does not work.
 pub fn find(choice: &PgChoice) -> Result<Found> {
     if let Some(program) = &choice.pg_config {
-        let named = PgConfig::ask(&absolute(program)?).context("--pg-config does not work")?;
+        let named =
+            PgConfig::from_program(&absolute(program)?).context("--pg-config does not work")?;
         return Ok(Found {
             all: vec![named],
             is_named: true,
@@ -98,7 +99,7 @@ pub fn find(choice: &PgChoice) -> Result<Found> {
 fn named_by_environment() -> Result<Option<PgConfig>> {
     for name in ["PG_CONFIG", "PGRX_PG_CONFIG_PATH"] {
         if let Some(program) = std::env::var_os(name).filter(|value| !value.is_empty()) {
-            let named = PgConfig::ask(&absolute(Path::new(&program))?)
+            let named = PgConfig::from_program(&absolute(Path::new(&program))?)
                 .with_context(|| format!("the environment variable {name} does not work"))?;
             return Ok(Some(named));
         }
@@ -111,7 +112,7 @@ fn named_by_environment() -> Result<Option<PgConfig>> {
 pub fn installed() -> Vec<PgConfig> {
     candidates()
         .iter()
-        .filter_map(|program| PgConfig::ask(program).ok())
+        .filter_map(|program| PgConfig::from_program(program).ok())
         .collect()
 }
 

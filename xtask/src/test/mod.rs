@@ -8,7 +8,7 @@ mod rust;
 mod selection;
 mod sqlx;
 
-pub use rust::provide;
+pub use rust::set_server_variables;
 
 use crate::private::{self, Private};
 use crate::setup::PgChoice;
@@ -141,7 +141,7 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
 /// that tests left running.
 fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
     let dir = private.instance.data_root.clone();
-    let lock = private::take(&dir, PURPOSE)?;
+    let lock = private::reserve_server_names(&dir, PURPOSE)?;
     let server = start(private, PURPOSE)?;
     let counts = tests(&server);
     drop(server);

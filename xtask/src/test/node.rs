@@ -23,7 +23,7 @@ pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
         return None;
     }
     let what = "node-postgres and the examples in JavaScript of docs/clients.md are not tested";
-    said(what, packages("node", "node-drivers"))
+    or_report(what, packages("node", "node-drivers"))
 }
 
 /// Returns a browser, and the folder with the Node.js packages and the script of
@@ -33,7 +33,7 @@ pub fn with_browser(filters: &[String]) -> Option<Browser> {
     if !are_selected(BROWSER, filters) {
         return None;
     }
-    said("The report is not looked at in a browser", browser())
+    or_report("The report is not looked at in a browser", browser())
 }
 
 /// Browser in which tests look at the report.
@@ -74,7 +74,7 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
 
 /// Returns the value of `found`. If it is an error, prints `what`, which says what is not tested,
 /// and the error.
-fn said<T>(what: &str, found: Result<T>) -> Option<T> {
+fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
     found
         .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))
         .ok()

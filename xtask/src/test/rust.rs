@@ -164,7 +164,7 @@ impl<'a> RustTests<'a> {
         command
             .env("NEARDUP_TEST_SKIPPED", &self.skip_list)
             .env("NEARDUP_TEST_CONNINFO", self.server.conninfo("postgres"));
-        provide(command, self.private, PURPOSE);
+        set_server_variables(command, self.private, PURPOSE);
         if self.private.has_citus {
             command.env("NEARDUP_TEST_CITUS", "1");
         }
@@ -181,7 +181,7 @@ fn property_seed() -> String {
 
 /// Sets the environment variables by which tests can create servers, whose names begin with
 /// `purpose`.
-pub fn provide(command: &mut Command, private: &Private, purpose: &str) {
+pub fn set_server_variables(command: &mut Command, private: &Private, purpose: &str) {
     let instance = &private.instance;
     command
         .env("NEARDUP_TEST_BINDIR", &instance.bindir)

@@ -123,6 +123,12 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Returns whether the filters select the test of this name, such as `regress/types`. Without
+/// filters all are selected.
+pub fn is_selected(test: &str, filters: &[String]) -> bool {
+    filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,5 +156,12 @@ mod tests {
         assert_eq!(selected(&[name]), [("xtask", false)]);
         assert_eq!(selected(&["no_test_has::this_name"]), []);
         assert_eq!(selected(&["regress/hamming"]), []);
+    }
+
+    #[test]
+    fn filters_select_by_suite_and_by_name() {
+        let filters = ["regress/ty".to_owned()];
+        assert!(is_selected("regress/types", &filters));
+        assert!(!is_selected("isolation/types", &filters));
     }
 }

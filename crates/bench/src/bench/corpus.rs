@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Number of probes: the values that the measured searches look for, each once.
-pub const PROBES: u64 = 1000;
+pub const PROBE_COUNT: u64 = 1000;
 /// Distances, in bits, at which each probe has a planted row of its own. Uniform values alone would
 /// be no neighbours: two of them lie 32 bits apart, give or take 4.
 pub const PLANTED: [u32; 8] = [0, 1, 2, 3, 5, 8, 10, 12];
@@ -16,11 +16,11 @@ pub const PLANTED_PROBES: &str = "probes";
 /// Table of as many probes that have no neighbour.
 pub const ABSENT_PROBES: &str = "absent";
 /// Number of rows that one measured INSERT statement adds.
-pub const INSERTED: u64 = 200_000;
+pub const ROWS_PER_INSERT: u64 = 200_000;
 /// Number of INSERT statements that are measured one after the other.
 pub const INSERTS: u64 = 5;
 /// Minimum number of rows of the table, half of which may be planted neighbours.
-pub const FEWEST: u64 = 2 * PROBES * PLANTED.len() as u64;
+pub const MIN_ROWS: u64 = 2 * PROBE_COUNT * PLANTED.len() as u64;
 
 /// Stream (argument of [`random`]) of rows without a probe nearby.
 const ROWS: u64 = 1;
@@ -66,14 +66,14 @@ fn flips(seed: u64, distance: u32) -> u64 {
 /// far apart in the table, so that fetching each reads a page of its own, as among documents
 /// collected over years.
 fn value(row: u64, rows: u64) -> u64 {
-    let planted = PROBES * PLANTED.len() as u64;
+    let planted = PROBE_COUNT * PLANTED.len() as u64;
     let (stride, shift) = (rows / planted, rows / planted / 2);
     let plant = row / stride;
     if row % stride != shift || plant >= planted {
         return random(ROWS, row);
     }
-    let distance = PLANTED[(plant / PROBES) as usize];
-    probe(plant % PROBES) ^ flips(plant, distance)
+    let distance = PLANTED[(plant / PROBE_COUNT) as usize];
+    probe(plant % PROBE_COUNT) ^ flips(plant, distance)
 }
 
 /// Returns `value` with its block `block` (0 to 3, of 16 bits) in front. The order of the other
@@ -105,7 +105,7 @@ pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
 /// permutations.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
-        let values = (0..PROBES).map(|i| {
+        let values = (0..PROBE_COUNT).map(|i| {
             let fp = random(stream, i);
             let [p0, p1, p2, p3] = permuted(fp);
             [i.cast_signed(), fp.cast_signed(), p0, p1, p2, p3]
@@ -119,9 +119,9 @@ pub fn load_probes(session: &mut Session) -> Result<()> {
 /// Adds `each` rows within 3 bits of each probe of [`ABSENT_PROBES`] to the table `docs`, which has
 /// `rows` rows. Keeps a copy of the added rows in the table `crowd`.
 pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
-    let values = (0..each * PROBES).map(|i| {
-        let seed = (PLANTED.len() as u64 * PROBES) + i;
-        let value = random(ABSENT, i % PROBES) ^ flips(seed, (i / PROBES % 4) as u32);
+    let values = (0..each * PROBE_COUNT).map(|i| {
+        let seed = (PLANTED.len() as u64 * PROBE_COUNT) + i;
+        let value = random(ABSENT, i % PROBE_COUNT) ^ flips(seed, (i / PROBE_COUNT % 4) as u32);
         [(rows + i).cast_signed(), value.cast_signed()]
     });
     load(session, "crowd (id bigint, fp bigint)", values)?;
@@ -130,7 +130,7 @@ pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
 }
 
 /// Reads fingerprints from a tab-separated file. Returns the name and the values of each column
-/// that has at least [`PROBES`] values of 16 hexadecimal digits.
+/// that has at least [`PROBE_COUNT`] values of 16 hexadecimal digits.
 pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     let mut columns: Vec<(String, Vec<u64>)> = Vec::new();
     each_line(path, |fields| {
@@ -145,10 +145,10 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
         }
         Ok(())
     })?;
-    columns.retain(|(_, values)| values.len() as u64 >= PROBES);
+    columns.retain(|(_, values)| values.len() as u64 >= PROBE_COUNT);
     ensure!(
         !columns.is_empty(),
-        "{} has no column with {PROBES} values of 16 hexadecimal digits",
+        "{} has no column with {PROBE_COUNT} values of 16 hexadecimal digits",
         path.display()
     );
     Ok(columns)
@@ -174,8 +174,8 @@ pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()>
         ]
     });
     load(session, "docs (id bigint, fp bigint)", all)?;
-    let probes = (0..PROBES).map(|i| {
-        let value = values[(i * count / PROBES) as usize];
+    let probes = (0..PROBE_COUNT).map(|i| {
+        let value = values[(i * count / PROBE_COUNT) as usize];
         [i.cast_signed(), value.cast_signed()]
     });
     load(
@@ -189,8 +189,8 @@ pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()>
 /// statement 0 are in the table `fresh_0 (id, fp)`, and so on.
 pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     for statement in 0..INSERTS {
-        let start = rows + statement * INSERTED;
-        let values = (start..start + INSERTED)
+        let start = rows + statement * ROWS_PER_INSERT;
+        let values = (start..start + ROWS_PER_INSERT)
             .map(|row| [row.cast_signed(), random(ROWS, row).cast_signed()]);
         load(
             session,
@@ -273,9 +273,9 @@ mod tests {
 
     #[test]
     fn every_probe_has_its_neighbours() {
-        let rows = FEWEST + 1234;
+        let rows = MIN_ROWS + 1234;
         let values: Vec<u64> = (0..rows).map(|row| value(row, rows)).collect();
-        for i in [0, 1, PROBES - 1] {
+        for i in [0, 1, PROBE_COUNT - 1] {
             let mut near: Vec<u32> = (values.iter())
                 .map(|value| (value ^ probe(i)).count_ones())
                 .filter(|distance| *distance <= 12)
@@ -314,7 +314,7 @@ mod tests {
     fn the_data_never_change() {
         // The results of different versions can be compared only over the same data.
         assert_eq!(random(0, 0), 0xe220_a839_7b1d_cdaf);
-        let sum = (0..FEWEST).fold(0u64, |sum, row| sum.rotate_left(1) ^ value(row, FEWEST));
+        let sum = (0..MIN_ROWS).fold(0u64, |sum, row| sum.rotate_left(1) ^ value(row, MIN_ROWS));
         assert_eq!(sum, 0x07d3_3fdd_ddcd_c7ca, "{sum:#x}");
     }
 

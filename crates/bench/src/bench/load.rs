@@ -15,7 +15,7 @@ struct Contender {
     what: &'static str,
     /// Statements that create the index, constraint or trigger on the table, which has columns `id`
     /// and `fp`.
-    made_by: &'static str,
+    setup_sql: &'static str,
     /// Clause at the end of the INSERT statement.
     clause: &'static str,
     /// Index by which near-duplicates are rejected; `None` if the table keeps them.
@@ -28,7 +28,7 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "plain",
         what: "one btree",
-        made_by: "CREATE INDEX ON plain (fp)",
+        setup_sql: "CREATE INDEX ON plain (fp)",
         clause: "",
         index: None,
         goal: None,
@@ -36,7 +36,7 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "indexed",
         what: "neardup, nothing kept out",
-        made_by: "CREATE INDEX ON indexed USING neardup (fp) WITH (radius = 3)",
+        setup_sql: "CREATE INDEX ON indexed USING neardup (fp) WITH (radius = 3)",
         clause: "",
         index: None,
         goal: None,
@@ -44,7 +44,7 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "constrained",
         what: "constraint, ON CONFLICT DO NOTHING",
-        made_by: "ALTER TABLE constrained \
+        setup_sql: "ALTER TABLE constrained \
             ADD CONSTRAINT constrained_near EXCLUDE USING neardup (fp WITH ~=)",
         clause: " ON CONFLICT DO NOTHING",
         index: Some("constrained_near"),
@@ -53,7 +53,7 @@ const CONTENDERS: [Contender; 4] = [
     Contender {
         table: "triggered",
         what: "trigger neardup_dedup",
-        made_by: "CREATE INDEX triggered_near ON triggered USING neardup (fp) WITH (radius = 3); \
+        setup_sql: "CREATE INDEX triggered_near ON triggered USING neardup (fp) WITH (radius = 3); \
             CREATE TRIGGER dedup BEFORE INSERT ON triggered \
             FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=6')",
         clause: "",
@@ -97,7 +97,7 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
         for contender in &CONTENDERS {
             let table = contender.table;
             session.run(&format!("CREATE TABLE {table} (id bigint, fp fingerprint)"))?;
-            session.run(contender.made_by)?;
+            session.run(contender.setup_sql)?;
         }
         Ok(())
     })?;

@@ -2,7 +2,7 @@
 //! Contenders take turns within each round, so that other activity on the machine affects all of
 //! them equally.
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, INSERTED, INSERTS, PROBES};
+use super::corpus::{self, INSERTS, PROBE_COUNT, ROWS_PER_INSERT};
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
@@ -156,13 +156,13 @@ impl Run<'_> {
         if contender == Contender::Bare {
             return Ok(());
         }
-        let absent = Probes::absent(PROBES);
+        let absent = Probes::absent(PROBE_COUNT);
         self.probe(
             &format!("{} absent", contender.key()),
             &query(absent),
             absent,
         )?;
-        let probes = Probes::planted(PROBES);
+        let probes = Probes::planted(PROBE_COUNT);
         let query = query(probes);
         self.probe(contender.key(), &query, probes)?;
         match contender {
@@ -267,7 +267,7 @@ impl Run<'_> {
         self.session.timed(&one)?;
         let time = self.session.timed(&one)?.wall;
         Ok(Probes::planted(
-            ((SLOW_LIMIT / time) as u64).clamp(1, PROBES),
+            ((SLOW_LIMIT / time) as u64).clamp(1, PROBE_COUNT),
         ))
     }
 
@@ -294,7 +294,7 @@ impl Run<'_> {
         let time = time.divided(share);
         self.measured.add_times(&format!("insert/{key}"), [time]);
         self.measured.add(&format!("wal/{key}"), [wal / share]);
-        let expected = self.measured.rows + INSERTS * INSERTED;
+        let expected = self.measured.rows + INSERTS * ROWS_PER_INSERT;
         let count: i64 = self.session.value("SELECT count(*) FROM docs")?;
         ensure!(
             count.cast_unsigned() == expected,

@@ -17,16 +17,16 @@ const CASES: &[Case] = &[
         texts: "english",
         ours: "minhash(body)",
         theirs: &["tupleElement(wordShingleMinHash(t, 3, 25), 1)"],
-        speed: Some(100.0),
-        times: Some(3.0),
+        min_megabytes_per_second: Some(100.0),
+        min_ratio: Some(3.0),
     },
     Case {
         what: "Chinese, 3 words (characters)",
         texts: "chinese",
         ours: "minhash(body)",
         theirs: &["tupleElement(ngramMinHashUTF8(t, 3, 25), 1)"],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
 ];
 
@@ -53,7 +53,7 @@ print(sum(len(s.encode()) for row in rows for s in row), best)
 "#;
 
 /// Number of signatures that a measured series of searches looks for.
-const PROBES: u64 = 2000;
+const PROBE_COUNT: u64 = 2000;
 /// Maximum number of words of a generated document, without the words that all documents of its
 /// site share.
 const WORDS: u64 = 140;
@@ -241,13 +241,14 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     }))
 }
 
-/// Loads [`PROBES`] signatures of the table `signatures` into the table `probes`, and as many
+/// Loads [`PROBE_COUNT`] signatures of the table `signatures` into the table `probes`, and as many
 /// signatures that are similar to no row into `strangers`.
 fn load_probes(session: &mut Session) -> Result<()> {
     session.run(&format!(
-        "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) LIMIT {PROBES}; \
+        "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) \
+             LIMIT {PROBE_COUNT}; \
          CREATE TABLE strangers AS SELECT minhash(ARRAY(SELECT md5(g || ' ' || n) \
-             FROM generate_series(1, 100) n)) AS sig FROM generate_series(1, {PROBES}) g; \
+             FROM generate_series(1, 100) n)) AS sig FROM generate_series(1, {PROBE_COUNT}) g; \
          ANALYZE probes; ANALYZE strangers; SET enable_seqscan = off"
     ))
 }
@@ -270,7 +271,7 @@ fn search_times(session: &mut Session, table: &str, rounds: u32) -> Result<[f64;
         times.extend(session.times(&count_near(table))?);
     }
     let wall = least(&times.iter().map(|time| time.wall).collect::<Vec<_>>());
-    Ok([wall, on_processor(&times)].map(|time| 1e6 * time / PROBES as f64))
+    Ok([wall, on_processor(&times)].map(|time| 1e6 * time / PROBE_COUNT as f64))
 }
 
 /// Returns how many rows searches fetch from the table for each row that they find.
@@ -282,6 +283,9 @@ fn fetched_per_match(session: &mut Session) -> Result<f64> {
     let matches: i64 = session.value(&count_near("probes"))?;
     let after: i64 = session.value(fetched)?;
     session.run("COMMIT")?;
-    ensure!(matches >= PROBES as i64, "each probe is a row of the table");
+    ensure!(
+        matches >= PROBE_COUNT as i64,
+        "each probe is a row of the table"
+    );
     Ok((after - before) as f64 / matches as f64)
 }

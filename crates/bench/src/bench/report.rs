@@ -1,6 +1,6 @@
 //! Report of the benchmark's searches, builds, sizes and inserts: a Markdown table with goals for
 //! people, and JSON for programs.
-use super::corpus::INSERTED;
+use super::corpus::ROWS_PER_INSERT;
 use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, OF_PAIRS, WIDER};
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ fn insert_lines() -> Vec<Line> {
         ("WAL", Unit::Megabytes, "wal"),
     ] {
         let line = |text: &str, ours: &str, against, theirs: &str| {
-            let what = format!("insert of {INSERTED} rows, {what}{text}");
+            let what = format!("insert of {ROWS_PER_INSERT} rows, {what}{text}");
             let ours = format!("{key}/{ours}");
             let theirs = format!("{key}/{theirs}");
             Line::new(&what, unit, &ours, against, &theirs)

@@ -32,7 +32,7 @@ impl Kind {
     /// Distance of this kind that corresponds to a distance of 1 bit between fingerprints of 64
     /// bits. Two minima differ twice as often as one bit of each, because half of the bits of
     /// different minima agree by chance.
-    pub const fn unit(self) -> u32 {
+    pub const fn distance_per_bit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,
             Self::Simhash128 | Self::Minhash128 => 2,
@@ -42,10 +42,10 @@ impl Kind {
 
     /// Returns the largest distance at which the estimate of the Jaccard similarity is at least
     /// `similarity`; `None` for simhashes, which do not estimate it.
-    pub fn estimated(self, similarity: f32) -> Option<u32> {
+    pub fn radius_for_similarity(self, similarity: f32) -> Option<u32> {
         let estimates = matches!(self, Self::Minhash64 | Self::Minhash128 | Self::Signature);
         // Rounding errors of floats must not lower the result by one.
-        let distance = (32 * self.unit()) as f32 * (1.0 - similarity) + 1e-3;
+        let distance = (32 * self.distance_per_bit()) as f32 * (1.0 - similarity) + 1e-3;
         estimates.then_some(distance as u32)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn radii_of_estimates() {
-        let within = |kind: Kind| [0.9, 0.8, 0.75, 0.5].map(|j| kind.estimated(j));
+        let within = |kind: Kind| [0.9, 0.8, 0.75, 0.5].map(|j| kind.radius_for_similarity(j));
         assert_eq!(within(Kind::Simhash64), [None; 4]);
         assert_eq!(within(Kind::Minhash64), [3, 6, 8, 16].map(Some));
         assert_eq!(within(Kind::Minhash128), [6, 12, 16, 32].map(Some));

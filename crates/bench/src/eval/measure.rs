@@ -163,7 +163,7 @@ impl Distances {
     /// Converts a radius in bits of a 64-bit fingerprint to the corresponding distance of this kind
     /// of sketch.
     pub fn scaled(&self, radius: u32) -> u32 {
-        radius * self.kind.unit()
+        radius * self.kind.distance_per_bit()
     }
 
     /// Histogram of the similar pairs with a similarity from `from` to below `to`. Both must be

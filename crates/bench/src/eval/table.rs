@@ -15,7 +15,7 @@ const COLUMNS: [(f32, f32, &str); 4] = [
 ];
 /// Dissimilar pairs found per million, at which the first table states the share of similar pairs
 /// found.
-const BESIDE: [f64; 2] = [1.0, 10.0];
+const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 /// Width, in characters, of a column with shares.
@@ -48,8 +48,8 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
 
 /// Returns the first table of a set. Each configuration has the percentage of similar pairs found
 /// and the dissimilar pairs found per million, at each radius of [`RADII`]. Further columns have
-/// the percentage of similar pairs found at the radius where [`BESIDE`] dissimilar pairs per
-/// million are found.
+/// the percentage of similar pairs found at the radius where [`FALSE_PAIRS_PER_MILLION`] dissimilar
+/// pairs per million are found.
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");
@@ -60,7 +60,7 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
     }
     title("unrelated", COUNTS);
     title("all not near", COUNTS);
-    for wrong in BESIDE {
+    for wrong in FALSE_PAIRS_PER_MILLION {
         title(&format!("beside {wrong} ppm"), SHARES);
     }
     let _ = write!(table, "\n{:name_width$}", "");
@@ -70,7 +70,7 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
     for _ in 0..2 {
         let _ = write!(table, "  {:COUNTS$}", format!("ppm, {radii}"));
     }
-    for _ in BESIDE {
+    for _ in FALSE_PAIRS_PER_MILLION {
         let _ = write!(table, "  {:SHARES$}", "%, .95/.9/.8/.6");
     }
     for (name, measured) in rows {
@@ -88,7 +88,7 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
                 scaled.map(|r| per_million(pairs.share_within(r))).join("/")
             );
         }
-        for wrong in BESIDE {
+        for wrong in FALSE_PAIRS_PER_MILLION {
             let share = |(from, to, _)| percent(measured.found_beside(from, to, 1e-6 * wrong));
             let _ = write!(table, "  {:SHARES$}", COLUMNS.map(share).join("/"));
         }
@@ -127,9 +127,9 @@ pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
             }
         };
         line(name, DUPLICATES.map(|duplicate| measured.best(duplicate)));
-        if measured.kind.estimated(0.5).is_some() {
+        if measured.kind.radius_for_similarity(0.5).is_some() {
             let as_estimated = DUPLICATES.map(|duplicate| {
-                let radius = measured.kind.estimated(duplicate)?;
+                let radius = measured.kind.radius_for_similarity(duplicate)?;
                 Some((radius, measured.quality(duplicate, radius)?))
             });
             line(estimated, as_estimated);

@@ -4,7 +4,7 @@ use neardup_blocktree::build::BuildHost;
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
 use neardup_blocktree::sort::TempFiles;
-use neardup_blocktree::store::{Glance, PageGuard, PrefetchPages, ReadPages};
+use neardup_blocktree::store::{PageGuard, PrefetchPages, ReadPages, UnlockedCopy};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -112,12 +112,12 @@ impl PrefetchPages for Store {
         self.prefetch_lines(leaf, bytes);
     }
 
-    fn glance(&self, leaf: Block) -> Option<Glance> {
+    fn glance(&self, leaf: Block) -> Option<UnlockedCopy> {
         let page = &self.pages[leaf as usize];
         let (mut head, mut tail) = ([0; 8], [0; 64]);
-        head.copy_from_slice(&page[Glance::HEAD..][..8]);
-        tail.copy_from_slice(&page[Glance::TAIL..][..64]);
-        Some(Glance { head, tail })
+        head.copy_from_slice(&page[UnlockedCopy::HEAD..][..8]);
+        tail.copy_from_slice(&page[UnlockedCopy::TAIL..][..64]);
+        Some(UnlockedCopy { head, tail })
     }
 }
 

@@ -17,7 +17,7 @@
 //! then 104 bits of sketch.
 
 mod bucket_centers;
-mod components;
+mod bucket_components;
 mod exhaustive_work;
 mod pair_plan;
 mod rows;
@@ -25,7 +25,7 @@ mod scan;
 pub mod tune;
 
 pub use bucket_centers::BucketCenters;
-pub use components::connect_buckets;
+pub use bucket_components::connect_buckets;
 pub use exhaustive_work::{ExhaustiveWork, exhaustive_work};
 pub use pair_plan::BandPairPlan;
 pub use rows::RowSource;
@@ -38,7 +38,7 @@ use crate::key::{BAND_KEY_WORDS, Key, mix};
 pub const MAX_BANDS: usize = 256;
 
 /// Maximum for the option `rows`: the number of positions in each band. The meta page limits it.
-pub const MAX_BAND_ROWS: usize = 64;
+pub const MAX_BAND_WIDTH: usize = 64;
 
 /// Number of words of a key, not counting the scope's word.
 pub const WORDS: usize = BAND_KEY_WORDS;
@@ -99,7 +99,7 @@ pub struct Bands {
     /// Number of positions of a signature.
     hashes: usize,
     /// Number of positions in each band, or 0 if all positions are distributed evenly.
-    rows: usize,
+    band_width: usize,
     /// First position of each band, then the end of the last band.
     starts: Vec<usize>,
     /// For each band, the mask of its bits in a sketch.
@@ -110,17 +110,17 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Divides the `hashes` positions of a signature into `bands` bands of `rows` positions each.
-    /// Positions left over are in no band. If `rows` is 0, distributes all positions among the
-    /// bands, as evenly as possible.
+    /// Divides the `hashes` positions of a signature into `bands` bands of `band_width` positions
+    /// each. Positions left over are in no band. If `band_width` is 0, distributes all positions
+    /// among the bands, as evenly as possible.
     ///
     /// # Errors
     /// [`BandsError`] if the numbers of bands and positions are out of range.
-    pub fn new(hashes: usize, bands: usize, rows: usize) -> Result<Self, BandsError> {
+    pub fn new(hashes: usize, bands: usize, band_width: usize) -> Result<Self, BandsError> {
         if !(1..=MAX_BANDS).contains(&bands) {
             return Err(BandsError::BandsOutOfRange);
         }
-        if bands * rows.max(1) > hashes {
+        if bands * band_width.max(1) > hashes {
             return Err(BandsError::TooManyRows);
         }
         let share = |whole: usize, i: usize| whole / bands + usize::from(i < whole % bands);
@@ -129,16 +129,20 @@ impl Bands {
         let mut positions = Vec::new();
         let mut bit = HASH_BITS as usize;
         for band in 0..bands {
-            let rows = if rows == 0 { share(hashes, band) } else { rows };
-            let bits = share(SKETCH_BITS, band).min(rows);
+            let band_width = if band_width == 0 {
+                share(hashes, band)
+            } else {
+                band_width
+            };
+            let bits = share(SKETCH_BITS, band).min(band_width);
             let mut mask = [0; WORDS];
             for i in 0..bits {
                 mask[(bit + i) / 64] |= 1 << (63 - (bit + i) % 64);
             }
             // If a band has more positions than bits, some positions share a bit. The bit differs
             // only if the bits of an odd number of these positions differ, so of at least one.
-            positions.extend((0..rows).map(|row| {
-                let at = bit + row % bits.max(1);
+            positions.extend((0..band_width).map(|i| {
+                let at = bit + i % bits.max(1);
                 let shift = 63 - (at % 64) as u32;
                 if bits == 0 {
                     (WORDS, 0)
@@ -146,13 +150,13 @@ impl Bands {
                     (at / 64, shift)
                 }
             }));
-            starts.push(starts[band] + rows);
+            starts.push(starts[band] + band_width);
             masks.push(mask);
             bit += bits;
         }
         Ok(Bands {
             hashes,
-            rows,
+            band_width,
             starts,
             masks,
             positions,
@@ -180,12 +184,12 @@ impl Bands {
 
     /// Returns the number of positions in each band that the user chose. 0 if all positions of a
     /// signature are distributed evenly among the bands.
-    pub fn rows(&self) -> usize {
-        self.rows
+    pub fn band_width(&self) -> usize {
+        self.band_width
     }
 
     /// Returns the number of positions in the smallest band.
-    pub fn fewest_rows(&self) -> usize {
+    pub fn min_band_width(&self) -> usize {
         (self.starts.windows(2))
             .map(|pair| pair[1] - pair[0])
             .min()
@@ -215,16 +219,17 @@ impl Bands {
     }
 
     /// Returns the hash of a signature's values in a band: the first [`HASH_BITS`] bits of a word
-    /// whose other bits are zero. `kind` stands for the options that made the signature. Signatures
-    /// that cannot be compared have different kinds, and so most likely different hashes.
-    pub fn hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
-        self.wide_hash(band, signature, kind) & !LOW
+    /// whose other bits are zero. `scheme_hash` stands for the options that made the signature.
+    /// Signatures that cannot be compared have different scheme hashes, and so most likely
+    /// different hashes.
+    pub fn hash(&self, band: usize, signature: &[u32], scheme_hash: u64) -> u64 {
+        self.wide_hash(band, signature, scheme_hash) & !LOW
     }
 
     /// Returns the hash of [`Bands::hash`] with all its 64 bits.
-    pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], kind: u64) -> u64 {
+    pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], scheme_hash: u64) -> u64 {
         let values = self.values(band, signature);
-        let hash = (values.iter()).fold(mix(kind ^ band as u64), |hash, &value| {
+        let hash = (values.iter()).fold(mix(scheme_hash ^ band as u64), |hash, &value| {
             mix(hash ^ u64::from(value)).wrapping_add(0x9e37_79b9_7f4a_7c15)
         });
         mix(hash)
@@ -234,36 +239,37 @@ impl Bands {
     /// positions of at least one band.
     pub fn recall(&self, similarity: f64) -> f64 {
         let missed = self.starts.windows(2).map(|band| {
-            let rows = (band[1] - band[0]) as i32;
-            1.0 - similarity.powi(rows)
+            let positions = (band[1] - band[0]) as i32;
+            1.0 - similarity.powi(positions)
         });
         1.0 - missed.product::<f64>()
     }
 
-    /// Returns the first band in which two signatures of the same `kind` have the same hash. `None`
-    /// if there is no such band.
-    pub fn first_shared(&self, a: &[u32], b: &[u32], kind: u64) -> Option<usize> {
-        (0..self.count()).find(|&band| self.hash(band, a, kind) == self.hash(band, b, kind))
+    /// Returns the first band in which two signatures of the same `scheme_hash` have the same hash.
+    /// `None` if there is no such band.
+    pub fn first_shared(&self, a: &[u32], b: &[u32], scheme_hash: u64) -> Option<usize> {
+        (0..self.count())
+            .find(|&band| self.hash(band, a, scheme_hash) == self.hash(band, b, scheme_hash))
     }
 
-    /// Returns the index key of a signature in the permutation of `band`. `kind` is as for
+    /// Returns the index key of a signature in the permutation of `band`. `scheme_hash` is as for
     /// [`Bands::hash`]. `scope` is `None` if keys have no scope. `sketch` is that of `signature`.
     pub fn key<const N: usize>(
         &self,
         band: usize,
         signature: &[u32],
-        kind: u64,
+        scheme_hash: u64,
         scope: Option<u64>,
         sketch: &Sketch,
     ) -> Key<N> {
-        let mut key = Self::row::<N>(scope, sketch);
-        key[N - WORDS] |= self.hash(band, signature, kind);
+        let mut key = Self::row_key::<N>(scope, sketch);
+        key[N - WORDS] |= self.hash(band, signature, scheme_hash);
         key
     }
 
     /// Returns what all keys of one table row have in common: the scope's word if there is one, and
     /// the sketch. The bits of the band's hash are zero.
-    pub fn row<const N: usize>(scope: Option<u64>, sketch: &Sketch) -> Key<N> {
+    pub fn row_key<const N: usize>(scope: Option<u64>, sketch: &Sketch) -> Key<N> {
         let mut key = [0; N];
         if let (Some(scope), true) = (scope, N > WORDS) {
             key[0] = scope;

@@ -70,7 +70,7 @@ impl BandPairPlan {
         let bits = if self.by_bands { HASH_BITS } else { 0 };
         PairPlan {
             radius: self.mismatches,
-            probes: (0..self.permutations())
+            passes: (0..self.permutations())
                 .map(|permutation| Probe::new(layout, permutation, bits, 0))
                 .collect(),
             cost: 0.0,

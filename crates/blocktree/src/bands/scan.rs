@@ -40,19 +40,19 @@ pub struct BandQuery<const N: usize> {
 }
 
 impl<const N: usize> BandQuery<N> {
-    /// Query for rows that have at most `mismatches` mismatches with `signature`. `kind` is as for
-    /// [`Bands::hash`]. `scope` is `None` if keys have no scope.
+    /// Query for rows that have at most `mismatches` mismatches with `signature`. `scheme_hash` is
+    /// as for [`Bands::hash`]. `scope` is `None` if keys have no scope.
     pub fn new(
         bands: &Bands,
         signature: &[u32],
-        kind: u64,
+        scheme_hash: u64,
         scope: Option<u64>,
         mismatches: usize,
     ) -> Self {
         let sketch = bands.sketch(signature);
         BandQuery {
             keys: (0..bands.count())
-                .map(|band| bands.key(band, signature, kind, scope, &[0; WORDS]))
+                .map(|band| bands.key(band, signature, scheme_hash, scope, &[0; WORDS]))
                 .collect(),
             sketch,
             mismatches: mismatches as u32,
@@ -88,7 +88,7 @@ pub struct BandScan<const N: usize> {
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
     /// Maximum number of entries in `found` before some are left to another pass.
-    kept: usize,
+    max_found: usize,
     /// Lowest packed address of the rows that this pass returns.
     from: u64,
     /// End (exclusive) of the packed addresses of this pass. `None` in the last pass.
@@ -110,7 +110,7 @@ impl<const N: usize> BandScan<N> {
             found: Vec::new(),
             indexes: Vec::new(),
             // At the end of a pass, each entry may also be a row in the output.
-            kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
+            max_found: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             from: 0,
             to: None,
             done: false,
@@ -216,7 +216,7 @@ impl<const N: usize> BandScan<N> {
         // to the right, they are not read twice, because they are below the high key read here.
         let high = leaf.right_sibling();
         tree.store.unlock_keep_pin(leaf.page);
-        if self.found.len() > self.kept {
+        if self.found.len() > self.max_found {
             self.spill();
         }
         match high {

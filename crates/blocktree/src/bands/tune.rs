@@ -18,7 +18,7 @@ pub struct Choice {
     pub bands: usize,
     /// Number of positions in each band. If `exact`, the positions are distributed evenly, and this
     /// is the number in the smallest band.
-    pub rows: usize,
+    pub band_width: usize,
     /// True if a search is guaranteed to find all rows within the wanted number of mismatches.
     pub exact: bool,
 }
@@ -27,7 +27,7 @@ impl Choice {
     /// Returns the probability that two signatures with this Jaccard similarity agree in all
     /// positions of at least one band, so that a search finds the pair.
     pub fn found(&self, similarity: f64) -> f64 {
-        1.0 - (1.0 - similarity.powi(self.rows as i32)).powi(self.bands as i32)
+        1.0 - (1.0 - similarity.powi(self.band_width as i32)).powi(self.bands as i32)
     }
 
     /// Returns the expected number of unrelated rows, out of `rows` rows, that agree with a query
@@ -48,7 +48,7 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
     let bands = Bands::new(hashes, Bands::default_count(hashes, mismatches), 0).ok()?;
     Some(Choice {
         bands: bands.count(),
-        rows: bands.fewest_rows(),
+        band_width: bands.min_band_width(),
         exact: true,
     })
 }
@@ -59,13 +59,13 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
 /// number of positions of a signature. `None` if no bands reach the recall.
 pub fn approximate(similarity: f64, recall: f64, hashes: usize, rows: f64) -> Option<Choice> {
     let cost = |choice: &Choice| choice.bands as f64 + choice.candidates(rows);
-    (1..=hashes.min(super::MAX_BAND_ROWS))
+    (1..=hashes.min(super::MAX_BAND_WIDTH))
         .filter_map(|in_band| {
             let most = (hashes / in_band).min(MAX_BANDS);
             (1..=most)
                 .map(|bands| Choice {
                     bands,
-                    rows: in_band,
+                    band_width: in_band,
                     exact: false,
                 })
                 .find(|choice| choice.found(similarity) >= recall)
@@ -86,7 +86,7 @@ mod tests {
         ) {
             if let Some(choice) = approximate(similarity, recall, hashes, rows) {
                 prop_assert!(choice.found(similarity) >= recall);
-                prop_assert!(Bands::new(hashes, choice.bands, choice.rows).is_ok());
+                prop_assert!(Bands::new(hashes, choice.bands, choice.band_width).is_ok());
             } else {
                 // Even the most bands, of one position each, do not reach the recall.
                 prop_assert!(1.0 - (1.0 - similarity).powi(hashes.min(MAX_BANDS) as i32) < recall);
@@ -99,7 +99,7 @@ mod tests {
     fn published_probabilities() {
         let choice = Choice {
             bands: 16,
-            rows: 8,
+            band_width: 8,
             exact: false,
         };
         assert!((choice.found(0.7) - 0.613).abs() < 5e-4);
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn recall_is_seen() {
         let choice = approximate(0.8, 0.95, 128, 1e6).unwrap();
-        let bands = Bands::new(128, choice.bands, choice.rows).unwrap();
+        let bands = Bands::new(128, choice.bands, choice.band_width).unwrap();
         let mut state = 5_u64;
         let mut next = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -143,7 +143,7 @@ mod tests {
             exact(128, 25),
             Some(Choice {
                 bands: 30,
-                rows: 4,
+                band_width: 4,
                 exact: true
             })
         );

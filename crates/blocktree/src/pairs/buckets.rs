@@ -1,5 +1,5 @@
 //! Crowded buckets in a search for pairs: their rows are near so many others that the search
-//! reports the rows instead of all their pairs ([`Pairs::crowding`]).
+//! reports the rows instead of all their pairs ([`Pairs::with_crowded_buckets`]).
 //!
 //! A bucket consists of the entries of a permutation whose scope and leading bits are equal. The
 //! search reads a permutation in chunks. It ends each chunk at the end of a bucket, so that it
@@ -65,7 +65,7 @@ impl<const N: usize> Pairs<N> {
         let Some(buckets) = &mut self.buckets else {
             return;
         };
-        let bits = self.plan.probes[self.probe].bits;
+        let bits = self.plan.passes[self.pass].bits;
         let (chunk, keys) = (&self.chunk, self.chunk.keys());
         let bucket = |key: &Key<N>| chunk.bucket(key, bits);
         let [Some(first), Some(last)] = [keys.first(), keys.last()].map(|key| key.map(bucket))
@@ -98,7 +98,7 @@ impl<const N: usize> Pairs<N> {
         let mut key = [0; N];
         key[..scope_words].fill(scope);
         key[scope_words] = prefix.checked_shl(64 - bits).unwrap_or(0);
-        EntryKey::before_key(self.plan.probes[self.probe].permutation, key)
+        EntryKey::before_key(self.plan.passes[self.pass].permutation, key)
     }
 
     /// Passes the crowded rows of the chunk to `emit`, after the entries of the chunk have been
@@ -127,7 +127,7 @@ impl<const N: usize> Pairs<N> {
     /// was counted last.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
-            &self.layout.permutations()[usize::from(self.plan.probes[self.probe].permutation)];
+            &self.layout.permutations()[usize::from(self.plan.passes[self.pass].permutation)];
         for entry in entries {
             emit(CrowdedRow {
                 bucket: self.crowded_buckets() - 1,

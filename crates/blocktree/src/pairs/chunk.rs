@@ -16,9 +16,9 @@ const RESOLVED: u64 = 1 << 63;
 const UNWANTED: u64 = 1 << 62;
 /// Unit of the pair counter in the state of an entry that has not been resolved: the number of
 /// pairs of the entry is stored in the bits above its 48-bit address.
-const MET: u64 = 1 << 48;
+const PAIR_COUNT_UNIT: u64 = 1 << 48;
 /// Maximum number of pairs that the state of an unresolved entry counts.
-pub(super) const MOST_MET: u32 = 1 << 13;
+pub(super) const MAX_COUNTED_PAIRS: u32 = 1 << 13;
 
 /// Run of the entries of a chunk that are in the same scope. Without scopes, all entries are one
 /// run.
@@ -55,10 +55,10 @@ pub(super) struct SortedChunk<const N: usize> {
     /// True if only one entry is kept for each distinct key.
     distinct: bool,
     /// Number of pairs of an entry that are returned before the entry's row is resolved.
-    trusted: u32,
+    unresolved_pairs: u32,
     keys: Vec<Key<N>>,
     /// For each key, the packed address of the row, with the flags [`RESOLVED`] and [`UNWANTED`] or
-    /// a pair counter in units of [`MET`].
+    /// a pair counter in units of [`PAIR_COUNT_UNIT`].
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
@@ -85,7 +85,7 @@ impl<const N: usize> SortedChunk<N> {
         SortedChunk {
             scope_words,
             distinct,
-            trusted: 0,
+            unresolved_pairs: 0,
             keys: Vec::new(),
             rows: Vec::new(),
             runs: Vec::new(),
@@ -106,9 +106,9 @@ impl<const N: usize> SortedChunk<N> {
     }
 
     /// Lets [`SortedChunk::row`] return an entry's own address for the first `pairs` pairs of the
-    /// entry, without resolving it. At most [`MOST_MET`].
+    /// entry, without resolving it. At most [`MAX_COUNTED_PAIRS`].
     pub fn trust(&mut self, pairs: u32) {
-        self.trusted = pairs.min(MOST_MET);
+        self.unresolved_pairs = pairs.min(MAX_COUNTED_PAIRS);
     }
 
     /// Sets the mark of each entry to `mark(index of the entry)`. Returns false if memory cannot be
@@ -145,7 +145,7 @@ impl<const N: usize> SortedChunk<N> {
     /// Returns the address in an entry. The entry must not have been resolved.
     #[inline]
     pub fn entry_tid(&self, entry: usize) -> Tid {
-        Tid::from_packed(self.rows[entry].get() % MET)
+        Tid::from_packed(self.rows[entry].get() % PAIR_COUNT_UNIT)
     }
 
     /// Removes all entries outside a range of indexes. Groups must not have been formed yet.
@@ -341,9 +341,12 @@ impl<const N: usize> SortedChunk<N> {
         let cell = &self.rows[entry];
         let mut row = cell.get();
         if row & RESOLVED == 0 {
-            let (met, entry) = (row / MET, Tid::from_packed(row % MET));
-            if met < u64::from(self.trusted) {
-                cell.set(row + MET);
+            let (met, entry) = (
+                row / PAIR_COUNT_UNIT,
+                Tid::from_packed(row % PAIR_COUNT_UNIT),
+            );
+            if met < u64::from(self.unresolved_pairs) {
+                cell.set(row + PAIR_COUNT_UNIT);
                 return Some(entry);
             }
             row = RESOLVED

@@ -4,7 +4,7 @@
 use super::Pair;
 use super::chunk::{ScopeRun, SortedChunk};
 use super::plan::{self, PassOverlap};
-use super::thinning::{Open, Thinning};
+use super::thinning::{OpenEntries, Thinning};
 use crate::block_layout::BlockLayout;
 use crate::filter;
 use crate::key::{Key, Tid, difference};
@@ -18,7 +18,7 @@ use std::rc::Rc;
 const BATCH: usize = 1024;
 /// Maximum number of keys that an entry is compared with at once. A step may exceed its batch by as
 /// many pairs.
-const PIECE: usize = 4096;
+const MAX_KEYS_AT_ONCE: usize = 4096;
 /// Number of comparisons of keys between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
 /// A step of the search ends after this number of comparisons, which take some tenths of a second,
@@ -28,7 +28,7 @@ const MAX_STEP_COMPARISONS: u64 = 1 << 26;
 /// The two chunks whose entries are compared, and the pass of the plan that compares them.
 pub(super) struct JoinInputs<'a, const N: usize> {
     /// Passes of the plan up to the current one, which is the last of the slice.
-    pub probes: &'a [Probe<N>],
+    pub passes: &'a [Probe<N>],
     pub overlap: PassOverlap,
     pub layout: &'a BlockLayout<N>,
     pub left: &'a SortedChunk<N>,
@@ -39,12 +39,12 @@ pub(super) struct JoinInputs<'a, const N: usize> {
 
 impl<const N: usize> JoinInputs<'_, N> {
     fn probe(&self) -> &Probe<N> {
-        &self.probes[self.probes.len() - 1]
+        &self.passes[self.passes.len() - 1]
     }
 
     /// Returns the position of the current pass in the plan.
     pub fn pass(&self) -> usize {
-        self.probes.len() - 1
+        self.passes.len() - 1
     }
 
     /// Returns the first of the entries `others` in the right chunk that this pass compares with
@@ -56,7 +56,7 @@ impl<const N: usize> JoinInputs<'_, N> {
     fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
         let key = &self.left.keys()[entry];
         let right = &self.right.keys()[others.clone()];
-        let skips_equals = self.overlap == PassOverlap::FirstReports && self.probes.len() > 1;
+        let skips_equals = self.overlap == PassOverlap::FirstReports && self.passes.len() > 1;
         match skips_equals && right.first() == Some(key) {
             true => others.start + right.partition_point(|other| other == key),
             false => others.start,
@@ -71,7 +71,7 @@ impl<const N: usize> JoinInputs<'_, N> {
         let permutation = &self.layout.permutations()[usize::from(self.probe().permutation)];
         let fingerprints = [self.left.keys()[entries[0]], self.right.keys()[entries[1]]];
         let is_reported = match self.overlap {
-            PassOverlap::FirstReports => last_finds(self.probes, &permutation.restore(difference)),
+            PassOverlap::FirstReports => last_finds(self.passes, &permutation.restore(difference)),
             PassOverlap::EachReports => true,
         };
         is_reported.then(|| fingerprints.map(|key| permutation.restore(&key)))
@@ -125,7 +125,7 @@ pub(super) struct GroupPair {
     /// True if both are the same group.
     pub same: bool,
     /// In a thinned search, the entries of `right` that can still produce pairs.
-    pub open: Open,
+    pub open: OpenEntries,
     /// First entry of `right` with which the first entry of `left` has not been compared.
     at: usize,
 }
@@ -305,7 +305,7 @@ impl<const N: usize> Compare<N> {
                     left,
                     at: right.start,
                     right,
-                    open: Open::default(),
+                    open: OpenEntries::default(),
                     same,
                 });
             }
@@ -326,8 +326,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares the first entry of `task.left` with up to [`PIECE`] entries of `task.right` and
-    /// reports the pairs. Removes the entry from `task.left` after the last entry of `task.right`.
+    /// Compares the first entry of `task.left` with up to [`MAX_KEYS_AT_ONCE`] entries of
+    /// `task.right` and reports the pairs. Removes the entry from `task.left` after the last entry
+    /// of `task.right`.
     #[inline]
     fn compare_entry(
         &mut self,
@@ -342,7 +343,7 @@ impl<const N: usize> Compare<N> {
             false => task.at,
         };
         let from = sides.behind_equals(entry, from..task.right.end);
-        let to = task.right.end.min(from + PIECE);
+        let to = task.right.end.min(from + MAX_KEYS_AT_ONCE);
         let mut wanted = !sides.left.is_unwanted(entry);
         self.count_other(1);
         if wanted && from < to {

@@ -24,9 +24,10 @@
 mod buckets;
 mod chunk;
 mod compare;
+mod key_order_scan;
 mod plan;
 mod range;
-mod thin;
+mod thinned_compare;
 mod thinning;
 
 pub use buckets::CrowdedRow;
@@ -43,6 +44,7 @@ use crate::tree::Tree;
 use buckets::Buckets;
 use chunk::SortedChunk;
 use compare::{Compare, JoinCursor, JoinInputs};
+pub use key_order_scan::KeyOrderScan;
 pub use plan::PairPlan;
 pub(crate) use plan::PassOverlap;
 pub use range::PairRange;
@@ -83,7 +85,7 @@ pub struct Pairs<const N: usize> {
     layout: Rc<BlockLayout<N>>,
     plan: PairPlan<N>,
     /// Position of the current pass in the plan.
-    probe: usize,
+    pass: usize,
     /// Range of a permutation that is searched. `None` for a search of all permutations.
     range: Option<PairRange<N>>,
     phase: Phase,
@@ -126,11 +128,11 @@ impl<const N: usize> Pairs<N> {
         let scope_words = layout.scope_words();
         let leaves = 2 * leaf::most_entries::<N>();
         Pairs {
-            cursor: LevelCursor::new(plan.probes[0].permutation),
+            cursor: LevelCursor::new(plan.passes[0].permutation),
             beyond: LevelCursor::new(0),
             end: Some(EntryKey::start_of(0)),
             beyond_end: None,
-            probe: 0,
+            pass: 0,
             range: None,
             phase: Phase::Read,
             chunk: SortedChunk::new(scope_words, distinct),
@@ -150,7 +152,7 @@ impl<const N: usize> Pairs<N> {
     /// together. `resolve` is called for entries in more pairs, because a row can have many
     /// invisible versions, whose number of pairs grows with the square of their number.
     #[must_use]
-    pub fn trusting(mut self, pairs: u32) -> Self {
+    pub fn with_unresolved_pairs(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
         self.other.trust(pairs);
         self
@@ -178,13 +180,13 @@ impl<const N: usize> Pairs<N> {
     ///
     /// # Panics
     /// If the plan compares groups whose leading bits differ.
-    pub fn crowding(
+    pub fn with_crowded_buckets(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
         memory: usize,
         max_pairs: u32,
     ) -> Self {
-        assert!(plan.probes.iter().all(|probe| probe.threshold == 0));
+        assert!(plan.passes.iter().all(|probe| probe.threshold == 0));
         // Each chunk is compared only with itself, so it may take the memory of two chunks.
         let mut search = Self::new(layout, plan, 2 * memory, false);
         search.compare.thinning = Some(Thinning::Degree(max_pairs));
@@ -198,10 +200,10 @@ impl<const N: usize> Pairs<N> {
     /// If the permutation of the range is not that of its pass in the plan.
     pub fn begin_range(&mut self, range: PairRange<N>) {
         assert_eq!(
-            self.plan.probes[range.pass].permutation,
+            self.plan.passes[range.pass].permutation,
             range.from.permutation
         );
-        self.probe = range.pass;
+        self.pass = range.pass;
         self.cursor = LevelCursor::at(range.from);
         self.end = Some(range.from);
         self.range = Some(range);
@@ -219,9 +221,9 @@ impl<const N: usize> Pairs<N> {
     /// The search skips entries for whose addresses `wanted` returns false. `resolve` gets the
     /// address in an entry of a pair. It returns the address that [`Pair::rows`] gets, or `None` if
     /// the row must not be in a pair. It is called at most once for an entry in a chunk. A
-    /// [trusting](Pairs::trusting) search may report pairs of an entry without that call. A
-    /// [thinned](Pairs::thinned) search never calls `resolve`, so `wanted` must reject each row
-    /// that must not be in a pair.
+    /// search [with unresolved pairs](Pairs::with_unresolved_pairs) may report pairs of an entry
+    /// without that call. A [thinned](Pairs::thinned) search never calls `resolve`, so `wanted`
+    /// must reject each row that must not be in a pair.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -232,8 +234,9 @@ impl<const N: usize> Pairs<N> {
         self.advance(tree, wanted, resolve, emit, &mut |_| ())
     }
 
-    /// Like [`Pairs::step`], for a [crowding](Pairs::crowding) search. `emit_crowded` gets the
-    /// crowded rows. Any two crowded rows of one bucket may be a pair that is not passed to `emit`.
+    /// Like [`Pairs::step`], for a search [with crowded buckets](Pairs::with_crowded_buckets).
+    /// `emit_crowded` gets the crowded rows. Any two crowded rows of one bucket may be a pair that
+    /// is not passed to `emit`.
     pub fn step_with_crowds<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -268,7 +271,7 @@ impl<const N: usize> Pairs<N> {
                 Phase::Compare(join, within) => {
                     let within = *within;
                     let sides = JoinInputs {
-                        probes: &self.plan.probes[..=self.probe],
+                        passes: &self.plan.passes[..=self.pass],
                         overlap: self.plan.overlap,
                         layout: &self.layout,
                         left: &self.chunk,
@@ -308,7 +311,7 @@ impl<const N: usize> Pairs<N> {
 
     /// Returns the number of completed passes of the plan.
     pub fn passes_done(&self) -> usize {
-        self.probe
+        self.pass
     }
 
     /// Returns the number of entries that have been compared with the other entries of their chunk,
@@ -332,8 +335,8 @@ impl<const N: usize> Pairs<N> {
         if self.range.is_some() {
             return Phase::Done;
         }
-        self.probe += 1;
-        let Some(probe) = self.plan.probes.get(self.probe) else {
+        self.pass += 1;
+        let Some(probe) = self.plan.passes.get(self.pass) else {
             return Phase::Done;
         };
         self.cursor = LevelCursor::new(probe.permutation);
@@ -368,7 +371,7 @@ impl<const N: usize> Pairs<N> {
             }
         }
         self.keep_whole_buckets(emit_crowded);
-        let probe = &self.plan.probes[self.probe];
+        let probe = &self.plan.passes[self.pass];
         if self.plan.ignores_hashes {
             self.chunk
                 .restore(&self.layout.permutations()[usize::from(probe.permutation)]);
@@ -407,7 +410,7 @@ impl<const N: usize> Pairs<N> {
             self.beyond_end = read_leaf(tree, cursor, other, (scope, None), wanted)?;
         }
         if self.plan.ignores_hashes {
-            let permutation = self.plan.probes[self.probe].permutation;
+            let permutation = self.plan.passes[self.pass].permutation;
             self.other
                 .restore(&self.layout.permutations()[usize::from(permutation)]);
         }
@@ -432,7 +435,7 @@ impl<const N: usize> Pairs<N> {
             return None;
         }
         let word = self.layout.scope_words();
-        let threshold = self.plan.probes[self.probe].threshold;
+        let threshold = self.plan.passes[self.pass].threshold;
         let first = prefix(from.key[word], bits);
         let next = (self.cover.iter())
             .filter_map(|&(value, fixed)| {
@@ -497,50 +500,4 @@ fn read_leaf<S: ReadPages, const N: usize>(
     drop(leaf);
     chunk.accept(wanted);
     Ok(end)
-}
-
-/// Scan of all entries of an index's first permutation in key order, in which rows with equal
-/// fingerprints are adjacent.
-#[derive(Debug)]
-pub struct KeyOrderScan<const N: usize> {
-    layout: Rc<BlockLayout<N>>,
-    cursor: LevelCursor<N>,
-    /// Entries of the leaf that was read last.
-    leaf: SortedChunk<N>,
-}
-
-impl<const N: usize> KeyOrderScan<N> {
-    /// Creates a scan that starts at the first entry of the first permutation.
-    pub fn new(layout: Rc<BlockLayout<N>>) -> Self {
-        KeyOrderScan {
-            cursor: LevelCursor::new(0),
-            leaf: SortedChunk::new(layout.scope_words(), false),
-            layout,
-        }
-    }
-
-    /// Reads one more leaf and passes each of its entries to `emit`: the restored key (the scope's
-    /// word if there is one, then fingerprint or sketch) and the row's address. Returns false if
-    /// this was the last leaf.
-    pub fn step<S: ReadPages>(
-        &mut self,
-        tree: &Tree<'_, S, N>,
-        emit: &mut impl FnMut(Key<N>, Tid),
-    ) -> Result<bool> {
-        self.leaf.clear();
-        let end = read_leaf(
-            tree,
-            &mut self.cursor,
-            &mut self.leaf,
-            (None, None),
-            &mut |_| true,
-        )?;
-        let permutation = &self.layout.permutations()[0];
-        for (entry, key) in self.leaf.keys().iter().enumerate() {
-            if let Some(row) = self.leaf.row(entry, &mut Some) {
-                emit(permutation.restore(key), row);
-            }
-        }
-        Ok(end.is_some())
-    }
 }

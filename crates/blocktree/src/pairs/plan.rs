@@ -9,7 +9,9 @@
 //! root, so the number of compared keys determines the cost.
 
 use crate::block_layout::BlockLayout;
-use crate::plan::{Part, Probe, ball, cheapest, disjoint_parts, exact_permutations, spread};
+use crate::plan::{
+    CandidateProbe, Probe, ball, cheapest, disjoint_parts, exact_permutations, spread,
+};
 
 /// Cost of reading an entry into a chunk and sorting it, in nanoseconds.
 const READ: f64 = 35.0;
@@ -37,7 +39,7 @@ pub struct PairPlan<const N: usize> {
     pub radius: u32,
     /// One element for each pass: the permutation, the number of leading bits that are equal within
     /// a group, and the number of these bits in which two groups that are compared may differ.
-    pub probes: Vec<Probe<N>>,
+    pub passes: Vec<Probe<N>>,
     /// Estimated time of the search in nanoseconds, for evenly distributed fingerprints. 0 if there
     /// is no estimate.
     pub cost: f64,
@@ -55,7 +57,7 @@ impl<const N: usize> PairPlan<N> {
         let radius = radius.min(layout.bits());
         let exact = exact_permutations(layout, radius).map(|permutations| {
             let part = |permutation| {
-                Part::new(
+                CandidateProbe::new(
                     permutation,
                     layout.leading_bits(permutation).min(64),
                     Some(0),
@@ -80,7 +82,7 @@ impl<const N: usize> PairPlan<N> {
                 passes.into_iter().map(|(_, pass)| pass),
             )
         });
-        let whole = Self::from_parts(layout, radius, rows, [Part::new(0, 0, Some(0))]);
+        let whole = Self::from_parts(layout, radius, rows, [CandidateProbe::new(0, 0, Some(0))]);
         cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
@@ -94,18 +96,18 @@ impl<const N: usize> PairPlan<N> {
         layout: &BlockLayout<N>,
         radius: u32,
         rows: f64,
-        passes: impl IntoIterator<Item = Part>,
+        parts: impl IntoIterator<Item = CandidateProbe>,
     ) -> Self {
-        let (mut probes, mut sum, mut compared) = (Vec::new(), 0.0, 0.0);
-        for pass in passes {
+        let (mut passes, mut sum, mut compared) = (Vec::new(), 0.0, 0.0);
+        for pass in parts {
             sum += cost(&pass, rows, N);
             compared += comparisons(&pass, rows);
             let probe = |threshold| Probe::new(layout, pass.permutation, pass.bits, threshold);
-            probes.extend(pass.threshold.map(probe));
+            passes.extend(pass.threshold.map(probe));
         }
         PairPlan {
             radius,
-            probes,
+            passes,
             cost: sum,
             comparisons: compared,
             overlap: PassOverlap::FirstReports,
@@ -122,7 +124,7 @@ fn neighbours(bits: u32, threshold: u32) -> f64 {
 
 /// Estimates the number of comparisons of two keys in a pass, among `rows` rows. 0 for a part
 /// without a threshold, which is not searched.
-fn comparisons(pass: &Part, rows: f64) -> f64 {
+fn comparisons(pass: &CandidateProbe, rows: f64) -> f64 {
     pass.threshold.map_or(0.0, |threshold| {
         rows * (rows / f64::from(pass.bits).exp2()) * (0.5 + neighbours(pass.bits, threshold))
     })
@@ -130,7 +132,7 @@ fn comparisons(pass: &Part, rows: f64) -> f64 {
 
 /// Estimates the cost of a pass in nanoseconds, among `rows` rows with keys of `words` words. 0 for
 /// a part without a threshold, which is not searched.
-fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
+fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
     let Some(threshold) = pass.threshold else {
         return 0.0;
     };
@@ -148,8 +150,8 @@ fn cost(pass: &Part, rows: f64, words: usize) -> f64 {
 
 /// Returns the cheapest pass over the permutation of a part that groups by all of the part's
 /// leading bits or by fewer, if groups may differ in `threshold` bits.
-fn best(part: &Part, threshold: u32, rows: f64, words: usize) -> Part {
-    let pass = |bits| Part::new(part.permutation, bits, Some(threshold));
+fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> CandidateProbe {
+    let pass = |bits| CandidateProbe::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);
     cheapest(pass(most), (0..most).rev().map(pass), |pass| {
         cost(pass, rows, words)
@@ -198,7 +200,7 @@ mod tests {
                     bits |= 1 << bit;
                 }
             }
-            prop_assert!(plan.probes.iter().any(|probe| probe.finds(&[bits])));
+            prop_assert!(plan.passes.iter().any(|probe| probe.finds(&[bits])));
         }
 
         #[test]
@@ -216,8 +218,8 @@ mod tests {
     fn the_guaranteed_radius_takes_the_permutations_as_they_are() {
         let layout = BlockLayout::<1>::new(3, 4).unwrap();
         let plan = PairPlan::new(&layout, 3, 1e7);
-        assert_eq!(plan.probes.len(), 4);
-        assert!(plan.probes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
+        assert_eq!(plan.passes.len(), 4);
+        assert!(plan.passes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
     }
 
     /// With ten permutations, whose groups have few entries, ten passes without neighbouring groups
@@ -227,7 +229,7 @@ mod tests {
         let layout = BlockLayout::<1>::new(3, 5).unwrap();
         for rows in [1e6, 2e6, 1e7, 1e8] {
             let plan = PairPlan::new(&layout, 3, rows);
-            assert!(plan.probes.iter().all(|p| p.threshold == 0), "{plan:?}");
+            assert!(plan.passes.iter().all(|p| p.threshold == 0), "{plan:?}");
             let four = PairPlan::new(&BlockLayout::<1>::new(3, 4).unwrap(), 3, rows);
             assert!(plan.cost < 3.0 * four.cost, "{rows}");
         }
@@ -241,6 +243,6 @@ mod tests {
         assert!(PairPlan::new(&layout, 12, 1e7).cost * 20.0 < all(1e7));
         // The widest radius reads one permutation and compares all rows with each other.
         let widest = PairPlan::new(&layout, 64, 1e6);
-        assert_eq!((widest.probes.len(), widest.probes[0].bits), (1, 0));
+        assert_eq!((widest.passes.len(), widest.passes[0].bits), (1, 0));
     }
 }

@@ -71,12 +71,12 @@ impl<const N: usize> PairPlan<N> {
         most: usize,
     ) -> Result<Vec<PairRange<N>>> {
         let permutations = self
-            .probes
+            .passes
             .iter()
             .map(|probe| usize::from(probe.permutation) + 1);
         let borders = borders(tree, permutations.max().unwrap_or(0), most)?;
         let mut ranges = Vec::new();
-        for (pass, probe) in self.probes.iter().enumerate() {
+        for (pass, probe) in self.passes.iter().enumerate() {
             let borders = &borders[usize::from(probe.permutation)];
             let leaves = borders.len() + 1;
             let most = if probe.threshold > 0 { most / 4 } else { most };

@@ -18,7 +18,7 @@ pub enum Thinning {
 /// Open entries of the right group: entries that can still form a reported pair with an entry that
 /// has enough pairs.
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenEntries {
     /// Indexes of the open entries in the right chunk. `None` if there is no list: all are open.
     pub entries: Option<Vec<u32>>,
     /// Number of entries to compare with the whole group before the list is updated again, because

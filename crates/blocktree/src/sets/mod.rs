@@ -26,7 +26,7 @@ pub const ROW_PERMUTATION: u16 = 0;
 pub const ELEMENT_PERMUTATION: u16 = 1;
 
 /// Returns what an element adds to the [`sum`] of a set: a hash of the element, never 0.
-fn share(element: u64) -> u64 {
+fn element_hash(element: u64) -> u64 {
     mix(element.wrapping_add(0x9e37_79b9_7f4a_7c15)) | 1
 }
 
@@ -42,16 +42,16 @@ fn share(element: u64) -> u64 {
 /// assert_eq!(sum([]), 0);
 /// ```
 pub fn sum(elements: impl IntoIterator<Item = u64>) -> u64 {
-    (elements.into_iter()).fold(0, |sum, element| sum.wrapping_add(share(element)))
+    (elements.into_iter()).fold(0, |sum, element| sum.wrapping_add(element_hash(element)))
 }
 
 /// Returns what an index entry contributes to the [`sum`] of its row's set: the whole sum in the
 /// row permutation, the hash of one element in the element permutation. `key` is the entry's key.
 /// So the entries of both permutations can be checked against each other.
-pub fn share_of<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
+pub fn sum_contribution<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
     match permutation {
         ROW_PERMUTATION => number(key),
-        _ => share(number(key)),
+        _ => element_hash(number(key)),
     }
 }
 

@@ -105,7 +105,7 @@ pub struct SetScan<const N: usize> {
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
     /// Maximum length of `found` before some rows are left to another pass.
-    kept: usize,
+    max_found: usize,
     /// True if rows are returned as they are found, so that a row may be returned more than once.
     repeats: bool,
     /// Lowest packed address of the rows that this pass returns.
@@ -128,7 +128,7 @@ impl<const N: usize> SetScan<N> {
             found: Vec::new(),
             indexes: Vec::new(),
             // At the end of a pass, each address is also a row in the output.
-            kept: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
+            max_found: (memory / (size_of::<u64>() + size_of::<Tid>())).max(MIN_KEPT),
             repeats: false,
             from: 0,
             to: None,
@@ -239,7 +239,7 @@ impl<const N: usize> SetScan<N> {
             }
             _ => self.at = end,
         }
-        if self.found.len() > self.kept && !self.repeats {
+        if self.found.len() > self.max_found && !self.repeats {
             self.make_room();
         }
         Ok(())
@@ -300,7 +300,7 @@ impl<const N: usize> SetScan<N> {
         self.found.sort_unstable();
         self.found.dedup();
         let middle = self.found.len() / 2;
-        if self.found.len() > self.kept / 2 {
+        if self.found.len() > self.max_found / 2 {
             self.to = Some(self.found[middle]);
             self.found.truncate(middle);
         }

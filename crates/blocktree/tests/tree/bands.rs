@@ -7,7 +7,7 @@ use neardup_blocktree::bands::{
 };
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::{Fill, build_bands};
-use neardup_blocktree::clusters::{Connected, Star, UNRANKED};
+use neardup_blocktree::clusters::{Components, Star, UNRANKED};
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::meta::Meta;
 use neardup_blocktree::paged::Paged;
@@ -414,7 +414,7 @@ fn clusters(
     let plan = BandPairPlan::exact(index.bands.clone(), mismatches);
     let by_bands = plan.is_by_bands();
     let passes = plan.passes(&index.layout());
-    let mut search = Pairs::crowding(index.layout(), passes, search_memory, most);
+    let mut search = Pairs::with_crowded_buckets(index.layout(), passes, search_memory, most);
     let (mut shared, mut crowd, mut pairs) = (BTreeMap::new(), Vec::new(), 0);
     let tree = index.tree();
     let mut emit = |pair: Pair<2>| {
@@ -468,7 +468,7 @@ fn clusters(
             assert_eq!(done, expected);
         }
         Method::Connected => {
-            let mut connected = Connected::new(&mut files, count, memory);
+            let mut connected = Components::new(&mut files, count, memory);
             for [a, b] in near {
                 connected.connect(&mut files, a, b);
             }

@@ -2,8 +2,8 @@
 use crate::mem_store::Crash;
 use crate::model::{Index, Model, random_rows};
 use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::full_scan::FullScan;
 use neardup_blocktree::key::{Key, Tid};
-use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;

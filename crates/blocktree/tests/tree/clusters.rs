@@ -3,8 +3,9 @@
 use crate::mem_store::MemStore;
 use crate::model::{Index, Model};
 use neardup_blocktree::block_layout::BlockLayout;
-use neardup_blocktree::clusters::{Connected, Nearness, Star, UNRANKED};
+use neardup_blocktree::clusters::{Components, Star, UNRANKED};
 use neardup_blocktree::crowded_centers::CrowdedCenters;
+use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::key::{Key, Tid, distance};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::pairs::{Pair, PairPlan, Pairs, Thinning};
@@ -112,7 +113,7 @@ fn clusters(
         of.set(&mut files, node, rank);
     }
     let mut star = Star::<&MemStore, 2>::new(memory[1]);
-    let mut connected = Connected::new(&mut files, count as u32, memory[1]);
+    let mut connected = Components::new(&mut files, count as u32, memory[1]);
     for [a, b] in found {
         for &a in &numbers[&a] {
             for &b in &numbers[&b] {
@@ -250,7 +251,7 @@ fn a_ball_brings_no_quadratic_pairs() {
     let pairs = |thinning| {
         // One pass over the permutation as a whole.
         let plan = PairPlan::new(&index.layout, 4, 1.0);
-        assert_eq!(plan.probes.len(), 1);
+        assert_eq!(plan.passes.len(), 1);
         let mut pairs = Pairs::thinned(index.layout.clone(), plan, 1 << 20, thinning);
         let (tree, mut count) = (index.tree(), 0);
         while (pairs.step(&tree, &mut |_| true, &mut Some, &mut |_| count += 1)).unwrap() {}
@@ -335,7 +336,7 @@ fn a_long_chain_takes_no_long() {
     let mut files = &store;
     let nodes = 1_000_000;
     let mut ranks = Paged::new(&mut files, nodes as usize, 1 << 24, |node| node);
-    let mut connected = Connected::new(&mut files, nodes, 1 << 24);
+    let mut connected = Components::new(&mut files, nodes, 1 << 24);
     (1..nodes)
         .rev()
         .for_each(|node| connected.connect(&mut files, node - 1, node));

@@ -4,10 +4,10 @@ use crate::model::{Index, Model, random_rows};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::Fill;
 use neardup_blocktree::filter;
+use neardup_blocktree::full_scan::FullScan;
 use neardup_blocktree::inner::InnerRef;
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::leaf::LeafRef;
-use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::page::{HEADER, PAGE_SIZE, Page, PageRef, Result};
 use neardup_blocktree::pairs::{PairPlan, Pairs};
@@ -28,7 +28,7 @@ fn a_root_with_a_right_link_is_an_error_and_no_endless_loop() {
         .damage(index.meta.root.block, right_link, &1u32.to_ne_bytes());
     let entry_key = EntryKey::start_of(1);
     assert!(index.tree().insert(&entry_key).is_err());
-    assert!(index.tree().holds(&entry_key).is_err());
+    assert!(index.tree().has_entry(&entry_key).is_err());
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn a_right_link_may_lead_to_a_page_that_is_used_further_left_by_now() {
         }
     })));
     let tree = Tree::<_, 1>::new(&met, root);
-    assert_eq!(tree.holds(&entry_key), Ok(true));
+    assert_eq!(tree.has_entry(&entry_key), Ok(true));
     drop(met);
     assert!(step >= 2, "went right once");
 }
@@ -205,7 +205,7 @@ fn nobody_holds_a_free_page_while_waiting_for_the_meta_page() {
         key: [5 << 40],
         tid: tid(5),
     };
-    assert_eq!(tree.holds(&entry_key), Ok(true));
+    assert_eq!(tree.has_entry(&entry_key), Ok(true));
 }
 
 /// A vacuum that truncates the index is cancelled when it has moved the root, and more, but has not
@@ -249,7 +249,7 @@ fn who_remembers_a_root_that_a_cancelled_vacuum_moved_loses_nothing() {
                 lost += 1;
                 break;
             }
-            lost += u32::from(!now.holds(&entry_key(i)).unwrap());
+            lost += u32::from(!now.has_entry(&entry_key(i)).unwrap());
         }
         assert_eq!(lost, 0, "after {moves} moves");
     }

@@ -6,7 +6,7 @@ use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{Kind, PAGE_SIZE, Page, PageRef};
 use neardup_blocktree::sort::TempFiles;
 use neardup_blocktree::store::{
-    Glance, PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, ReadPages, WritePages,
+    PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, ReadPages, UnlockedCopy, WritePages,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 use rand::rngs::StdRng;
@@ -179,8 +179,8 @@ impl ReadPages for MemStore {
 }
 
 impl PrefetchPages for MemStore {
-    fn glance(&self, leaf: Block) -> Option<Glance> {
-        let mut glance = Glance {
+    fn glance(&self, leaf: Block) -> Option<UnlockedCopy> {
+        let mut glance = UnlockedCopy {
             head: [0; 8],
             tail: [0; 64],
         };
@@ -194,8 +194,10 @@ impl PrefetchPages for MemStore {
         }
         let page = self.page(leaf);
         let page = page.try_read()?;
-        glance.head.copy_from_slice(&page[Glance::HEAD..][..8]);
-        glance.tail.copy_from_slice(&page[Glance::TAIL..]);
+        glance
+            .head
+            .copy_from_slice(&page[UnlockedCopy::HEAD..][..8]);
+        glance.tail.copy_from_slice(&page[UnlockedCopy::TAIL..]);
         Some(glance)
     }
 

@@ -3,10 +3,10 @@ use crate::mem_store::MemStore;
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::build::{Fill, build};
 use neardup_blocktree::check::CheckStats;
+use neardup_blocktree::full_scan::FullScan;
 use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::knn::KnnScan;
 use neardup_blocktree::leaf_cache::LeafCache;
-use neardup_blocktree::level_cursor::FullScan;
 use neardup_blocktree::meta::{Meta, MetaRef};
 use neardup_blocktree::page::PAGE_SIZE;
 use neardup_blocktree::plan::Plan;
@@ -193,8 +193,8 @@ impl<const N: usize> Index<N> {
                     key,
                     tid: Tid { offset, ..*tid },
                 };
-                assert!(self.tree().holds(&entry_key(tid.offset)).unwrap());
-                assert!(!self.tree().holds(&entry_key(9_999)).unwrap());
+                assert!(self.tree().has_entry(&entry_key(tid.offset)).unwrap());
+                assert!(!self.tree().has_entry(&entry_key(9_999)).unwrap());
             }
         }
         let fingerprints: Vec<Key<N>> = model.values().flatten().copied().collect();

@@ -62,7 +62,7 @@ fn search_by_ranges<const N: usize>(
 ) -> Vec<Pair<N>> {
     let (tree, mut all) = (index.tree(), Vec::new());
     let mut ranges = plan.ranges(&tree, most).unwrap();
-    assert!(ranges.len() <= most.max(1) * plan.probes.len());
+    assert!(ranges.len() <= most.max(1) * plan.passes.len());
     ranges.shuffle(rng);
     let search = || Pairs::new(index.layout.clone(), plan.clone(), memory, false);
     let mut searches = [search(), search()];
@@ -369,8 +369,8 @@ fn each_pair_once_while_others_insert_and_vacuum() {
     }
 }
 
-/// A trusting search asks for no row in its first pairs: then come all pairs of the entries that
-/// are wanted, and others of these few.
+/// A search with unresolved pairs asks for no row in its first pairs: then come all pairs of the
+/// entries that are wanted, and others of these few.
 #[test]
 fn a_trusting_search_asks_for_rows_in_many_pairs() {
     let mut rng = StdRng::seed_from_u64(27);
@@ -388,7 +388,8 @@ fn a_trusting_search_asks_for_rows_in_many_pairs() {
     for trusted in [0, 1, 16, u32::MAX] {
         let plan = PairPlan::new(&index.layout, 2, 3e3);
         let memory = 1 << 16;
-        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false).trusting(trusted);
+        let mut pairs =
+            Pairs::new(index.layout.clone(), plan, memory, false).with_unresolved_pairs(trusted);
         let (tree, mut given, mut asked) = (index.tree(), Vec::new(), 0);
         let mut resolve = |tid| {
             asked += 1;
@@ -458,8 +459,9 @@ fn equal_rows_that_nobody_sees_take_little_work() {
     let is_seen = |tid: Tid| tid.block >= versions - 2;
     for memory in [1 << 20, 1 << 24] {
         let plan = PairPlan::new(&index.layout, 3, 1e5);
-        assert!(plan.probes.len() > 1);
-        let mut pairs = Pairs::new(index.layout.clone(), plan, memory, false).trusting(16);
+        assert!(plan.passes.len() > 1);
+        let mut pairs =
+            Pairs::new(index.layout.clone(), plan, memory, false).with_unresolved_pairs(16);
         let (tree, mut given) = (index.tree(), Vec::new());
         let mut resolve = |tid| is_seen(tid).then_some(tid);
         let pauses = index.store.pauses();

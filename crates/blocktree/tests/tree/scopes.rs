@@ -1,9 +1,10 @@
 //! Rows of a scope stand together: searches in one scope, and the leaves that it takes.
 use crate::model::{Index, Model, random_rows, some_key};
 use neardup_blocktree::block_layout::BlockLayout;
+use neardup_blocktree::full_scan::FullScan;
 use neardup_blocktree::key::{EntryKey, Key, Tid, distance};
 use neardup_blocktree::leaf::usual_count;
-use neardup_blocktree::level_cursor::{FullScan, LevelCursor};
+use neardup_blocktree::level_cursor::LevelCursor;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
 use neardup_blocktree::store::ReadPages;

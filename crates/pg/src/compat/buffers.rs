@@ -59,7 +59,10 @@ pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) 
                     pgrx::PgSqlErrorCode::ERRCODE_IO_ERROR,
                     "could not read a temporary file of an index build",
                 )
-                .detail(format!("Got {read} of {} bytes.", bytes.len()))
+                .detail(format!(
+                    "Only {read} of {} bytes could be read.",
+                    bytes.len()
+                ))
                 .raise();
             }
         }

@@ -48,7 +48,7 @@ pub unsafe fn named_segment(
                 pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
                 "could not map a segment of shared memory",
             )
-            .detail("It has been made since the server started, and has gone.")
+            .detail("The segment was created after the server started and no longer exists.")
             .raise();
         }
         pg_sys::dsm_pin_mapping(segment);

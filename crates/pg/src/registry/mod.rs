@@ -17,9 +17,9 @@
 //! 3. It searches the index. It also sees rows of transactions that have not ended, and waits for
 //!    those transactions after it has withdrawn the row.
 //! 4. It withdraws the row, that is, removes it from the table in shared memory, when the row is in
-//!    every index that other backends may search ([`written`]). A row that never gets there is
-//!    withdrawn before the statement's next row, at the statement's end, or when its transaction or
-//!    subtransaction is rolled back.
+//!    every index that other backends may search ([`withdraw_written`]). A row that never gets
+//!    there is withdrawn before the statement's next row, at the statement's end, or when its
+//!    transaction or subtransaction is rolled back.
 //!
 //! If no other backend has read the token when the row is withdrawn, the token stays locked and
 //! serves the statement's next row. The table records that another backend has read a token.
@@ -52,7 +52,7 @@ const SHARE: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
 
 /// One trigger of one table in one statement. It owns the rows in flight that it publishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
+pub struct TriggerRun {
     /// Number that identifies the statement (`TriggerCall::statement`).
     pub statement: usize,
     /// OID of the table, or of the partition, whose row is written.
@@ -62,8 +62,8 @@ pub struct Owner {
 }
 
 /// Row in flight that this backend has published.
-struct Own {
-    owner: Owner,
+struct OwnRow {
+    run: TriggerRun,
     token: Token,
     /// Numbers of the row's slots in the table in shared memory.
     slots: Vec<usize>,
@@ -89,7 +89,7 @@ pub struct Near(Token);
 
 thread_local! {
     /// Rows in flight of this backend, in the order of their publication.
-    static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+    static OWN: RefCell<Vec<OwnRow>> = const { RefCell::new(Vec::new()) };
     /// Spare tokens of this backend. Each statement has at most as many as it had rows in flight at
     /// one time.
     static SPARE: RefCell<Vec<Spare>> = const { RefCell::new(Vec::new()) };
@@ -151,18 +151,23 @@ impl Token {
 
 /// Publishes a row of a trigger, unless another backend has a row in flight within `radius` (in
 /// bits or mismatches): then returns that row, and publishes nothing. `last_index` is the OID of
-/// the index after whose insertion [`written`] withdraws the row.
-pub fn publish(owner: Owner, row: &Row, radius: u32, last_index: pg_sys::Oid) -> Result<(), Near> {
+/// the index after whose insertion [`withdraw_written`] withdraws the row.
+pub fn publish(
+    run: TriggerRun,
+    row: &Row,
+    radius: u32,
+    last_index: pg_sys::Oid,
+) -> Result<(), Near> {
     let table = Table::get();
-    quota::check(owner, row.slots());
+    quota::check(run, row.slots());
     let subtransaction = server::subtransaction();
-    let token = take_spare(owner.statement, subtransaction).unwrap_or_else(|| {
+    let token = take_spare(run.statement, subtransaction).unwrap_or_else(|| {
         let token = Token::next();
         token.lock(EXCLUSIVE);
         token
     });
-    let mut own = Own {
-        owner,
+    let mut own = OwnRow {
+        run,
         token,
         slots: Vec::new(),
         subtransaction,
@@ -198,17 +203,17 @@ impl Near {
 }
 
 /// Withdraws all rows in flight that a trigger has published in its statement.
-pub fn withdraw(owner: Owner) {
-    withdraw_if(|other| other.owner == owner);
+pub fn withdraw(run: TriggerRun) {
+    withdraw_if(|other| other.run == run);
 }
 
 /// Withdraws the rows in flight that triggers published for the statement's previous row, which is
-/// in the indexes by now or never will be. `owner` is the trigger that begins with the current row.
-/// Rows that other triggers of the same table have published for the current row stay in flight.
-pub fn withdraw_previous(owner: Owner) {
+/// in the indexes by now or never will be. `run` is that of the trigger that begins with the
+/// current row. Rows that other triggers of the same table have published for the current row stay
+/// in flight.
+pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
-        other.owner.statement == owner.statement
-            && (other.owner.table != owner.table || other.owner == owner)
+        other.run.statement == run.statement && (other.run.table != run.table || other.run == run)
     });
 }
 
@@ -221,14 +226,14 @@ pub fn awaits(index: pg_sys::Oid) -> bool {
 
 /// Withdraws the row in flight with this value, which is now in the index `index`. If several
 /// statements have such a row in flight, withdraws the row of the innermost statement.
-pub fn written(index: pg_sys::Oid, value: &Value) {
-    let is_written = |own: &Own| own.last_index == index && own.value == *value;
+pub fn withdraw_written(index: pg_sys::Oid, value: &Value) {
+    let is_written = |own: &OwnRow| own.last_index == index && own.value == *value;
     let innermost = OWN.with_borrow(|rows| {
         let last = rows.iter().rev().find(|own| is_written(own));
-        last.map(|own| own.owner.statement)
+        last.map(|own| own.run.statement)
     });
     if let Some(statement) = innermost {
-        withdraw_if(|own| own.owner.statement == statement && is_written(own));
+        withdraw_if(|own| own.run.statement == statement && is_written(own));
     }
 }
 
@@ -262,10 +267,10 @@ fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
 
 /// Withdraws this backend's rows for which `whose` returns true. Unlocks their tokens, or keeps
 /// them as spares if no other backend can wait for them.
-fn withdraw_if(whose: impl Fn(&Own) -> bool) {
-    let (taken, known) = take(whose);
-    for Own {
-        owner,
+fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
+    let (taken, was_read) = take(whose);
+    for OwnRow {
+        run,
         token,
         subtransaction,
         ..
@@ -274,11 +279,11 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
         // A backend that has read the token waits for this row, so the token cannot serve the
         // statement's next row.
         let is_of_now = server::IsTransactionState() && subtransaction == server::subtransaction();
-        if known || !is_of_now {
+        if was_read || !is_of_now {
             token.unlock(EXCLUSIVE);
             continue;
         }
-        let statement = owner.statement;
+        let statement = run.statement;
         SPARE.with_borrow_mut(|spares| {
             spares.push(Spare {
                 statement,
@@ -291,15 +296,15 @@ fn withdraw_if(whose: impl Fn(&Own) -> bool) {
 
 /// Removes this backend's rows for which `whose` returns true from the table in shared memory.
 /// Returns the rows, and whether another backend has read one of their tokens and may wait for it.
-fn take(whose: impl Fn(&Own) -> bool) -> (Vec<Own>, bool) {
-    let taken: Vec<Own> =
+fn take(whose: impl Fn(&OwnRow) -> bool) -> (Vec<OwnRow>, bool) {
+    let taken: Vec<OwnRow> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
     if taken.is_empty() {
         return (taken, false);
     }
     let slots = (taken.iter()).flat_map(|own| own.slots.iter().map(|&slot| (slot, own.token)));
-    let known = Table::get().clear(slots);
-    (taken, known)
+    let was_read = Table::get().clear(slots);
+    (taken, was_read)
 }
 
 /// Callback of the server at the end of a transaction: withdraws all rows of this backend. The

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::table::SLOTS_PER_BACKEND;
-use super::{OWN, Owner};
+use super::{OWN, TriggerRun};
 use crate::catalog;
 use crate::errors::UserError;
 
@@ -16,11 +16,11 @@ use crate::errors::UserError;
 const MAX_LISTED_TABLES: usize = 5;
 
 /// Raises error 54000 unless this backend has `needed` slots left, for a row of the trigger
-/// `owner`.
-pub fn check(owner: Owner, needed: usize) {
+/// `run`.
+pub fn check(run: TriggerRun, needed: usize) {
     let used = OWN.with_borrow(|rows| rows.iter().map(|own| own.slots.len()).sum::<usize>());
     if used + needed > SLOTS_PER_BACKEND {
-        refuse(owner, needed);
+        refuse(run, needed);
     }
 }
 
@@ -35,7 +35,7 @@ struct Usage {
     last_statement: usize,
 }
 
-fn refuse(owner: Owner, needed: usize) -> ! {
+fn refuse(run: TriggerRun, needed: usize) -> ! {
     let needed = match needed {
         1 => "1 slot".to_owned(),
         _ => format!("{needed} slots"),
@@ -46,9 +46,10 @@ fn refuse(owner: Owner, needed: usize) -> ! {
     )
     .detail(format!(
         "A session has {SLOTS_PER_BACKEND} slots for rows that neardup_dedup has compared and that \
-         are not in their indexes yet. In use: {}. The next row of table {} needs {needed}.",
+         are not in their indexes yet. Slots are in use for these tables: {}. The next row of \
+         table {} needs {needed}.",
         in_use(),
-        catalog::relation_name(owner.table),
+        catalog::relation_name(run.table),
     ))
     .hint(
         "A row stays in flight while later BEFORE triggers write other rows. Nest such triggers \
@@ -64,11 +65,11 @@ fn in_use() -> String {
     let mut tables: HashMap<pg_sys::Oid, Usage> = HashMap::new();
     OWN.with_borrow(|rows| {
         for own in rows {
-            let usage = tables.entry(own.owner.table).or_default();
+            let usage = tables.entry(own.run.table).or_default();
             usage.slots += own.slots.len();
             // A statement has at most one row in flight, which several triggers may publish.
-            usage.rows += usize::from(usage.last_statement != own.owner.statement);
-            usage.last_statement = own.owner.statement;
+            usage.rows += usize::from(usage.last_statement != own.run.statement);
+            usage.last_statement = own.run.statement;
         }
     });
     let mut tables: Vec<_> = tables.into_iter().collect();

@@ -98,7 +98,7 @@ struct Slot {
     table: u32,
     column: i16,
     /// Not 0 if another backend has read the token and may wait for the row.
-    known: u16,
+    token_was_read: u16,
 }
 
 /// Value of `next` in the slot with the last piece of a value.
@@ -110,7 +110,7 @@ const CONTINUATION: u64 = 1;
 
 /// The form in which the table stores the group of a row. It differs from [`FREE`] and
 /// [`CONTINUATION`].
-fn own_group(group: u64) -> u64 {
+fn stored_group(group: u64) -> u64 {
     group.max(CONTINUATION + 1)
 }
 
@@ -164,7 +164,7 @@ impl Parts<'_> {
     fn write(&mut self, row: &Row, token: Token, database: u32, slots: &[usize]) {
         let pieces = row.value.pieces();
         let groups = core::iter::once(row.group).chain(row.other_groups.iter().copied());
-        let groups = groups.map(own_group);
+        let groups = groups.map(stored_group);
         let (heads, continuation) = slots.split_at(1 + row.other_groups.len());
         let next = |position: usize| continuation.get(position).map_or(END, |&slot| slot as u32);
         let slot = |piece, next| Slot {
@@ -174,7 +174,7 @@ impl Parts<'_> {
             database,
             table: row.table.to_u32(),
             column: row.column,
-            known: 0,
+            token_was_read: 0,
         };
         for (&head, group) in heads.iter().zip(groups) {
             self.slots[head] = slot(pieces[0], next(0));
@@ -246,7 +246,7 @@ impl Table {
     /// row's first group is within `radius` (in bits or mismatches).
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
-        let (group, needed) = (own_group(row.group), row.slots());
+        let (group, needed) = (stored_group(row.group), row.slots());
         // Reserves memory now, because nothing may fail while the lock is held.
         let mut taken = Vec::with_capacity(needed);
         self.locked(|mut parts| {
@@ -260,7 +260,7 @@ impl Table {
                     && other.database == database
                     && row.value.distance(parts.pieces(i)) <= radius
                 {
-                    parts.slots[i].known = 1;
+                    parts.slots[i].token_was_read = 1;
                     return Err(Refusal::Near(other.token));
                 }
             }
@@ -278,15 +278,15 @@ impl Table {
     /// it. No backend can read these tokens afterwards.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|mut parts| {
-            let mut known = false;
+            let mut was_read = false;
             for (i, token) in rows {
                 if parts.groups[i] != FREE && parts.slots[i].token == token {
                     parts.groups[i] = FREE;
-                    known |= parts.slots[i].known != 0;
+                    was_read |= parts.slots[i].token_was_read != 0;
                 }
             }
             parts.trim();
-            known
+            was_read
         })
     }
 
@@ -361,9 +361,11 @@ unsafe extern "C-unwind" fn initialize(segment: *mut core::ffi::c_void) {
 fn no_memory(size: usize) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-        "no shared memory for the rows that neardup_dedup writes",
+        "could not allocate shared memory for the rows that neardup_dedup writes",
     )
-    .detail(format!("It needs {size} bytes once for the whole server."))
-    .hint("Give the machine more shared memory, or lower max_connections, which the size follows.")
+    .detail(format!("All sessions together need {size} bytes."))
+    .hint(
+        "Make more shared memory available, or reduce max_connections, which determines the size.",
+    )
     .raise()
 }

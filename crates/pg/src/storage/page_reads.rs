@@ -22,7 +22,7 @@ thread_local! {
 
 /// Calls `get`, which returns a page and whether the page had to be read into a buffer. Adds the
 /// time of a read to the average. Returns the page.
-pub fn noted<T>(get: impl FnOnce() -> (T, bool)) -> T {
+pub fn timed<T>(get: impl FnOnce() -> (T, bool)) -> T {
     let start = Instant::now();
     let (page, was_read) = get();
     if was_read {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use neardup_blocktree::key::Block;
 use neardup_blocktree::page::{PAGE_SIZE, Page};
-use neardup_blocktree::store::{Glance, PageChange, PrefetchPages, ReadPages, WritePages};
+use neardup_blocktree::store::{PageChange, PrefetchPages, ReadPages, UnlockedCopy, WritePages};
 use pgrx::pg_sys;
 
 use super::page_guard::{Exclusive, Pinned, ReadPage, WritePage};
@@ -62,7 +62,11 @@ impl<'a> IndexPages<'a> {
     }
 
     /// Opens the pages of an index like [`IndexPages::new`], but reads them into a ring of buffers.
-    pub fn through(relation: Rel<'a>, check: OldSnapshotCheck, strategy: Strategy<'a>) -> Self {
+    pub fn with_strategy(
+        relation: Rel<'a>,
+        check: OldSnapshotCheck,
+        strategy: Strategy<'a>,
+    ) -> Self {
         IndexPages {
             strategy,
             ..IndexPages::new(relation, check)
@@ -85,11 +89,11 @@ impl<'a> IndexPages<'a> {
     /// need it because they do not read the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
-        self.move_on(None);
+        self.replace_pinned_leaf(None);
     }
 
     /// Releases the leaf that was kept pinned, and keeps `leaf` pinned instead.
-    fn move_on(&self, leaf: Option<Pinned>) {
+    fn replace_pinned_leaf(&self, leaf: Option<Pinned>) {
         if let Some(left) = self.stayed_on.replace(leaf)
             && !std::thread::panicking()
         {
@@ -106,7 +110,7 @@ impl<'a> IndexPages<'a> {
     /// Runs `work` under an exclusive lock on the index, and returns its result. Returns `None` if
     /// other sessions use the index at each of `LOCK_ATTEMPTS` attempts. The attempts do not
     /// queue for the lock, so they delay no other session.
-    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+    pub fn with_exclusive_lock<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open. The lock is released before the transaction ends, as by
         // the server's own vacuum when it truncates a table; an error releases it as well.
@@ -125,15 +129,16 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Returns whether another session waits for the exclusive lock that [`IndexPages::alone`]
-    /// holds.
+    /// Returns whether another session waits for the exclusive lock that
+    /// [`IndexPages::with_exclusive_lock`] holds.
     pub fn is_waited_for(&self) -> bool {
         let mode = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: the relation is open, and locked in this mode.
         unsafe { pg_sys::LockHasWaitersRelation(self.relation.raw(), mode) }
     }
 
-    /// Truncates the index to `blocks` blocks. Call it only in the `work` of [`IndexPages::alone`].
+    /// Truncates the index to `blocks` blocks. Call it only in the `work` of
+    /// [`IndexPages::with_exclusive_lock`].
     pub fn truncate(&self, blocks: Block) {
         // SAFETY: the relation is open, and no other session uses it.
         unsafe { pg_sys::RelationTruncate(self.relation.raw(), blocks) }
@@ -148,7 +153,7 @@ impl<'a> IndexPages<'a> {
         let (relation, strategy) = (self.relation.raw(), self.strategy.raw());
         // SAFETY: the relation is open; a block that does not exist is an error of the server.
         // The counter is this backend's own.
-        page_reads::noted(|| unsafe {
+        page_reads::timed(|| unsafe {
             let before = pg_sys::pgBufferUsage.shared_blks_read;
             let buffer = pg_sys::ReadBufferExtended(relation, fork, block, mode, strategy);
             let was_read = pg_sys::pgBufferUsage.shared_blks_read != before;
@@ -255,7 +260,7 @@ impl ReadPages for IndexPages<'_> {
 
     fn unlock_keep_pin(&self, page: ReadPage<'_>) {
         if self.staying.get() {
-            self.move_on(Some(page.unlock_keep_pin()));
+            self.replace_pinned_leaf(Some(page.unlock_keep_pin()));
         }
     }
 
@@ -293,7 +298,7 @@ impl PrefetchPages for IndexPages<'_> {
     }
 
     #[inline]
-    fn glance(&self, block: Block) -> Option<Glance> {
+    fn glance(&self, block: Block) -> Option<UnlockedCopy> {
         // The caller prefetches what a glance shows, so it is useless where prefetching does
         // nothing.
         let file = self.file.filter(|_| cfg!(target_arch = "x86_64"))?;
@@ -309,10 +314,10 @@ impl PrefetchPages for IndexPages<'_> {
                     *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
                 }
             };
-            words(Glance::HEAD, &mut head);
-            words(Glance::TAIL, &mut tail);
+            words(UnlockedCopy::HEAD, &mut head);
+            words(UnlockedCopy::TAIL, &mut tail);
         }
-        Some(Glance { head, tail })
+        Some(UnlockedCopy { head, tail })
     }
 
     #[inline]
@@ -388,7 +393,7 @@ impl WritePages for IndexPages<'_> {
     }
 
     fn logs_whole(&self, page: &WritePage<'_>) -> bool {
-        !self.logged || wal::takes_whole(page)
+        !self.logged || wal::logs_whole_page(page)
     }
 
     fn vacuum_delay(&self) {

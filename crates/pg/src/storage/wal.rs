@@ -124,7 +124,7 @@ pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool)
 /// Returns whether the log record of the next change of a page will contain the whole page. With
 /// `full_page_writes`, the first record after a checkpoint does. This is an estimate, because a
 /// checkpoint may begin at any time.
-pub fn takes_whole(page: &WritePage<'_>) -> bool {
+pub fn logs_whole_page(page: &WritePage<'_>) -> bool {
     // SAFETY: the buffer is pinned and locked.
     unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
 }

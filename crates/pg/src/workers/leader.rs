@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU64;
 use pgrx::pg_sys;
 
 use super::{
-    END, LIBRARY, Numbers, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared,
+    END, LIBRARY, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared, SharedCounter,
     Summary, WORDS,
 };
 use crate::backend;
@@ -38,7 +38,7 @@ pub struct Workers {
     context: *mut pg_sys::ParallelContext,
     scan: Option<SharedScan>,
     /// Counter that the leader shares with the workers; `None` if no shared memory was available.
-    numbers: Option<Numbers>,
+    numbers: Option<SharedCounter>,
     queues: Queues,
     wait_event: u32,
 }
@@ -93,7 +93,7 @@ impl Workers {
 
     /// Returns the next number, counted from 0, that neither a worker nor the leader has received.
     pub fn next_number(&self) -> u64 {
-        self.numbers.as_ref().map_or(0, Numbers::next)
+        self.numbers.as_ref().map_or(0, SharedCounter::next)
     }
 
     /// Calls `each` with each message that has arrived. A message contains the words of one or more
@@ -127,7 +127,7 @@ impl Workers {
 /// The leader's pointers into the memory that it shares with its workers.
 struct SharedMemory {
     scan: Option<SharedScan>,
-    numbers: Numbers,
+    numbers: SharedCounter,
     /// Queue of each worker.
     queues: Vec<*mut pg_sys::shm_mq>,
 }
@@ -205,7 +205,7 @@ unsafe fn share(context: *mut pg_sys::ParallelContext, job: &Job) -> Option<Shar
                 pg_sys::table_parallelscan_initialize(table, shared_scan.cast(), snapshot);
                 SharedScan::new(shared_scan.cast(), true)
             }),
-            numbers: Numbers::new(shared),
+            numbers: SharedCounter::new(shared),
             queues: (0..workers).map(queue).collect(),
         })
     }

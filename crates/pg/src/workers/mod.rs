@@ -55,21 +55,21 @@ struct Shared {
     query_id: u64,
     /// Number of the leader's words.
     words: usize,
-    /// Number that the next call of [`Numbers::next`] returns.
+    /// Number that the next call of [`SharedCounter::next`] returns.
     next: AtomicU64,
 }
 
 /// Counter that the leader and its workers share, from 0. Each number is returned to one process
 /// only. Jobs use the numbers to divide their work.
-struct Numbers(NonNull<Shared>);
+struct SharedCounter(NonNull<Shared>);
 
-impl Numbers {
+impl SharedCounter {
     /// Wraps the counter in shared memory.
     ///
     /// # Safety
     /// The shared memory is filled, and stays mapped as long as this value is used.
     unsafe fn new(shared: NonNull<Shared>) -> Self {
-        Numbers(shared)
+        SharedCounter(shared)
     }
 
     /// Returns the next number.

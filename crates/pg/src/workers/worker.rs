@@ -5,7 +5,8 @@ use core::ptr::NonNull;
 use pgrx::pg_sys;
 
 use super::{
-    END, Numbers, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared, Summary, WORDS,
+    END, QUERY, QUEUE_BYTES, QUEUES, RESULTS, ROWS, SCAN, SHARED, Shared, SharedCounter, Summary,
+    WORDS,
 };
 use crate::build_scan::SharedScan;
 use crate::server;
@@ -17,7 +18,7 @@ const FULL: usize = 1024;
 pub struct Worker {
     words: Vec<u64>,
     scan: SharedScan,
-    numbers: Numbers,
+    numbers: SharedCounter,
     outbox: Outbox,
 }
 
@@ -51,7 +52,7 @@ impl Worker {
             Worker {
                 words: core::slice::from_raw_parts(words.cast(), shared.as_ref().words).to_vec(),
                 scan: SharedScan::new(scan.cast(), false),
-                numbers: Numbers::new(shared),
+                numbers: SharedCounter::new(shared),
                 outbox: Outbox {
                     queue: pg_sys::shm_mq_attach(queue, segment, core::ptr::null_mut()),
                     message: vec![ROWS],

@@ -4,13 +4,13 @@ use super::set::FeatureKind;
 use crate::feature_list::sort;
 use crate::hash::feature_hash;
 use crate::memory::GrowVec;
+use crate::memory::WordStore;
 use crate::options::TextOptions;
-use crate::simhash::exact::WordStore;
 use crate::sketcher::Sketcher;
 
 /// The memory limit divided by this number is the maximum number of features that are kept of one
 /// document. Of a longer document, those with the smallest hashes are kept.
-const LONGEST: u64 = 16;
+const DOCUMENT_SHARE_DIVISOR: u64 = 16;
 /// Number of words before the features of a document: the hash of its text, and the number of its
 /// features.
 const RECORD: usize = 2;
@@ -86,7 +86,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
 
     /// Returns true if the collector was created with these options, as far as they decide which
     /// features a text has, and with this share.
-    pub fn is_of(&self, options: &TextOptions, share: f64) -> bool {
+    pub fn has_options(&self, options: &TextOptions, share: f64) -> bool {
         let words = self.store.words();
         words[KIND] == FeatureKind::from_options(options).to_word()
             && words[SHARE] == share.to_bits()
@@ -96,7 +96,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     /// options. Skips a document without features. Calls the cancellation check `check`.
     pub fn add(&mut self, sketcher: &mut Sketcher, text: &str, check: &mut dyn FnMut()) {
         let hash = feature_hash(text.as_bytes());
-        if !self.samples(hash) {
+        if !self.is_sampled(hash) {
             return;
         }
         let mut features = sketcher.feature_hashes(text, check);
@@ -104,7 +104,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
             return;
         }
         sort(&mut features, u64::cmp, check);
-        let most = (self.store.words()[LIMIT] / LONGEST).max(1);
+        let most = (self.store.words()[LIMIT] / DOCUMENT_SHARE_DIVISOR).max(1);
         features.truncate(most as usize);
         self.append(hash, &features);
     }
@@ -112,16 +112,16 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     /// Adds the documents of another collector, given by the words of its memory.
     pub fn merge(&mut self, other: &[u64]) {
         let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
-        self.sample(halvings);
+        self.halve_to(halvings);
         for (hash, features) in documents(other) {
-            if self.samples(hash) {
+            if self.is_sampled(hash) {
                 self.append(hash, features);
             }
         }
     }
 
     /// Returns true if a document whose text has this hash is in the sample.
-    fn samples(&self, hash: u64) -> bool {
+    fn is_sampled(&self, hash: u64) -> bool {
         u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
     }
 
@@ -142,12 +142,12 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         while self.store.words()[USED] > self.store.words()[LIMIT]
             && self.store.words()[HALVINGS] < u64::from(u64::BITS)
         {
-            self.sample(self.store.words()[HALVINGS] + 1);
+            self.halve_to(self.store.words()[HALVINGS] + 1);
         }
     }
 
     /// Drops all documents that are not in the sample after it has been halved this many times.
-    fn sample(&mut self, halvings: u64) {
+    fn halve_to(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;
         }

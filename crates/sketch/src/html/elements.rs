@@ -73,10 +73,10 @@ pub(super) struct ElementKind {
     pub lines: bool,
     /// True if an end tag within the element never closes an element around it: "scope" in the
     /// standard.
-    pub scope: bool,
+    pub is_scope: bool,
     /// True if an inline end tag within the element never closes an element around it: "special" in
     /// the standard.
-    pub special: bool,
+    pub is_special: bool,
     /// True if the end tag of the element closes it even from within a special element:
     /// "formatting" in the standard.
     pub formatting: bool,
@@ -90,14 +90,14 @@ const INLINE: ElementKind = ElementKind {
     void: false,
     skipped: false,
     lines: false,
-    scope: false,
-    special: false,
+    is_scope: false,
+    is_special: false,
     formatting: false,
     ends_paragraph: false,
 };
 const BLOCK: ElementKind = ElementKind {
     separator: Separator::Line,
-    special: true,
+    is_special: true,
     ends_paragraph: true,
     ..INLINE
 };
@@ -129,7 +129,7 @@ pub(super) fn element(name: Name) -> ElementKind {
         | b"h5" | b"h6" | b"header" | b"hgroup" | b"li" | b"main" | b"menu" | b"nav" | b"ol"
         | b"p" | b"search" | b"section" | b"summary" | b"ul" => BLOCK,
         b"table" => ElementKind {
-            scope: true,
+            is_scope: true,
             ..BLOCK
         },
         b"pre" | b"listing" | b"xmp" | b"plaintext" => ElementKind {
@@ -137,14 +137,14 @@ pub(super) fn element(name: Name) -> ElementKind {
             ..BLOCK
         },
         b"caption" => ElementKind {
-            scope: true,
+            is_scope: true,
             ..TABLE_PART
         },
         b"tr" | b"tbody" | b"thead" | b"tfoot" | b"colgroup" | b"legend" | b"optgroup"
         | b"option" | b"html" | b"frameset" => TABLE_PART,
         b"td" | b"th" => ElementKind {
             separator: Separator::Cell,
-            scope: true,
+            is_scope: true,
             ..TABLE_PART
         },
         b"br" => ElementKind {
@@ -163,22 +163,22 @@ pub(super) fn element(name: Name) -> ElementKind {
         b"embed" | b"img" | b"input" => ElementKind { void: true, ..BOX },
         b"button" | b"meter" | b"progress" | b"svg" => BOX,
         b"marquee" | b"object" | b"applet" => ElementKind {
-            scope: true,
-            special: true,
+            is_scope: true,
+            is_special: true,
             ..BOX
         },
         // All of these are special here, more than in the standard, so that an unclosed paragraph
         // within one of them does not hide the text after it.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
-            special: true,
+            is_special: true,
             ..BOX
         },
         b"datalist" | b"noembed" | b"noframes" | b"noscript" | b"rp" | b"rt" | b"rtc"
         | b"script" | b"style" | b"title" => SKIPPED,
         b"template" => ElementKind {
-            scope: true,
-            special: true,
+            is_scope: true,
+            is_special: true,
             ..SKIPPED
         },
         b"a" | b"b" | b"big" | b"code" | b"em" | b"font" | b"i" | b"nobr" | b"s" | b"small"
@@ -275,8 +275,8 @@ pub(super) fn foreign_element(name: Name) -> ElementKind {
     match name.as_bytes() {
         b"text" => BOX,
         b"foreignobject" => ElementKind {
-            scope: true,
-            special: true,
+            is_scope: true,
+            is_special: true,
             ..BOX
         },
         b"annotation" | b"annotation-xml" | b"defs" | b"desc" | b"metadata" | b"script"

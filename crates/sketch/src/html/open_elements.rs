@@ -99,7 +99,7 @@ impl OpenElements {
                 ]));
             }
             b"a" => self.close_formatting(name),
-            b"button" => self.close_in_scope(name, |open| open.element.scope),
+            b"button" => self.close_in_scope(name, |open| open.element.is_scope),
             b"rb" | b"rp" | b"rt" | b"rtc" => self.close_if(is(&["rb", "rp", "rt", "rtc"])),
             b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => {
                 self.close_if(is(&["h1", "h2", "h3", "h4", "h5", "h6"]));
@@ -108,7 +108,7 @@ impl OpenElements {
         }
         if self.paragraphs > 0 && element(name).ends_paragraph {
             self.close_in_scope(PARAGRAPH, |open| {
-                open.element.scope || open.name == Name::new("button")
+                open.element.is_scope || open.name == Name::new("button")
             });
         }
     }
@@ -166,17 +166,17 @@ impl OpenElements {
         let ended = element(name);
         if ended.formatting {
             self.close_formatting(name);
-        } else if ended.special {
+        } else if ended.is_special {
             match name.as_bytes() {
                 b"table" => self.close_in_scope(name, ends_table_scope),
                 _ if is_table_part(name) => self.close_in_scope(name, ends_table_scope),
                 b"li" => self.close_in_scope(name, |open| {
-                    open.element.scope || matches!(open.name.as_bytes(), b"ol" | b"ul")
+                    open.element.is_scope || matches!(open.name.as_bytes(), b"ol" | b"ul")
                 }),
-                _ => self.close_in_scope(name, |open| open.element.scope),
+                _ => self.close_in_scope(name, |open| open.element.is_scope),
             }
         } else {
-            self.close_in_scope(name, |open| open.element.special);
+            self.close_in_scope(name, |open| open.element.is_special);
         }
     }
 
@@ -202,10 +202,10 @@ impl OpenElements {
     /// Closes the innermost formatting element with this name. If there are special elements within
     /// it, such as blocks, these stay open.
     fn close_formatting(&mut self, name: Name) {
-        let Some(at) = self.find(name, |open| open.element.scope) else {
+        let Some(at) = self.find(name, |open| open.element.is_scope) else {
             return;
         };
-        if self.open[at..].iter().any(|open| open.element.special) {
+        if self.open[at..].iter().any(|open| open.element.is_special) {
             self.remove(at);
         } else {
             self.truncate(at);
@@ -220,7 +220,7 @@ impl OpenElements {
         let found = self
             .open
             .iter()
-            .rposition(|open| is_item(open) || open.element.special && !passes(open));
+            .rposition(|open| is_item(open) || open.element.is_special && !passes(open));
         if let Some(at) = found
             && is_item(&self.open[at])
         {

@@ -40,9 +40,9 @@ const CHECK_EVERY: usize = 1 << 16;
 /// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
 /// Number of hashes in `kept` at which duplicates are first removed.
-const KEPT: usize = 1 << 12;
+const FIRST_DEDUP: usize = 1 << 12;
 /// Maximum number of hashes in `kept` for which removing duplicates takes longer than it saves.
-const FEW: usize = 1 << 8;
+const MIN_DEDUP: usize = 1 << 8;
 
 /// Returns the value of a feature in a round, given its hash: the hash itself in round 0, and
 /// another bijection of the hash in each later round (the finalizer of splitmix64 with an offset:
@@ -95,7 +95,7 @@ impl<const W: usize> Default for FingerprintBuilder<W> {
         Self {
             least: [[EMPTY; 64]; W],
             kept: Vec::new(),
-            dedup_at: KEPT,
+            dedup_at: FIRST_DEDUP,
             full: false,
             hashes: Vec::new(),
         }
@@ -113,8 +113,8 @@ impl<const W: usize> FingerprintBuilder<W> {
     pub fn reset(&mut self) {
         self.least = [[EMPTY; 64]; W];
         self.kept.clear();
-        self.kept.shrink_to(KEPT);
-        (self.dedup_at, self.full) = (KEPT, false);
+        self.kept.shrink_to(FIRST_DEDUP);
+        (self.dedup_at, self.full) = (FIRST_DEDUP, false);
     }
 
     /// Adds features by their hashes ([`feature_hash`]), in any order and any number of times.
@@ -140,7 +140,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.kept.grow_by(hashes);
         if self.kept.len() >= self.dedup_at {
             self.remove_repetitions();
-            self.dedup_at = KEPT.max(2 * self.kept.len());
+            self.dedup_at = FIRST_DEDUP.max(2 * self.kept.len());
         }
     }
 
@@ -157,7 +157,7 @@ impl<const W: usize> FingerprintBuilder<W> {
             if self.kept.is_empty() {
                 return None;
             }
-            if self.kept.len() > FEW {
+            if self.kept.len() > MIN_DEDUP {
                 self.remove_repetitions();
             }
             self.fill(check);
@@ -180,17 +180,17 @@ impl<const W: usize> FingerprintBuilder<W> {
             if empty == [0; W] {
                 return;
             }
-            self.fill_by_value(round, &mut empty, check);
+            self.fill_in_shared_round(round, &mut empty, check);
         }
         for bin in 0..1 << Self::LOG2 {
             if empty[bin / 64] >> (bin % 64) & 1 == 1 {
-                self.fill_by_name(bin, check);
+                self.fill_in_own_round(bin, check);
             }
         }
     }
 
     /// Fills the bin `bin` in the round in which all values fall into it.
-    fn fill_by_name(&mut self, bin: usize, check: &mut dyn FnMut()) {
+    fn fill_in_own_round(&mut self, bin: usize, check: &mut dyn FnMut()) {
         let round = (1 << Self::LOG2) + bin as u64;
         let mut least = EMPTY;
         for hashes in self.kept.chunks(CHECK_EVERY) {
@@ -205,7 +205,7 @@ impl<const W: usize> FingerprintBuilder<W> {
     /// Fills empty bins in a round in which the leading bits of each value choose its bin. `empty`
     /// is the mask of the empty bins, from which filled bins are removed. Writes only to empty
     /// bins: in a text of few features, copying all bins in each round would take most of the time.
-    fn fill_by_value(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
+    fn fill_in_shared_round(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
         let mut filled = [0; W];
         for hashes in self.kept.chunks(CHECK_EVERY) {
             for &hash in hashes {
@@ -342,14 +342,14 @@ mod tests {
     fn sets_that_have_to_be_kept() {
         let numbers = (0..20_000_u64).map(|i| value(i, 1));
         let avoiding: Vec<u64> = numbers.filter(|hash| hash >> 58 != 63).collect();
-        assert!(avoiding.len() > 3 * KEPT);
+        assert!(avoiding.len() > 3 * FIRST_DEDUP);
         let set = avoiding.iter().copied().collect();
         assert_eq!(sketched::<1>(&avoiding), defined(&set));
         assert_eq!(sketched::<1>(&vec![7; 100_000]), sketched(&[7]));
         let mut minima = FingerprintBuilder::<1>::default();
         (0..100_000).for_each(|_| minima.add(&[7]));
         assert!(
-            minima.kept.capacity() <= 4 * KEPT,
+            minima.kept.capacity() <= 4 * FIRST_DEDUP,
             "{}",
             minima.kept.capacity()
         );

@@ -133,7 +133,7 @@ impl Class {
     /// Returns true for the classes whose characters are not marks and do not become marks. Such
     /// characters do not combine with the previous character.
     #[inline]
-    pub fn is_no_mark(self) -> bool {
+    pub fn never_combines(self) -> bool {
         self != Self::Other
     }
 }
@@ -286,7 +286,7 @@ mod tests {
             for before in ["中", "か", "。", " ", "-", "中，", ""] {
                 for after in CONTEXT
                     .into_iter()
-                    .filter(|s| Class::from_char(s.chars().next().unwrap()).is_no_mark())
+                    .filter(|s| Class::from_char(s.chars().next().unwrap()).never_combines())
                 {
                     let mut parts = words(before);
                     parts.extend(words(after));
@@ -308,7 +308,7 @@ mod tests {
             for before in CONTEXT {
                 for after in CONTEXT
                     .into_iter()
-                    .filter(|s| Class::from_char(s.chars().next().unwrap()).is_no_mark())
+                    .filter(|s| Class::from_char(s.chars().next().unwrap()).never_combines())
                 {
                     let mut parts = words(before);
                     parts.extend(words(after));

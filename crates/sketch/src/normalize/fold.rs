@@ -37,7 +37,7 @@ const LOW: [u16; DIRECT] = {
 };
 
 /// Returns the full case folding (CaseFolding.txt, status C and F) of `c`, which must have no
-/// decomposition or satisfy [`by_itself`]. Only ß and ẞ give two characters.
+/// decomposition or satisfy [`folds_without_decomposition`]. Only ß and ẞ give two characters.
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -72,7 +72,7 @@ fn fold_by_search(c: char) -> char {
 /// decomposition. Returns false if folding changes a mark: the dot of İ, and the iota below Greek
 /// vowels, which becomes a letter.
 #[inline]
-pub(super) const fn by_itself(c: char) -> bool {
+pub(super) const fn folds_without_decomposition(c: char) -> bool {
     !matches!(
         c,
         'İ' | '\u{345}'

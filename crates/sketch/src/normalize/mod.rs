@@ -14,6 +14,7 @@ mod accents_and_digits;
 pub(crate) mod class;
 mod fold;
 mod fold_table;
+mod leading;
 pub(crate) mod traced;
 
 use unicode_normalization::char::canonical_combining_class;
@@ -22,8 +23,9 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use crate::memory::{Grow, GrowString, ensure_available};
 pub(crate) use accents_and_digits::fold_accents_and_digits;
 use class::Class;
-use fold::by_itself;
+use fold::folds_without_decomposition;
 pub(crate) use fold::{fold, is_ignorable};
+pub(crate) use leading::{is_common_han, leading_ascii, leading_han};
 
 /// Returns the normal form of a text.
 ///
@@ -75,7 +77,7 @@ pub(crate) fn each_piece_to_fold(
             each(Piece::Ascii(piece));
         } else {
             buffer.clear();
-            push_pieces(piece, buffer);
+            push_keeping_ascii_case(piece, buffer);
             each(Piece::Other(buffer));
         }
         text = rest;
@@ -87,24 +89,24 @@ pub(crate) fn each_piece_to_fold(
 
 /// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. Unlike
 /// [`push_normalized`], has fast paths for common characters.
-fn push_pieces(mut text: &str, out: &mut String) {
+fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
         let next = text[ascii..].chars().next();
         // A mark after the ASCII would combine with the last ASCII character, which is therefore
         // normalised together with the mark.
-        let marked = next.is_some_and(|next| !Class::from_char(next).is_no_mark());
+        let marked = next.is_some_and(|next| !Class::from_char(next).never_combines());
         let (ascii, rest) = text.split_at(ascii.saturating_sub(usize::from(marked)));
         out.grow_str(ascii);
         // A mark may follow the last Han character, so this character is not copied here.
         let (han, rest) = rest.split_at(leading_han(rest.as_bytes()).saturating_sub(3));
         out.grow_str(han);
-        let (len, next) = push_alone(rest, out);
+        let (len, next) = push_independent(rest, out);
         text = &rest[len..];
         // The characters that cannot be normalised one by one end before the next one that can.
         let end = next.map_or(0, |_| {
             let mut chars = text.char_indices().skip(1);
-            let end = chars.find(|&(_, c)| alone(c).is_some());
+            let end = chars.find(|&(_, c)| normalized_alone(c).is_some());
             end.map_or(text.len(), |(at, _)| at)
         });
         push_normalized(&text[..end], out);
@@ -115,18 +117,18 @@ fn push_pieces(mut text: &str, out: &mut String) {
 /// Appends to `out` the normal form of the leading characters of `text` that can be normalised one
 /// by one and that no mark follows. Stops before ASCII and Han. Returns the length of these
 /// characters in bytes, and the next character if it cannot be normalised alone.
-fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
+fn push_independent(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
         return (0, None);
     };
     let mut at = 0;
     loop {
-        let Some((first, second)) = alone(c) else {
+        let Some((first, second)) = normalized_alone(c) else {
             return (at, Some(c));
         };
         let next = chars.next();
-        if next.is_some_and(|(_, next)| !Class::from_char(next).is_no_mark()) {
+        if next.is_some_and(|(_, next)| !Class::from_char(next).never_combines()) {
             return (at, Some(c));
         }
         out.grow_char(first);
@@ -145,9 +147,9 @@ fn push_alone(text: &str, out: &mut String) -> (usize, Option<char>) {
 
 /// Returns the normal form of `c`, which has one or two characters, or `None` if `c` cannot be
 /// normalised alone. Characters before `c` do not change its normal form. A character after `c`
-/// changes it only if that is a mark (see [`Class::is_no_mark`]).
+/// changes it only if that is a mark (see [`Class::never_combines`]).
 #[inline]
-fn alone(c: char) -> Option<(char, Option<char>)> {
+fn normalized_alone(c: char) -> Option<(char, Option<char>)> {
     match Class::from_char(c) {
         Class::SingleCharWord | Class::OtherLetter => Some((c, None)),
         Class::AsciiWord | Class::AsciiBreak | Class::Letter => Some(fold(c)),
@@ -196,50 +198,9 @@ fn folds_in_place(text: &str) -> bool {
     text.chars().all(|c| {
         let after_ignored = std::mem::replace(&mut ignored, is_ignorable(c));
         // When ignorable characters are removed, a mark may meet another letter or mark.
-        by_itself(c) && (!after_ignored || ignored || canonical_combining_class(c) == 0)
+        folds_without_decomposition(c)
+            && (!after_ignored || ignored || canonical_combining_class(c) == 0)
     })
-}
-
-/// Returns the number of ASCII bytes at the start of `bytes`.
-pub(crate) fn leading_ascii(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(block) = bytes[at..].first_chunk::<64>() {
-        // There is no branch for each byte, so that the compiler can vectorise the loop.
-        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
-            break;
-        }
-        at += 64;
-    }
-    while let Some(eight) = bytes[at..].first_chunk::<8>() {
-        let high = u64::from_le_bytes(*eight) & 0x8080_8080_8080_8080;
-        if high != 0 {
-            return at + (high.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    at + bytes[at..]
-        .iter()
-        .take_while(|byte| byte.is_ascii())
-        .count()
-}
-
-/// Returns true if the three bytes are a UTF-8 character from U+4E00 to U+9FFF. The first two bytes
-/// are enough to decide this.
-#[inline(always)]
-pub(crate) fn is_common_han(&[first, second, _]: &[u8; 3]) -> bool {
-    (0xE4B8..=0xE9BF).contains(&u16::from_be_bytes([first, second]))
-}
-
-/// Returns the length in bytes of the leading characters from U+4E00 to U+9FFF of the UTF-8 text
-/// `text`.
-pub(crate) fn leading_han(text: &[u8]) -> usize {
-    let (characters, _) = text.as_chunks::<3>();
-    // Tests four characters at a time, with one branch for all four.
-    let (fours, _) = characters.as_chunks::<4>();
-    let all = |four: &&[[u8; 3]; 4]| four.iter().fold(true, |all, c| all & is_common_han(c));
-    let whole = 4 * fours.iter().take_while(all).count();
-    let rest = characters[whole..].iter();
-    3 * (whole + rest.take_while(|c| is_common_han(c)).count())
 }
 
 /// Iterates over the one or two characters of the case folding of `c`.
@@ -266,20 +227,20 @@ pub(crate) fn piece_len(text: &str) -> usize {
     let to = text.floor_char_boundary(text.len().min(MAX_PIECE));
     text[from..to]
         .char_indices()
-        .find(|&(_, c)| begins(c))
+        .find(|&(_, c)| is_piece_start(c))
         .map_or(to, |(at, _)| from + at)
 }
 
 /// Returns true if neither `c` nor the characters before it change the normal form of the other.
-fn begins(c: char) -> bool {
-    alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
+fn is_piece_start(c: char) -> bool {
+    normalized_alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }
 
 /// Returns true if a normalisation boundary always precedes `c`, and `c` is its own normal form.
 fn is_boundary(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
-        && by_itself(c)
+        && folds_without_decomposition(c)
         && !is_ignorable(c)
 }
 
@@ -321,7 +282,9 @@ mod tests {
             let text = c.to_string();
             assert_eq!(normalized(&text), defined(&text), "{c:?}");
             let (first, _) = fold(c);
-            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes && by_itself(c) {
+            if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
+                && folds_without_decomposition(c)
+            {
                 let quick = is_nfkc_quick(std::iter::once(first));
                 assert_eq!(quick, IsNormalized::Yes, "{c:?}");
                 if first != c {
@@ -345,13 +308,13 @@ mod tests {
     #[test]
     fn characters_normalised_alone() {
         for c in '\0'..=char::MAX {
-            if let Some((first, second)) = alone(c) {
+            if let Some((first, second)) = normalized_alone(c) {
                 let expected: String = std::iter::once(first).chain(second).collect();
                 assert_eq!(normalized(&c.to_string()), expected, "{c:?}");
             }
         }
         let most = ('\0'..=char::MAX)
-            .filter(|&c| Class::from_char(c) != Class::Other && alone(c).is_none());
+            .filter(|&c| Class::from_char(c) != Class::Other && normalized_alone(c).is_none());
         assert_eq!(most.collect::<String>(), "…￥");
     }
 
@@ -359,7 +322,7 @@ mod tests {
         #[test]
         fn fast_paths_give_the_same(text in crate::test_texts::any_text()) {
             let mut out = String::new();
-            push_pieces(&text, &mut out);
+            push_keeping_ascii_case(&text, &mut out);
             prop_assert_eq!(out.to_ascii_lowercase(), normalized(&text));
         }
 

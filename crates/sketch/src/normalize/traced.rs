@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{MAX_PIECE, begins, fold_accents_and_digits, push_normalized};
+use super::{MAX_PIECE, fold_accents_and_digits, is_piece_start, push_normalized};
 use crate::memory::{GrowString, GrowVec};
 use crate::options::Normalize;
 
@@ -133,7 +133,9 @@ fn segment_len(text: &str) -> usize {
     }
     let most = text.floor_char_boundary(text.len().min(MAX_PIECE));
     let mut chars = text[..most].char_indices().skip(1);
-    chars.find(|&(_, c)| begins(c)).map_or(most, |(at, _)| at)
+    chars
+        .find(|&(_, c)| is_piece_start(c))
+        .map_or(most, |(at, _)| at)
 }
 
 #[cfg(test)]

@@ -7,32 +7,8 @@
 
 use super::accumulator::{add_where_set, words};
 use crate::hash::FeatureHash;
-use crate::memory::Grow;
+use crate::memory::WordStore;
 use crate::weight::{ExactWeight, WeightError};
-
-/// Growable list of 64-bit words in memory that the caller chooses.
-pub trait WordStore {
-    /// Returns all words for reading.
-    fn words(&self) -> &[u64];
-    /// Returns all words for writing.
-    fn words_mut(&mut self) -> &mut [u64];
-    /// Inserts `count` zeroes before the word at index `at`, or after the last word if `at` is the
-    /// number of words.
-    fn insert_zeroes(&mut self, at: usize, count: usize);
-}
-
-impl WordStore for Vec<u64> {
-    fn words(&self) -> &[u64] {
-        self
-    }
-    fn words_mut(&mut self) -> &mut [u64] {
-        self
-    }
-    fn insert_zeroes(&mut self, at: usize, count: usize) {
-        self.ensure_room(count);
-        self.splice(at..at, std::iter::repeat_n(0, count));
-    }
-}
 
 /// Exact sums of weights for a simhash of `64 * W` bits.
 ///

@@ -32,7 +32,7 @@ pub(super) struct PositionalPopcount {
 
 /// Minimum number of hashes for which the AVX-512 tree is faster than adding word by word.
 #[cfg(target_arch = "x86_64")]
-const MANY: usize = 128;
+const MIN_TREE_HASHES: usize = 128;
 
 /// For each value of a byte, a word with bit j of the byte in byte j.
 const SPREAD: [u64; 256] = {
@@ -79,7 +79,7 @@ impl PositionalPopcount {
             #[allow(unsafe_code)]
             return unsafe {
                 match hashes.len() {
-                    MANY.. => avx512::add_many(&mut self.wide, hashes, word),
+                    MIN_TREE_HASHES.. => avx512::add_many(&mut self.wide, hashes, word),
                     _ => avx512::add(&mut self.wide, hashes, word),
                 }
             };

@@ -93,8 +93,8 @@ fn add_words<const N: usize>(
     }
     let tokens = shingles.tokens();
     let first = tokens.count;
-    let underscore =
-        underscores != 0 || tokens.len > tokens.open() && tokens.bytes[tokens.open()] == b'_';
+    let underscore = underscores != 0
+        || tokens.len > tokens.open_start() && tokens.bytes[tokens.open_start()] == b'_';
     pack(blocks, &all, tokens);
     if underscore {
         // A segment that consists of `_` alone is not a word.

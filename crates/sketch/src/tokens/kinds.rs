@@ -21,7 +21,7 @@ struct TokenKind {
     /// True if the dictionary of jieba must be loaded before a text is split.
     needs_dictionary: bool,
     /// How to find the positions of these tokens in a text.
-    placement: Placement,
+    token_order: TokenOrder,
     /// Returns the estimated number of bytes of text for each distinct feature. `spaced` is true if
     /// the text has spaces between words. `shingle` is the number of tokens in a feature.
     bytes_per_feature: fn(spaced: bool, shingle: usize) -> usize,
@@ -30,7 +30,7 @@ struct TokenKind {
 /// Order and overlap of tokens in the normal form of a text, which decide how their positions are
 /// found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Placement {
+pub(crate) enum TokenOrder {
     /// The tokens and their separators have all characters of the text in order, with one space or
     /// separator for each run of white space.
     Characters,
@@ -52,7 +52,7 @@ described_option! {
             code: 0,
             separator: Some(SEPARATOR),
             needs_dictionary: false,
-            placement: Placement::Words,
+            token_order: TokenOrder::Words,
             // English has one word in six bytes of text, Chinese one in three.
             bytes_per_feature: |spaced, _| if spaced { 6 } else { 3 },
         },
@@ -62,7 +62,7 @@ described_option! {
             code: 1,
             separator: None,
             needs_dictionary: false,
-            placement: Placement::Characters,
+            token_order: TokenOrder::Characters,
             bytes_per_feature: |spaced, shingle| match spaced {
                 // A text has few distinct characters and pairs of characters.
                 _ if shingle < 3 => 8,
@@ -76,7 +76,7 @@ described_option! {
             code: 2,
             separator: Some(LINE_SEPARATOR),
             needs_dictionary: false,
-            placement: Placement::Characters,
+            token_order: TokenOrder::Characters,
             bytes_per_feature: |_, _| 40,
         },
         /// Chinese words by jieba.
@@ -85,7 +85,7 @@ described_option! {
             code: 3,
             separator: Some(SEPARATOR),
             needs_dictionary: true,
-            placement: Placement::Words,
+            token_order: TokenOrder::Words,
             bytes_per_feature: |_, _| 6,
         },
         /// Chinese words by jieba, and the shorter words within each word.
@@ -94,7 +94,7 @@ described_option! {
             code: 4,
             separator: Some(SEPARATOR),
             needs_dictionary: true,
-            placement: Placement::PartsOf(Tokens::Jieba),
+            token_order: TokenOrder::PartsOf(Tokens::Jieba),
             bytes_per_feature: |_, _| 6,
         },
         /// Keywords: the words by jieba with the highest TF-IDF in the text. Each keyword is a
@@ -105,7 +105,7 @@ described_option! {
             code: 5,
             separator: Some(SEPARATOR),
             needs_dictionary: true,
-            placement: Placement::Keywords,
+            token_order: TokenOrder::Keywords,
             bytes_per_feature: |_, _| 120,
         },
     }
@@ -122,7 +122,7 @@ impl Tokens {
     /// Returns true for keywords, which have no order in the text.
     #[must_use]
     pub const fn are_keywords(self) -> bool {
-        matches!(self.description().placement, Placement::Keywords)
+        matches!(self.description().token_order, TokenOrder::Keywords)
     }
 
     /// Parses the name of a kind of tokens. Returns the kind and the number of keywords. The name
@@ -168,8 +168,8 @@ impl Tokens {
         self.description().separator
     }
 
-    pub(crate) fn placement(self) -> Placement {
-        self.description().placement
+    pub(crate) fn token_order(self) -> TokenOrder {
+        self.description().token_order
     }
 
     /// Estimates the number of bytes of text for each distinct feature. `spaced` is true if the

@@ -15,7 +15,7 @@ pub(super) struct Words {
 }
 
 /// Maximum number of words that can end in a block.
-const MOST: usize = BLOCK / 2;
+const MAX_WORDS: usize = BLOCK / 2;
 /// Number of token starts written at once. Those after the last token are meaningless.
 const STARTS: usize = 8;
 
@@ -24,7 +24,10 @@ const STARTS: usize = 8;
 pub(super) fn pack(blocks: &[[u8; BLOCK]], words: &[Words], tokens: &mut TokenBuffer) {
     // The implementations write whole blocks and groups of [`STARTS`] starts, which takes more room
     // than the words need.
-    tokens.make_room((blocks.len() + 1) * BLOCK, blocks.len() * MOST + STARTS);
+    tokens.make_room(
+        (blocks.len() + 1) * BLOCK,
+        blocks.len() * MAX_WORDS + STARTS,
+    );
     #[cfg(target_arch = "x86_64")]
     {
         if crate::simd::has_avx512_vbmi2() {
@@ -192,12 +195,15 @@ mod tests {
                 Words { inside, ends }
             })
             .collect();
-        tokens.make_room((blocks.len() + 1) * BLOCK, blocks.len() * MOST + STARTS);
+        tokens.make_room(
+            (blocks.len() + 1) * BLOCK,
+            blocks.len() * MAX_WORDS + STARTS,
+        );
         how(blocks, &words, &mut tokens);
         let mut found: Vec<Vec<u8>> = (0..tokens.count)
             .map(|at| tokens.bytes[tokens.starts[at]..tokens.starts[at + 1]].to_vec())
             .collect();
-        found.push(tokens.bytes[tokens.open()..tokens.len].to_vec());
+        found.push(tokens.bytes[tokens.open_start()..tokens.len].to_vec());
         found
     }
 

@@ -19,7 +19,7 @@ pub(super) struct SimpleText {
     /// Length of the simplified text in bytes.
     len: usize,
     /// Number of bytes of removed characters: the original text is longer by this number.
-    left_out: usize,
+    removed_bytes: usize,
     /// Last position before the last removed character at which the text can be cut: offset in
     /// `bytes`, and offset in the original text.
     cut: (usize, usize),
@@ -44,7 +44,7 @@ impl SimpleText {
         let bytes = text.as_bytes();
         let ascii = ascii.min(SIMPLE);
         self.bytes[..ascii].copy_from_slice(&bytes[..ascii]);
-        (self.len, self.left_out) = (ascii, 0);
+        (self.len, self.removed_bytes) = (ascii, 0);
         (self.cut, self.searched) = ((0, 0), 0);
         let (mut at, mut last_len) = (ascii, usize::from(ascii > 0));
         let whole = loop {
@@ -75,7 +75,7 @@ impl SimpleText {
         // A mark may follow the last character and change it.
         self.len = last_break(&self.bytes[..self.len - last_len]);
         if self.len > self.cut.0 {
-            return self.len + self.left_out;
+            return self.len + self.removed_bytes;
         }
         self.len = self.cut.0;
         self.cut.1
@@ -118,7 +118,7 @@ impl SimpleText {
                 (first, Some(second)) => out[..2].copy_from_slice(&[first as u8, second as u8]),
             },
             Class::Separator => out[..len].fill(b' '),
-            Class::Mid => match joins(before, c, rest.chars().next()) {
+            Class::Mid => match mid_joins(before, c, rest.chars().next()) {
                 // The punctuation is inside a word, so the ASCII tokenizer may count its bytes as
                 // letters.
                 Some(true) => {
@@ -133,10 +133,10 @@ impl SimpleText {
                 let after = last_break(&before[self.searched..]);
                 if after > 0 {
                     let cut = self.searched + after;
-                    self.cut = (cut, cut + self.left_out);
+                    self.cut = (cut, cut + self.removed_bytes);
                 }
                 self.searched = self.len;
-                self.left_out += len;
+                self.removed_bytes += len;
                 return true;
             }
             _ => return false,
@@ -149,7 +149,7 @@ impl SimpleText {
 /// Returns true if `text` begins with a character of [`Class::Other`], which may be a mark.
 fn starts_with_other(text: &str) -> bool {
     let first = text.chars().next();
-    first.is_some_and(|first| !Class::from_char(first).is_no_mark())
+    first.is_some_and(|first| !Class::from_char(first).never_combines())
 }
 
 /// Returns true if a text can be cut between `bytes` and the character `next` without changing its
@@ -173,13 +173,13 @@ pub(super) fn last_break(bytes: &[u8]) -> usize {
 /// Returns true if the punctuation `mid` joins the text before it, which ends with `before`, and
 /// the text after it, which begins with `after`, to one word. Returns `None` if only the general
 /// path of the word tokenizer can decide this.
-fn joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
+fn mid_joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {
         return Some(false);
     };
     let class = Class::from_char(after);
-    if !class.is_no_mark() || class == Class::OtherLetter {
+    if !class.never_combines() || class == Class::OtherLetter {
         return None;
     }
     let letters = (before.is_ascii_alphabetic() || before >= 0x80)

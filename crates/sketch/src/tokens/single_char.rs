@@ -7,7 +7,7 @@ use crate::shingle::{SEPARATOR, Shingles};
 use crate::token_buffer::TokenBuffer;
 
 /// Approximate maximum number of bytes that one call of [`single_char_words`] reads.
-const STRETCH: usize = 1 << 13;
+const MAX_SIMPLE_BYTES: usize = 1 << 13;
 /// Number of three-byte characters that are processed at once, as a group.
 const GROUP: usize = 16;
 /// Number of bytes loaded for a group: three for each character, and more to fill a 64-byte vector.
@@ -36,7 +36,7 @@ pub(super) fn single_char_words(
     sink: &mut impl FeatureSink,
 ) -> usize {
     let mut at = 0;
-    while at < STRETCH {
+    while at < MAX_SIMPLE_BYTES {
         let groups = push_groups(&text.as_bytes()[at..], shingles.tokens());
         at += groups;
         let mut chars = text[at..].chars();
@@ -44,7 +44,7 @@ pub(super) fn single_char_words(
             break;
         };
         let class = Class::from_char(c);
-        if groups > 0 && !class.is_no_mark() {
+        if groups > 0 && !class.never_combines() {
             // The next character may be a mark that changes the previous character.
             at -= 3;
             if class_of_three(&text.as_bytes()[at..]) == Class::SingleCharWord {
@@ -55,7 +55,7 @@ pub(super) fn single_char_words(
         if !is_read(class)
             || chars
                 .next()
-                .is_some_and(|c| !Class::from_char(c).is_no_mark())
+                .is_some_and(|c| !Class::from_char(c).never_combines())
         {
             break;
         }
@@ -78,7 +78,7 @@ const fn is_read(class: Class) -> bool {
 /// skips punctuation, group by group. Returns the number of bytes read.
 fn push_groups(text: &[u8], tokens: &mut TokenBuffer) -> usize {
     let mut at = 0;
-    while at < STRETCH {
+    while at < MAX_SIMPLE_BYTES {
         let rest = &text[at..];
         let read = match rest.first_chunk() {
             Some(group) => push_group(group, tokens),

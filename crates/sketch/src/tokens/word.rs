@@ -22,7 +22,7 @@ use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
 /// Number of bytes of text after which the general path ends at the next cut position.
-const STRETCH: usize = 1 << 13;
+const MAX_GENERAL_BYTES: usize = 1 << 13;
 /// Number of simple characters ([`Class::is_simple`]) after a cut position that make the general
 /// path end there.
 const SIMPLE_AHEAD: usize = 16;
@@ -216,7 +216,7 @@ fn general_len(text: &str) -> usize {
         if before.cut_before(class) {
             let leave = match class {
                 Class::SingleCharWord | Class::Separator => true,
-                _ if at >= STRETCH => true,
+                _ if at >= MAX_GENERAL_BYTES => true,
                 Class::AsciiWord | Class::AsciiBreak | Class::Letter => text[at..]
                     .chars()
                     .take(SIMPLE_AHEAD)
@@ -243,7 +243,7 @@ fn last_join(segment: &str) -> usize {
         return 0;
     };
     let mut chars = segment.char_indices().rev().take(MAX_JOIN_CHARS);
-    let join = chars.find(|&(at, c)| at > first && is_letter_or_digit(c) && joins(c));
+    let join = chars.find(|&(at, c)| at > first && is_letter_or_digit(c) && is_word_character(c));
     join.map_or(0, |(at, _)| at)
 }
 
@@ -253,7 +253,7 @@ const MAX_JOIN_CHARS: usize = 1 << 12;
 
 /// Returns true if the word-break rules treat `c` as a letter, a digit or Katakana, or if it is
 /// `_`: the rules join exactly these characters with a `_` after them (WB13a).
-fn joins(c: char) -> bool {
+fn is_word_character(c: char) -> bool {
     let mut with_underscore = [0; 5];
     let len = c.encode_utf8(&mut with_underscore).len();
     with_underscore[len] = b'_';

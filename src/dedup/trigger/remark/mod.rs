@@ -17,8 +17,9 @@ use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::by_hand;
-use super::columns::{Columns, Types};
+use super::columns::Columns;
 use super::compared::ComparedValue;
+use super::extension_types::ExtensionTypes;
 use super::marks::Marks;
 use super::trigger_arguments::Arguments;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
@@ -29,7 +30,7 @@ use neardup_pg::catalog;
 use neardup_pg::equality::TypeOrder;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
-use neardup_pg::local_rows::{self, Reader};
+use neardup_pg::local_rows::{Reader, require_local_rows};
 use neardup_pg::memory_context::OwnContext;
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::security_context::AsConstraint;
@@ -50,7 +51,7 @@ const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) {
         UserError::null_not_allowed("relation must not be NULL")
-            .hint("Name a table with a trigger neardup_dedup of action=mark.")
+            .hint("Pass a table that has a trigger neardup_dedup with action=mark.")
             .raise();
     }
     let (relation, name) = (call.oid(0), call.name(1));
@@ -62,13 +63,13 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("\"{}\" is not a table", catalog::relation_name(relation)),
         )
-        .detail("Marks are those of a table with a trigger neardup_dedup of action=mark.")
+        .detail("Only a table that has a trigger neardup_dedup with action=mark has marks.")
         .raise();
     }
-    let types = Types::beside(call.function_oid());
+    let types = ExtensionTypes::beside(call.function_oid());
     let open = |oid| {
         acl::check_session_of_owner(oid);
-        local_rows::require(oid, Reader::Marks);
+        require_local_rows(oid, Reader::Marks);
         let table = OpenRelation::table(oid, LOCK);
         // The table may have changed its owner before it was locked.
         acl::check_session_of_owner(oid);
@@ -99,7 +100,12 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
 /// Sets the marks of a locked table and returns the number of rows written. `name` selects the
 /// trigger whose arguments apply. Keeps the marks of rows that meet `manual`, or else the trigger's
 /// condition.
-fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Condition>) -> u64 {
+fn remark(
+    table: Rel,
+    types: ExtensionTypes,
+    name: Option<&CStr>,
+    manual: Option<&Condition>,
+) -> u64 {
     let trigger = rule::find(table, types, name);
     let arguments = Arguments::from_trigger(&trigger);
     let columns = Columns::find(table, types, &arguments);
@@ -125,8 +131,8 @@ fn remark(table: Rel, types: Types, name: Option<&CStr>, manual: Option<&Conditi
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("a mark of table \"{}\" cannot be renewed", table.shown()),
             )
-            .detail("Another trigger or a rule keeps a row from being updated.")
-            .hint("Let updates pass that set a mark.")
+            .detail("Another trigger or a rule prevents the update of a row.")
+            .hint("Change that trigger or rule so that it allows updates that set a mark.")
             .raise(),
         }
     }
@@ -171,8 +177,8 @@ impl<'a> Job<'a> {
                     catalog::type_name(attribute.atttypid)
                 ),
             )
-            .detail("Rows are marked in the order of their keys.")
-            .hint("Name a key of another type.")
+            .detail("neardup_remark marks rows in the order of their keys.")
+            .hint("Use a key of another type.")
             .raise();
         };
         let name = |column| catalog::quoted(&table.column_name(column));
@@ -307,7 +313,7 @@ impl<'a> Job<'a> {
                 return ControlFlow::Continue(());
             };
             let farther = best.as_ref().is_some_and(|best| best.distance < distance);
-            if farther && metric.comes_in_order() {
+            if farther && metric.can_order() {
                 return ControlFlow::Break(());
             }
             let is_better = best.as_ref().is_none_or(|best| {

@@ -3,7 +3,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::dedup::trigger::columns::Types;
+use crate::dedup::trigger::extension_types::ExtensionTypes;
 use crate::dedup::trigger::trigger_arguments::{Action, Arguments};
 use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
@@ -12,7 +12,7 @@ use neardup_pg::rel::{Rel, Trigger};
 /// Finds the BEFORE trigger that marks rows of a table, even if it is disabled. With a `name`,
 /// finds only the trigger of that name. Raises an error if there is none, if there are several, or
 /// if it has a WHEN condition.
-pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
+pub fn find(table: Rel, types: ExtensionTypes, name: Option<&CStr>) -> Trigger {
     let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
     let mut found: Vec<Trigger> = (table.triggers().into_iter())
         .filter(|trigger| Some(trigger.function) == function)
@@ -42,8 +42,8 @@ pub fn find(table: Rel, types: Types, name: Option<&CStr>) -> Trigger {
                 named.unwrap_or_default()
             ),
         )
-        .detail("The marks are set by the arguments of a BEFORE trigger neardup_dedup.")
-        .hint("Create the triggers of action=mark first.")
+        .detail("neardup_remark sets marks by the arguments of a BEFORE trigger neardup_dedup.")
+        .hint("First create the triggers with action=mark.")
         .raise()
     })
 }
@@ -73,12 +73,15 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     );
     match refused.is_empty() {
         true => error
-            .detail(format!("They are {all}."))
-            .hint("Select one by trigger_name."),
+            .detail(format!("The triggers are {all}."))
+            .hint("Pass the name of one of them as the argument trigger_name."),
         false => error
-            .detail(format!("They are {all}. With a WHEN condition: {refused}."))
+            .detail(format!(
+                "The triggers are {all}. These have a WHEN condition: {refused}."
+            ))
             .hint(format!(
-                "Select one by trigger_name: {plain}. One with a WHEN condition is refused."
+                "Pass one of these as the argument trigger_name: {plain}. neardup_remark does not \
+                 accept triggers with a WHEN condition."
             )),
     }
     .raise()
@@ -88,12 +91,12 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
 fn refuse_condition(message: String) -> ! {
     UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
         .detail(
-            "neardup_remark marks all rows of a table, and cannot tell for which a condition \
-             holds.",
+            "neardup_remark marks all rows of a table, and cannot determine for which rows a \
+             condition holds.",
         )
         .hint(
-            "Tell rows apart by a scope, or keep the rows of each rule in a partition with \
-             triggers of its own.",
+            "Add a scope column that separates the rows of the rules, or keep each rule's rows in \
+             a separate partition that has its own triggers.",
         )
         .raise()
 }

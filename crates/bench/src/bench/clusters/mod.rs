@@ -61,7 +61,7 @@ struct Measured {
 }
 
 /// All runs of one neardup job or of one Python library, which are one line of the table.
-struct Side {
+struct TableLine {
     what: &'static str,
     documents: u64,
     /// Command that installs the Python library, if it is not installed.
@@ -116,7 +116,7 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
             ui::note(format!("{} is absent; to have it: {how}", side.what));
         }
     }
-    let sides: Vec<Value> = sides.iter().map(Side::json).collect();
+    let sides: Vec<Value> = sides.iter().map(TableLine::json).collect();
     let result = json!({
         "rounds": options.rounds, "bytes": bytes, "sides": sides,
         "machine": machine.json(), "load": load,
@@ -140,7 +140,7 @@ struct Bench<'a> {
     bytes: usize,
     /// Measurements of each of [`JOBS`], then of each of [`PEERS`] if they are measured on these
     /// documents.
-    sides: Vec<Side>,
+    sides: Vec<TableLine>,
 }
 
 impl<'a> Bench<'a> {
@@ -156,11 +156,11 @@ impl<'a> Bench<'a> {
         let bytes = ui::step(format!("Making {documents} documents"), || {
             load(session, corpus, documents, python.map(|_| path.as_path()))
         })?;
-        let mut sides: Vec<Side> = (JOBS.iter())
-            .map(|job| Side::new(job.what, documents))
+        let mut sides: Vec<TableLine> = (JOBS.iter())
+            .map(|job| TableLine::new(job.what, documents))
             .collect();
         for peer in PEERS.iter().filter(|_| python.is_some()) {
-            let mut side = Side::new(peer.what, documents);
+            let mut side = TableLine::new(peer.what, documents);
             if let Some(python) = python
                 && !peer.is_installed(python)?
             {
@@ -234,7 +234,7 @@ impl Job {
     }
 }
 
-impl Side {
+impl TableLine {
     fn new(what: &'static str, documents: u64) -> Self {
         Self {
             what,
@@ -313,7 +313,7 @@ fn load(
 
 /// Returns the measurements as a Markdown table. A ratio compares processor times with those of the
 /// first line with the same number of documents.
-fn table(sides: &[Side]) -> String {
+fn table(sides: &[TableLine]) -> String {
     let header = [
         "documents",
         "by",

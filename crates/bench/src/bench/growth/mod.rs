@@ -5,7 +5,7 @@ mod model;
 mod plot;
 
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, PROBES};
+use super::corpus::{self, PROBE_COUNT};
 use super::report::{aligned, number};
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
@@ -91,15 +91,15 @@ pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
 /// Returns the seconds and the number of rows found of one search within `radius`, averaged over
 /// the probes. The seconds are from the fastest repetition.
 fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
-    let query = Query::neardup(Probes::planted(PROBES), radius);
+    let query = Query::neardup(Probes::planted(PROBE_COUNT), radius);
     query.set(session)?;
     let count = query.count();
     session.plan(&count, query.plan)?;
     let times: Vec<f64> = (session.times(&count)?.iter())
-        .map(|time| time.wall / PROBES as f64)
+        .map(|time| time.wall / PROBE_COUNT as f64)
         .collect();
     let found: i64 = session.value(&count)?;
-    Ok((least(&times), found as f64 / PROBES as f64))
+    Ok((least(&times), found as f64 / PROBE_COUNT as f64))
 }
 
 /// Prints the table of measurements, writes the plot to `svg` if it is given, and returns the

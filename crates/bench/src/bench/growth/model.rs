@@ -34,7 +34,7 @@ impl Model {
     ///
     /// If `points` is empty.
     pub fn fit(points: &[Point]) -> Self {
-        let layout = default_layout();
+        let layout = measured_layout();
         let chosen: Vec<&Point> = points.iter().filter(|p| FITTED.contains(&p.rows)).collect();
         let chosen = match chosen.is_empty() {
             true => points.iter().collect(),
@@ -94,7 +94,7 @@ impl Model {
 }
 
 /// Returns the block layout of the measured index, which has radius 3 and four blocks.
-pub fn default_layout() -> BlockLayout<1> {
+pub fn measured_layout() -> BlockLayout<1> {
     BlockLayout::new(3, 4).unwrap_or_else(|_| unreachable!("four blocks are within all limits"))
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_model_reproduces_times_of_its_own_kind() {
-        let layout = default_layout();
+        let layout = measured_layout();
         let point = |rows: u64| {
             let rows_f = rows as f64;
             let found = [4.0, 6.0, 8.0];

@@ -37,9 +37,9 @@ pub struct Case {
     /// Expressions of the other system over `t`. Empty if nothing is compared.
     pub theirs: &'static [&'static str],
     /// Goal: minimum speed of neardup in megabytes of text per second.
-    pub speed: Option<f64>,
+    pub min_megabytes_per_second: Option<f64>,
     /// Goal: minimum factor by which neardup is faster than each expression of the other system.
-    pub times: Option<f64>,
+    pub min_ratio: Option<f64>,
 }
 
 /// Cases of `--text`: simhash and MinHash functions, and reading the documents alone.
@@ -52,8 +52,8 @@ pub const CASES: &[Case] = &[
             "wordShingleSimHash(t, 2)",
             "wordShingleSimHashCaseInsensitiveUTF8(t, 2)",
         ],
-        speed: Some(250.0),
-        times: Some(2.0),
+        min_megabytes_per_second: Some(250.0),
+        min_ratio: Some(2.0),
     },
     Case {
         what: "English, 5 characters",
@@ -63,72 +63,72 @@ pub const CASES: &[Case] = &[
             "ngramSimHash(t, 5)",
             "ngramSimHashCaseInsensitiveUTF8(t, 5)",
         ],
-        speed: Some(150.0),
-        times: None,
+        min_megabytes_per_second: Some(150.0),
+        min_ratio: None,
     },
     Case {
         what: "Chinese, 2 words (characters)",
         texts: "chinese",
         ours: "simhash(body)",
         theirs: &["ngramSimHashUTF8(t, 2)"],
-        speed: Some(100.0),
-        times: None,
+        min_megabytes_per_second: Some(100.0),
+        min_ratio: None,
     },
     Case {
         what: "Chinese, 2 characters",
         texts: "chinese",
         ours: "simhash(body, 'char', 2)",
         theirs: &["ngramSimHashUTF8(t, 2)"],
-        speed: Some(100.0),
-        times: None,
+        min_megabytes_per_second: Some(100.0),
+        min_ratio: None,
     },
     Case {
         what: "English, 2 words, 128 bits",
         texts: "english",
         ours: "simhash128(body)",
         theirs: &[],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
     Case {
         what: "English, lines",
         texts: "english",
         ours: "simhash(body, 'line', 1)",
         theirs: &[],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
     Case {
         what: "Chinese, 2 words by jieba",
         texts: "chinese_words",
         ours: "simhash(body, 'jieba')",
         theirs: &[jieba::CUT],
-        speed: None,
-        times: Some(0.8),
+        min_megabytes_per_second: None,
+        min_ratio: Some(0.8),
     },
     Case {
         what: "English, set of 3 words",
         texts: "english",
         ours: "minhash64(body)",
         theirs: &[],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
     Case {
         what: "English, 3 words, 128 minima",
         texts: "english",
         ours: "minhash(body)",
         theirs: &[],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
     Case {
         what: "reading alone",
         texts: "english",
         ours: "nullif(octet_length(body), 0)",
         theirs: &["length(t)"],
-        speed: None,
-        times: None,
+        min_megabytes_per_second: None,
+        min_ratio: None,
     },
 ];
 
@@ -295,7 +295,7 @@ fn table(cases: &[Case], measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
         let speed =
             |(wall, cpu): (f64, Option<f64>)| bytes[case.texts] as f64 / cpu.unwrap_or(wall) / 1e6;
         let mut goals = Vec::new();
-        if let Some(goal) = case.speed {
+        if let Some(goal) = case.min_megabytes_per_second {
             goals.push(met(&format!(">= {goal} MB/s"), speed(ours) >= goal));
         }
         let theirs: Vec<_> = (case.theirs.iter().zip(&times[1..]))
@@ -308,7 +308,7 @@ fn table(cases: &[Case], measured: &[Vec<Vec<Time>>], bytes: &Bytes) -> String {
         for (function, theirs) in theirs {
             let mut goals = goals.clone();
             let ratio = speed(ours) / speed(theirs);
-            if let Some(goal) = case.times {
+            if let Some(goal) = case.min_ratio {
                 goals.push(met(&format!("ratio >= {goal}"), ratio >= goal));
             }
             row([

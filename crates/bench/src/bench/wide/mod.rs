@@ -4,7 +4,7 @@
 mod faiss;
 
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, PROBES};
+use super::corpus::{self, PROBE_COUNT};
 use super::report::{aligned, number};
 use super::session::{Session, least};
 use anyhow::{Result, ensure};
@@ -46,15 +46,15 @@ struct Case {
     crowd: bool,
     /// Goal: maximum time of the search in microseconds, among one million and among ten million
     /// uniform values.
-    most: [Option<f64>; 2],
+    max_micros: [Option<f64>; 2],
 }
 
-const fn case(what: &'static str, search: Search, most: [Option<f64>; 2]) -> Case {
+const fn case(what: &'static str, search: Search, max_micros: [Option<f64>; 2]) -> Case {
     Case {
         what,
         search,
         crowd: false,
-        most,
+        max_micros,
     }
 }
 
@@ -194,21 +194,21 @@ impl Measurement {
         session: &mut Session,
         faiss: Option<&mut Faiss>,
     ) -> Result<Vec<(i64, i64)>> {
-        let ours = self.case.search.query(self.probes(PROBES));
+        let ours = self.case.search.query(self.probes(PROBE_COUNT));
         ours.set(session)?;
         self.line["plan"] = json!(session.plan(&ours.count(), "Index Scan using docs_neardup")?);
         let times = session.times(&ours.count())?;
-        let times = times.iter().map(|time| time.wall / PROBES as f64);
+        let times = times.iter().map(|time| time.wall / PROBE_COUNT as f64);
         self.samples.neardup.extend(times);
         let sums = ours.sums(session)?;
         if let Some(faiss) = faiss {
-            let table = self.probes(PROBES).table;
-            let answer = faiss.search(session, table, PROBES, self.case.search)?;
+            let table = self.probes(PROBE_COUNT).table;
+            let answer = faiss.search(session, table, PROBE_COUNT, self.case.search)?;
             self.samples.faiss.extend(answer.times);
             agree(self.case.what, &sums, &answer.sums)?;
         }
         let found: i64 = sums.iter().map(|(_, sum)| sum / 1000).sum();
-        self.line["found"] = json!(found as f64 / PROBES as f64);
+        self.line["found"] = json!(found as f64 / PROBE_COUNT as f64);
         Ok(sums)
     }
 
@@ -218,7 +218,7 @@ impl Measurement {
         let one = self.case.search.query(self.probes(1)).sequentially();
         one.set(session)?;
         let time = session.timed(&one.count())?.wall;
-        let count = ((SLOW_LIMIT / time) as u64).clamp(1, PROBES);
+        let count = ((SLOW_LIMIT / time) as u64).clamp(1, PROBE_COUNT);
         let slow = self.case.search.query(self.probes(count)).sequentially();
         slow.set(session)?;
         session.plan(&slow.count(), slow.plan)?;
@@ -250,8 +250,8 @@ impl Measurement {
         line["sequential"] = json!(slow);
         line["samples"] = json!([neardup, faiss, sequential]);
         line["most"] = json!(match limits {
-            Some(1_000_000) => self.case.most[0],
-            Some(10_000_000) => self.case.most[1],
+            Some(1_000_000) => self.case.max_micros[0],
+            Some(10_000_000) => self.case.max_micros[1],
             _ => None,
         });
         line

@@ -102,10 +102,10 @@ pub(crate) fn tokenize(
         let (other, after) = rest.split_at(len);
         each_piece(other, buffer, check, |piece| {
             parts.push(piece, |part, scripts| {
-                split(dictionary, mode, part, scripts, each)
+                split_part(dictionary, mode, part, scripts, each)
             });
         });
-        parts.end(|part, scripts| split(dictionary, mode, part, scripts, each));
+        parts.end(|part, scripts| split_part(dictionary, mode, part, scripts, each));
         (rest, stretch) = (after, next);
     }
 }
@@ -267,7 +267,7 @@ fn ascii_run(text: &[u8], room: usize) -> usize {
 
 /// Splits a part of a text, whose kinds of characters are `scripts`, and calls `each` for its
 /// words.
-fn split(
+fn split_part(
     dictionary: &Dictionary,
     mode: TokenizeMode,
     part: &str,
@@ -285,20 +285,20 @@ fn split(
         for (at, segment) in part.split_word_bound_indices() {
             let pure = segment.chars().all(is_jieba);
             if pure != known.pure && at > from {
-                split_run(dictionary, mode, &part[from..at], known, each);
+                split_by_jieba_or_uax29(dictionary, mode, &part[from..at], known, each);
                 from = at;
                 known.han = false;
             }
             known.pure = pure;
             known.han |= segment.chars().any(is_han);
         }
-        split_run(dictionary, mode, &part[from..], known, each);
+        split_by_jieba_or_uax29(dictionary, mode, &part[from..], known, each);
     }
 }
 
 /// Splits a run by jieba if it has Han and only characters that jieba can join into words, and
 /// otherwise by UAX 29. Calls `each` for its words.
-fn split_run(
+fn split_by_jieba_or_uax29(
     dictionary: &Dictionary,
     mode: TokenizeMode,
     run: &str,

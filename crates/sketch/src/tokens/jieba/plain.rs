@@ -7,7 +7,7 @@
 use crate::normalize::leading_han;
 
 /// Number of bytes after which a stretch ends at the next cut position.
-const STRETCH: usize = 1 << 11;
+const MAX_STRETCH_BYTES: usize = 1 << 11;
 /// Minimum bytes of a stretch. A shorter stretch is normalised like other text, unless it is the
 /// whole text.
 const MIN_STRETCH: usize = 1 << 6;
@@ -84,7 +84,7 @@ fn plain_len(text: &str) -> usize {
             if separated {
                 // The text can be cut between the separator and the Han character.
                 end = at;
-                if end >= STRETCH {
+                if end >= MAX_STRETCH_BYTES {
                     return end;
                 }
             }
@@ -99,7 +99,7 @@ fn plain_len(text: &str) -> usize {
             Some(c) if separates(c) => {
                 if separated {
                     end = at;
-                    if end >= STRETCH {
+                    if end >= MAX_STRETCH_BYTES {
                         return end;
                     }
                 }
@@ -120,7 +120,7 @@ pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     loop {
         end += next_plain(&text[end..]);
         let stretch = stretch_len(&text[end..]);
-        if stretch.is_some() || end >= 4 * STRETCH {
+        if stretch.is_some() || end >= 4 * MAX_STRETCH_BYTES {
             return (end, stretch);
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::normalize::class::Class;
     use crate::normalize::normalized;
-    use crate::tokens::jieba::{Dictionary, Scripts, TokenizeMode, is_jieba, split};
+    use crate::tokens::jieba::{Dictionary, Scripts, TokenizeMode, is_jieba, split_part};
 
     #[test]
     fn separators_never_join_han() {
@@ -194,7 +194,7 @@ mod tests {
                 pure: false,
                 ..Scripts::CHINESE
             };
-            split(
+            split_part(
                 &dictionary,
                 TokenizeMode::Default,
                 &normalized(text),
@@ -248,11 +248,11 @@ mod tests {
             assert_eq!(plain_len(text), len, "{text:.40}");
         }
         for separators in ["\n", "，", "\r\n"] {
-            let len = plain_len(&separators.repeat(STRETCH));
-            assert_eq!(len, STRETCH.next_multiple_of(separators.len()));
+            let len = plain_len(&separators.repeat(MAX_STRETCH_BYTES));
+            assert_eq!(len, MAX_STRETCH_BYTES.next_multiple_of(separators.len()));
         }
         let clauses = "中国，".repeat(1000);
-        assert_eq!(plain_len(&clauses), STRETCH.next_multiple_of(9));
+        assert_eq!(plain_len(&clauses), MAX_STRETCH_BYTES.next_multiple_of(9));
         for (text, at) in [
             ("中国", 6),
             ("abc，中国", 6),

@@ -110,7 +110,7 @@ proptest! {
             pure: false,
             ..Scripts::CHINESE
         };
-        split(&Dictionary::current(), TokenizeMode::Default, &normal, scripts, each);
+        split_part(&Dictionary::current(), TokenizeMode::Default, &normal, scripts, each);
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
     }
 
@@ -129,7 +129,7 @@ proptest! {
             pure: false,
             ..Scripts::CHINESE
         };
-        split(&Dictionary::current(), mode, &normal, scripts, each);
+        split_part(&Dictionary::current(), mode, &normal, scripts, each);
         prop_assert_eq!(words(&text, mode), expected);
     }
 

@@ -12,7 +12,7 @@ use crate::store::ReadPages;
 /// Maximum number of keys that an entry is compared with at once.
 const PIECE_KEYS: usize = 4096;
 /// If an entry is near at least this number of entries of the other group, a list of the open
-/// entries ([`Open`](super::thinning::Open)) is made.
+/// entries ([`OpenEntries`](super::thinning::OpenEntries)) is made.
 const MIN_FOUND_FOR_LIST: usize = 32;
 /// If the list of open entries is too long, this number of entries is compared with the whole group
 /// before the list is updated again.

@@ -2,7 +2,7 @@
 //! within a memory limit, for clusters with `method => 'connected'`.
 
 use super::{RowSource, Sketch};
-use crate::clusters::Connected;
+use crate::clusters::Components;
 use crate::key::Tid;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
@@ -25,7 +25,7 @@ const MIN_MEMBERS: usize = 64;
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
     mut crowded: ExternalSort<F, 4>,
-    connected: &mut Connected<F>,
+    connected: &mut Components<F>,
     source: &mut S,
     mismatches: usize,
     memory: usize,
@@ -130,7 +130,7 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         &mut self,
         files: &mut F,
         entry: Entry<4>,
-        connected: &mut Connected<F>,
+        connected: &mut Components<F>,
         rest: &mut ExternalSort<F, 4>,
     ) {
         files.check_interrupts();

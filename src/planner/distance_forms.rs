@@ -17,7 +17,7 @@ use super::comparison::{Comparison, comparison_of};
 use super::rewrite::{Distance, distance_below, rewrite};
 use super::within::within;
 use neardup_pg::catalog::operator;
-use neardup_pg::expr::{Expr, Form, List};
+use neardup_pg::expr::{Expr, ExprKind, List};
 use neardup_pg::planner::Planner;
 
 /// Maximum number of elements of an IN list that is rewritten, because each element may become an
@@ -25,7 +25,7 @@ use neardup_pg::planner::Planner;
 const LONGEST_LIST: usize = 64;
 
 /// One side of a comparison: `distance + offset`, or `offset - distance`.
-struct Side<'c, 'a> {
+struct DistanceSide<'c, 'a> {
     distance: Distance<'c, 'a>,
     /// True for `offset - distance`.
     negated: bool,
@@ -43,9 +43,9 @@ pub fn rewritten<'a>(
     condition: Expr<'a>,
     truth_only: bool,
 ) -> Option<Expr<'a>> {
-    let (operator, operands) = match condition.form() {
-        Form::Any(operator, operands) => return one_of(catalog, planner, operator, operands),
-        Form::Operator(operator, operands) => (operator, operands),
+    let (operator, operands) = match condition.kind() {
+        ExprKind::Any(operator, operands) => return one_of(catalog, planner, operator, operands),
+        ExprKind::Operator(operator, operands) => (operator, operands),
         _ => return None,
     };
     let [left, right] = operands.elements()?;
@@ -64,9 +64,9 @@ pub fn rewritten<'a>(
 }
 
 /// Reads an expression as one side of a comparison; `None` if it is not a form of a distance.
-fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, 'a>> {
+fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<DistanceSide<'c, 'a>> {
     let expression = without_casts(expression);
-    let plain = |distance| Side {
+    let plain = |distance| DistanceSide {
         distance,
         negated: false,
         offset: 0,
@@ -75,15 +75,15 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
     if let Some(distance) = distance_below(catalog, expression) {
         return Some(plain(distance));
     }
-    let (function, operands) = match expression.form() {
-        Form::Coalesce(arguments) => {
+    let (function, operands) = match expression.kind() {
+        ExprKind::Coalesce(arguments) => {
             let [first, second] = arguments.elements()?;
-            return Some(Side {
+            return Some(DistanceSide {
                 of_null: Some(second.integer()?),
                 ..plain(distance_below(catalog, without_casts(first))?)
             });
         }
-        Form::Operator(oid, operands) => (operator(oid)?.oprcode.to_u32(), operands),
+        ExprKind::Operator(oid, operands) => (operator(oid)?.oprcode.to_u32(), operands),
         _ => return None,
     };
     let [left, right] = operands.elements()?;
@@ -103,7 +103,7 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
     if number.abs() > i64::from(i32::MAX) / 2 {
         return None;
     }
-    Some(Side {
+    Some(DistanceSide {
         negated,
         offset: sign * number,
         ..plain(distance_below(catalog, distance)?)
@@ -113,7 +113,7 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Side<'c, '
 /// Removes casts of an integer to a wider numeric type, which keep its value.
 fn without_casts(expression: Expr) -> Expr {
     let expression = expression.strip_relabel();
-    let Form::Call(function, arguments) = expression.form() else {
+    let ExprKind::Call(function, arguments) = expression.kind() else {
         return expression;
     };
     let keeps = matches!(
@@ -130,7 +130,7 @@ fn without_casts(expression: Expr) -> Expr {
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
-    side: &Side<'_, 'a>,
+    side: &DistanceSide<'_, 'a>,
     comparison: Comparison,
     number: Expr<'a>,
     truth_only: bool,

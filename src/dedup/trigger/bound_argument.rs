@@ -12,7 +12,7 @@ use crate::types::signature;
 /// Bound of near-duplicates as written in a trigger's arguments. The maximum distance that it means
 /// depends on the fingerprint column.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Near {
+pub enum BoundArgument {
     /// No bound was written, so the bound of the index applies.
     OfIndex,
     /// Value of the option `radius`.
@@ -24,58 +24,62 @@ pub enum Near {
     Candidates(f64),
 }
 
-impl Near {
+impl BoundArgument {
     /// Returns the maximum distance of near-duplicates: bits for fingerprints, mismatches for
     /// signatures. Returns `None` if no bound was written. The error is a sentence that explains
     /// why the bound is invalid.
-    pub fn limit(&self, metric: Metric<usize>) -> Result<Option<u32>, String> {
+    pub fn max_distance(&self, metric: Metric<usize>) -> Result<Option<u32>, String> {
         let bound = match self {
-            Near::OfIndex => return Ok(None),
-            Near::Candidates(similarity) => {
+            BoundArgument::OfIndex => return Ok(None),
+            BoundArgument::Candidates(similarity) => {
                 let Metric::Hamming { bits } = metric else {
-                    return Err("The option \"confirm\" goes with fingerprints.".to_owned());
+                    return Err("The option \"confirm\" requires fingerprints.".to_owned());
                 };
                 let estimator = Estimator::fingerprint(bits);
                 return Ok(Some(estimator.candidate_bound(*similarity, USUAL_LOSS)));
             }
-            Near::Radius(_) if metric.is_jaccard() => {
-                return Err("Signatures have no radius: write similarity=0.8.".to_owned());
+            BoundArgument::Radius(_) if metric.is_jaccard() => {
+                return Err("Signatures have no radius. Specify a similarity, such as \
+                            similarity=0.8."
+                    .to_owned());
             }
-            Near::Radius(text) => number(text)
+            BoundArgument::Radius(text) => number(text)
                 .filter(|radius| (0..=256).contains(radius))
                 .map(Bound::Radius)
                 .ok_or_else(|| {
                     format!(
-                        "The radius is a number of bits from 0 to 256, and not \"{}\".",
+                        "The radius must be a number of bits from 0 to 256, not \"{}\".",
                         text.to_string_lossy()
                     )
                 })?,
-            Near::Similarity(text) => number(text)
+            BoundArgument::Similarity(text) => number(text)
                 .filter(|similarity| (0.0..=1.0).contains(similarity))
                 .map(Bound::Similarity)
                 .ok_or_else(|| {
                     format!(
-                        "The similarity is a number from 0 to 1, and not \"{}\".",
+                        "The similarity must be a number from 0 to 1, not \"{}\".",
                         text.to_string_lossy()
                     )
                 })?,
         };
-        Ok(Some(limit(bound, metric)))
+        Ok(Some(max_distance(bound, metric)))
     }
 
     /// Returns the minimum similarity of signatures for messages: the similarity as written, or
     /// 0.8.
     pub fn similarity(&self) -> f64 {
         let share = match self {
-            Near::Similarity(text) => number(text),
-            Near::OfIndex | Near::Radius(_) | Near::Candidates(_) => None,
+            BoundArgument::Similarity(text) => number(text),
+            BoundArgument::OfIndex | BoundArgument::Radius(_) | BoundArgument::Candidates(_) => {
+                None
+            }
         };
         share.unwrap_or(NEAR_DUPLICATE_SIMILARITY)
     }
 }
 
 /// Converts a bound to a maximum distance: bits for fingerprints, mismatches for signatures.
-pub fn limit(bound: Bound, metric: Metric<usize>) -> u32 {
+pub fn max_distance(bound: Bound, metric: Metric<usize>) -> u32 {
     match (bound, metric) {
         (Bound::Radius(radius), _) => radius,
         (Bound::Similarity(similarity), Metric::Jaccard(hashes)) => {

@@ -1,0 +1,56 @@
+//! Scan of all entries of an index in key order, for callers that compare or group equal keys.
+use super::chunk::SortedChunk;
+use super::read_leaf;
+use crate::block_layout::BlockLayout;
+use crate::key::{Key, Tid};
+use crate::level_cursor::LevelCursor;
+use crate::page::Result;
+use crate::store::ReadPages;
+use crate::tree::Tree;
+use std::rc::Rc;
+
+/// Scan of all entries of an index's first permutation in key order, in which rows with equal
+/// fingerprints are adjacent.
+#[derive(Debug)]
+pub struct KeyOrderScan<const N: usize> {
+    layout: Rc<BlockLayout<N>>,
+    cursor: LevelCursor<N>,
+    /// Entries of the leaf that was read last.
+    leaf: SortedChunk<N>,
+}
+
+impl<const N: usize> KeyOrderScan<N> {
+    /// Creates a scan that starts at the first entry of the first permutation.
+    pub fn new(layout: Rc<BlockLayout<N>>) -> Self {
+        KeyOrderScan {
+            cursor: LevelCursor::new(0),
+            leaf: SortedChunk::new(layout.scope_words(), false),
+            layout,
+        }
+    }
+
+    /// Reads one more leaf and passes each of its entries to `emit`: the restored key (the scope's
+    /// word if there is one, then fingerprint or sketch) and the row's address. Returns false if
+    /// this was the last leaf.
+    pub fn step<S: ReadPages>(
+        &mut self,
+        tree: &Tree<'_, S, N>,
+        emit: &mut impl FnMut(Key<N>, Tid),
+    ) -> Result<bool> {
+        self.leaf.clear();
+        let end = read_leaf(
+            tree,
+            &mut self.cursor,
+            &mut self.leaf,
+            (None, None),
+            &mut |_| true,
+        )?;
+        let permutation = &self.layout.permutations()[0];
+        for (entry, key) in self.leaf.keys().iter().enumerate() {
+            if let Some(row) = self.leaf.row(entry, &mut Some) {
+                emit(permutation.restore(key), row);
+            }
+        }
+        Ok(end.is_some())
+    }
+}
