@@ -31,7 +31,7 @@ fn refuse(function: &[u8]) -> ! {
         _ => "Compute the fingerprints with minhash64 or minhash128.",
     };
     UserError::invalid_parameter(format!(
-        "there is no radius for a similarity with function \"{}\"",
+        "fingerprints of function \"{}\" do not estimate a similarity",
         shown(function)
     ))
     .detail(

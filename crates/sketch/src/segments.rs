@@ -512,7 +512,7 @@ mod tests {
             prop_assert_eq!(others, expected);
         }
 
-        /// The hash of a line equals the hash of the line as a feature.
+        /// `segment_hash` of a line equals the line's hash as a feature (`tokens => 'line'`).
         #[test]
         fn a_line_is_a_feature(text in "[a-cA-C1。！.é中 \t]{0,15}") {
             let options = TextOptions { tokens: Tokens::Line, shingle: 1, ..TextOptions::SET };

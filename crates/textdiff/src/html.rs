@@ -14,7 +14,7 @@
 use std::fmt::{Result, Write};
 
 use crate::Notation;
-use crate::control::Control;
+use crate::control_characters::Control;
 
 /// Notation of a comparison as HTML.
 pub struct Html;

@@ -34,7 +34,7 @@
 
 mod align;
 mod cleanup;
-mod control;
+mod control_characters;
 mod host;
 pub mod html;
 mod pieces;

@@ -7,7 +7,7 @@
 use std::fmt::{Result, Write};
 
 use crate::Notation;
-use crate::control::Control;
+use crate::control_characters::Control;
 
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";

@@ -157,7 +157,8 @@ impl FingerprintPairs {
         Some([&head, &length[..], &search, &wanted].concat())
     }
 
-    /// Makes this process search only the ranges that it draws, which `processes` processes share.
+    /// Divides the search among `processes` processes. From now on, this process searches only the
+    /// ranges whose numbers it takes from the shared counter.
     pub fn share(&mut self, processes: usize) {
         self.goes_on = false;
         let phase = format!("comparing the rows of a permutation in {processes} processes");

@@ -144,7 +144,10 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
             "The action mark needs other triggers, columns and indexes than the actions skip and \
              error.",
         )
-        .hint("First run the statements that neardup_setup returns to remove that action.")
+        .hint(
+            "First remove the existing triggers: run the statements that neardup_setup returns \
+             for their action with part = 'remove'.",
+        )
         .raise();
     }
 }

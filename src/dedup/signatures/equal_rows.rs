@@ -120,8 +120,8 @@ impl EqualRows {
             && !self.followers.contains(&mut self.files, entry)
     }
 
-    /// Returns the address of the row with this number, from 0, in a side. `None` after the last
-    /// row.
+    /// Returns the address of row `number`, from 0, of a side, which is one row or a run of rows
+    /// with equal signatures. `None` after the last row.
     pub fn row(&mut self, side: Side, number: u32) -> Option<Tid> {
         match side {
             Side::Row(row) => (number == 0).then_some(row),

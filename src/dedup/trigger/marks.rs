@@ -384,7 +384,7 @@ pub struct Recheck {
     table: pg_sys::Oid,
     /// Number of the mark column. A table may have triggers with different mark columns.
     mark: i16,
-    /// True if the BEFORE trigger has received the row.
+    /// True after the BEFORE trigger has seen this announcement for the row.
     pub taken: bool,
 }
 

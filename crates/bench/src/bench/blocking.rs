@@ -1,6 +1,6 @@
 //! Second part of `cargo xtask bench --load`: measures how often the trigger `neardup_dedup` makes
 //! an insert wait for or deadlock with an unrelated row, at several radii.
-use super::corpus::random;
+use super::generated_rows::random;
 use super::session::Session;
 use anyhow::{Result, bail};
 use postgres::error::SqlState;

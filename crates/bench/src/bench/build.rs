@@ -1,5 +1,5 @@
 //! `cargo xtask bench --build`: compares the times of index builds by one process and with workers.
-use super::corpus;
+use super::generated_rows;
 use super::session::{Session, Time, least};
 use super::text::texts;
 use anyhow::Result;
@@ -84,7 +84,7 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32, workers: u32) -> Res
 /// Loads `docs (id, fp)` with `rows` fingerprints and `documents (id, body)` with `documents`
 /// texts.
 fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
-    corpus::load_near(session, "docs", rows)?;
+    generated_rows::load_near(session, "docs", rows)?;
     let text = texts::spaced(texts::LATIN, BYTES).replace('\n', " ");
     let different = texts::documents(&text, DOCUMENT);
     // PLAIN storage does not compress the documents, so a build spends its time on the expression.

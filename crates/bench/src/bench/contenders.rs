@@ -1,6 +1,6 @@
 //! Contenders of the benchmark: ways to index 64-bit values, and the SQL query by which each
 //! searches.
-use super::corpus::{self, restored};
+use super::generated_rows::{self, restored};
 use super::session::{Session, Time};
 use anyhow::Result;
 
@@ -64,17 +64,17 @@ pub struct Probes {
 impl Probes {
     /// The first `count` probes that have planted neighbours in the table `docs`.
     pub fn planted(count: u64) -> Self {
-        let table = corpus::PLANTED_PROBES;
+        let table = generated_rows::PLANTED_PROBES;
         Self { table, count }
     }
 
     /// The first `count` probes that have no neighbours in the table `docs`.
     pub fn absent(count: u64) -> Self {
-        let table = corpus::ABSENT_PROBES;
+        let table = generated_rows::ABSENT_PROBES;
         Self { table, count }
     }
 
-    /// Returns a subquery `q` with the probes, for a FROM clause.
+    /// Returns a subquery `q` for a FROM clause, with the first `count` probes of the table.
     fn first(self) -> String {
         format!("(SELECT * FROM {} WHERE id < {}) q", self.table, self.count)
     }

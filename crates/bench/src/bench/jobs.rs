@@ -1,7 +1,7 @@
 //! `cargo xtask bench --jobs`: measures CREATE INDEX, `neardup_pairs` and `neardup_clusters` over a
 //! whole table, with the memory and the temporary files that each uses.
 use super::session::{Session, Time};
-use super::{corpus, minhash};
+use super::{generated_rows, minhash};
 use anyhow::{Context, Result, anyhow};
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub const FINGERPRINTS: Subject = Subject {
     index: "CREATE INDEX docs_near ON docs USING neardup (fp bigint_hamming_ops) \
             WITH (radius = 3)",
     limit: "3",
-    load: |session, rows| corpus::load_near(session, "docs", rows),
+    load: |session, rows| generated_rows::load_near(session, "docs", rows),
 };
 /// Table of signatures of 128 hashes. About a third of the documents are in groups of five
 /// versions.

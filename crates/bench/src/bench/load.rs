@@ -1,6 +1,6 @@
 //! `cargo xtask bench --load`: compares a load with near-duplicates into a table that rejects them
 //! (by a constraint or a trigger) with the same load into a table with one btree.
-use super::corpus;
+use super::generated_rows;
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
         // An original must be inserted before its near-duplicates, so the scan of the staging table
         // must start at its first row.
         session.run("SET synchronize_seqscans = off")?;
-        corpus::load_near(session, "staging", rows)?;
+        generated_rows::load_near(session, "staging", rows)?;
         for contender in &CONTENDERS {
             let table = contender.table;
             session.run(&format!("CREATE TABLE {table} (id bigint, fp fingerprint)"))?;
@@ -142,7 +142,9 @@ fn insert(
     let insert = format!("INSERT INTO {table} SELECT id, fp::fingerprint FROM staging{clause}");
     measured.times.push(session.timed(&insert)?);
     measured.wal.push((session.wal()? - before) as f64);
-    let copies = (0..rows).filter(|&row| corpus::is_copy(row)).count() as u64;
+    let copies = (0..rows)
+        .filter(|&row| generated_rows::is_copy(row))
+        .count() as u64;
     let expected = match contender.index {
         None => rows,
         Some(_) => rows - copies,

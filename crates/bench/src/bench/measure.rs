@@ -2,7 +2,7 @@
 //! Contenders take turns within each round, so that other activity on the machine affects all of
 //! them equally.
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, INSERTS, PROBE_COUNT, ROWS_PER_INSERT};
+use super::generated_rows::{self, INSERTS, PROBE_COUNT, ROWS_PER_INSERT};
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
@@ -85,10 +85,10 @@ struct Run<'a> {
 /// measured `rounds` times.
 pub fn run(session: &mut Session, rows: u64, rounds: u32) -> Result<Measured> {
     ui::step(format!("Loading {rows} rows"), || {
-        corpus::load_docs(session, rows)?;
-        corpus::load_permuted(session, rows)?;
-        corpus::load_probes(session)?;
-        corpus::load_fresh(session, rows)
+        generated_rows::load_docs(session, rows)?;
+        generated_rows::load_permuted(session, rows)?;
+        generated_rows::load_probes(session)?;
+        generated_rows::load_fresh(session, rows)
     })?;
     let mut run = Run {
         session,

@@ -5,7 +5,7 @@ mod blocking;
 mod build;
 mod clusters;
 mod contenders;
-mod corpus;
+mod generated_rows;
 mod growth;
 mod jobs;
 mod load;
@@ -33,7 +33,7 @@ use xtask::{cargo, extension, private, ui};
 pub struct Options {
     /// Number of rows of the measured tables
     #[arg(long, default_value_t = SMALL)]
-    #[arg(value_parser = clap::value_parser!(u64).range(corpus::MIN_ROWS..))]
+    #[arg(value_parser = clap::value_parser!(u64).range(generated_rows::MIN_ROWS..))]
     rows: u64,
     /// Measure at one million rows and then at ten million; takes 15 minutes and 4 GB of disk
     #[arg(long, conflicts_with = "rows")]

@@ -1,6 +1,6 @@
 //! Report of the benchmark's searches, builds, sizes and inserts: a Markdown table with goals for
 //! people, and JSON for programs.
-use super::corpus::ROWS_PER_INSERT;
+use super::generated_rows::ROWS_PER_INSERT;
 use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, OF_PAIRS, WIDER};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Documents of `cargo xtask bench --clusters`: generated texts, of which three in ten are
 //! near-duplicates of a known earlier document.
-use super::super::corpus::random;
+use super::super::generated_rows::random;
 use super::super::text::texts;
 
 /// Stream of random values that decides which documents are near-duplicates. These streams differ

@@ -5,7 +5,7 @@ mod model;
 mod plot;
 
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, PROBE_COUNT};
+use super::generated_rows::{self, PROBE_COUNT};
 use super::report::{aligned, number};
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
@@ -54,8 +54,8 @@ pub fn sizes(most: u64) -> Vec<u64> {
 pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     ui::step(format!("{rows} rows: loading"), || {
         session.run("RESET ALL; DROP TABLE IF EXISTS docs, probes, absent")?;
-        corpus::load_docs(session, rows)?;
-        corpus::load_probes(session)?;
+        generated_rows::load_docs(session, rows)?;
+        generated_rows::load_probes(session)?;
         session.run("CHECKPOINT")
     })?;
     let build = ui::step(format!("{rows} rows: building"), || {

@@ -4,7 +4,7 @@
 mod faiss;
 
 use super::contenders::{Contender, Probes, Query};
-use super::corpus::{self, PROBE_COUNT};
+use super::generated_rows::{self, PROBE_COUNT};
 use super::report::{aligned, number};
 use super::session::{Session, least};
 use anyhow::{Result, ensure};
@@ -41,8 +41,8 @@ struct Case {
     /// Name of the search in the table.
     what: &'static str,
     search: Search,
-    /// True if the search looks for the probes of [`corpus::ABSENT_PROBES`], near which ten rows
-    /// each were added. False for the probes with planted neighbours.
+    /// True if the search looks for the probes of [`generated_rows::ABSENT_PROBES`], near which ten
+    /// rows each were added. False for the probes with planted neighbours.
     crowd: bool,
     /// Goal: maximum time of the search in microseconds, among one million and among ten million
     /// uniform values.
@@ -92,16 +92,16 @@ pub fn bench(
     files: &[PathBuf],
 ) -> Result<Value> {
     ui::step(format!("Loading {rows} rows"), || {
-        corpus::load_docs(session, rows)?;
-        corpus::load_probes(session)?;
-        corpus::add_crowd(session, rows, u64::from(NEAREST))
+        generated_rows::load_docs(session, rows)?;
+        generated_rows::load_probes(session)?;
+        generated_rows::add_crowd(session, rows, u64::from(NEAREST))
     })?;
     let mut sets = vec![measure(session, "uniform", rows, rounds, python, true)?];
     for file in files {
-        for (name, values) in corpus::columns_of(file)? {
+        for (name, values) in generated_rows::columns_of(file)? {
             ui::step(format!("Loading {rows} rows like {name}"), || {
                 session.run("DROP TABLE IF EXISTS docs, probes, absent, crowd")?;
-                corpus::load_like(session, &values, rows)
+                generated_rows::load_like(session, &values, rows)
             })?;
             let folder = file.parent().and_then(Path::file_name);
             let folder = folder.map(|name| name.to_string_lossy().into_owned());

@@ -17,7 +17,7 @@
 mod dictionary;
 mod idf;
 mod keywords;
-mod plain;
+mod normal_stretches;
 mod user_words;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -84,21 +84,21 @@ pub(crate) fn tokenize(
 ) {
     let mut parts = PartSplitter::default();
     let mut rest = text;
-    let mut stretch = plain::stretch_len(rest);
+    let mut stretch = normal_stretches::stretch_len(rest);
     while !rest.is_empty() {
         if let Some(len) = stretch {
             let (plain, after) = rest.split_at(len);
             // No word contains a separator, and jieba is slow for separators.
-            let plain = plain.trim_matches(plain::separates);
+            let plain = plain.trim_matches(normal_stretches::separates);
             if !plain.is_empty() {
                 dictionary.cut(plain, mode, &mut *each);
             }
             check();
             rest = after;
-            stretch = plain::stretch_len(rest);
+            stretch = normal_stretches::stretch_len(rest);
             continue;
         }
-        let (len, next) = plain::other_len(rest);
+        let (len, next) = normal_stretches::other_len(rest);
         let (other, after) = rest.split_at(len);
         each_piece(other, buffer, check, |piece| {
             parts.push(piece, |part, scripts| {
