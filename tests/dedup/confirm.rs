@@ -39,7 +39,7 @@ const TABLES: [(&str, &str, &str); 3] = [
          CREATE INDEX ON docs USING neardup (fp); \
          CREATE TRIGGER dedup BEFORE INSERT OR UPDATE OF body ON docs FOR EACH ROW \
             EXECUTE FUNCTION neardup_dedup('fp', 'body', 'function=simhash', 'radius=8', \
-                'confirm=body', 'shingle=2')",
+                'confirm=body')",
         "simhash(k.body) <~> simhash(t.body) <= 8",
         "jaccard_similarity(k.body, t.body, shingle => 2)",
     ),

@@ -2,6 +2,7 @@
 use core::cell::OnceCell;
 use std::ffi::CString;
 
+use neardup_sketch::TextOptions;
 use neardup_sketch::candidates::similarity_at_least;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -76,10 +77,21 @@ impl TextComparison {
 /// Returns the options of the fingerprint function in a trigger's arguments, as constants without a
 /// type.
 fn options(arguments: &Arguments) -> TextCall {
-    let constant = |value: &CString| Some(Some((value.clone(), pg_sys::UNKNOWNOID)));
-    (arguments.parameters.iter())
-        .map(|(name, value)| (name.clone(), constant(value)))
-        .collect()
+    let constant = |value: CString| Some(Some((value, pg_sys::UNKNOWNOID)));
+    let mut options: TextCall = (arguments.parameters.iter())
+        .map(|(name, value)| (name.clone(), constant(value.clone())))
+        .collect();
+    // The other functions have the same default as the function of feature hashes.
+    let function = arguments.function.as_deref().unwrap_or_default();
+    if function.to_bytes().starts_with(b"simhash")
+        && !options
+            .iter()
+            .any(|(name, _)| name.as_c_str() == c"shingle")
+    {
+        let shingle = CString::new(TextOptions::SIMHASH.shingle.to_string());
+        options.push((c"shingle".to_owned(), constant(shingle.unwrap_or_default())));
+    }
+    options
 }
 
 /// Text of a new row. Its features are computed when the first near row is found.
