@@ -40,7 +40,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "WITH (radius = 31, blocks = 64)",
         "22023",
-        "need billions of permutations; an index can have 64",
+        "need billions of permutations, but an index can have at most 64",
     ),
     (
         "WITH (fillfactor = 49)",
@@ -110,7 +110,7 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(fp fingerprint_ops (radius = 3))",
         "22023",
-        "does not have the options",
+        "has no options",
     ),
     ("((fp <~> fp))", "42P17", "needs one fingerprint"),
     (

@@ -104,7 +104,7 @@ pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N
 /// use neardup_blocktree::plan::Plan;
 ///
 /// // Within the guaranteed radius, the search looks up the leading bits in each of four
-/// permutations.
+/// // permutations.
 /// let layout = BlockLayout::<1>::new(3, 4).unwrap();
 /// let plan = Plan::new(&layout, 3, 1e6);
 /// assert_eq!(plan.probes.len(), 4);
