@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 
 use super::bound::SearchBound;
 use super::compared::Compared;
-use super::confirm::{ConfirmArgument, Confirmation};
+use super::confirm::{ConfirmArgument, Confirmation, search_bound};
 use super::source::find_bounded_index;
 use methods::Method;
 use neardup_pg::caller_sql::Condition;
@@ -43,11 +43,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
         let (function, column) = (call.function_oid(), call.name(5));
         let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         let relations = LockedIndex::open_for_reading(index);
-        let confirmation = confirm.map(|confirm| confirm.confirmation(function, &relations));
-        let bound = match (&confirmation, bound) {
-            (Some(_), Some(bound)) => SearchBound::from_candidates(function, &relations, bound),
-            _ => SearchBound::new(function, &relations, bound),
-        };
+        let (bound, confirmation) = search_bound(confirm, bound, function, &relations);
         let arguments = ClusterArguments {
             method: Method::parse(&call.text(3).unwrap_or_default()),
             keep: call.text(4).map(|list| OrderBy::parse("keep", &list)),

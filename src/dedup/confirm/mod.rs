@@ -11,7 +11,7 @@ use neardup_blocktree::key::Tid;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::pg_sys;
 
-use super::bound::Bound;
+use super::bound::{Bound, SearchBound};
 use super::progress::Progress;
 use crate::am::makers::text_calls_of_index;
 pub use feature_sets::FeatureSets;
@@ -75,7 +75,7 @@ impl ConfirmArgument {
     /// Checks the caller's expression and makes the condition. The features of a text get the
     /// options of the function that made the values in the index. `function` is the extension's
     /// function being called.
-    pub fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
+    fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
         let (table, index) = (relations.table(), relations.index());
         let text_type = self.text.check(PARAMETER, table);
         let is_array = catalog::base_type(text_type) == pg_sys::INT8ARRAYOID;
@@ -93,6 +93,23 @@ impl ConfirmArgument {
             similarity: self.similarity,
         }
     }
+}
+
+/// Returns the bound of a search in an index, and the condition on the texts of the rows that it
+/// finds, if the caller passed `confirm`. `bound` is the bound that [`ConfirmArgument::read`]
+/// returned, and `function` is the extension's function being called.
+pub fn search_bound(
+    confirm: Option<ConfirmArgument>,
+    bound: Option<Bound>,
+    function: pg_sys::Oid,
+    relations: &LockedIndex,
+) -> (SearchBound, Option<Confirmation>) {
+    let confirmation = confirm.map(|confirm| confirm.confirmation(function, relations));
+    let bound = match (&confirmation, bound) {
+        (Some(_), Some(bound)) => SearchBound::from_candidates(function, relations, bound),
+        _ => SearchBound::new(function, relations, bound),
+    };
+    (bound, confirmation)
 }
 
 impl Confirmation {

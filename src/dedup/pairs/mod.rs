@@ -17,7 +17,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::bound::SearchBound;
 use super::compared::Compared;
-use super::confirm::{ConfirmArgument, Confirmation};
+use super::confirm::{ConfirmArgument, Confirmation, search_bound};
 use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_bounded_index;
 use confirmed_pairs::ConfirmedPairs;
@@ -108,11 +108,7 @@ impl PairSet {
         let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         // Raises an error if the caller may not read the table.
         let relations = LockedIndex::open_for_reading(index);
-        let confirmation = confirm.map(|confirm| confirm.confirmation(function, &relations));
-        let bound = match (&confirmation, bound) {
-            (Some(_), Some(bound)) => SearchBound::from_candidates(function, &relations, bound),
-            _ => SearchBound::new(function, &relations, bound),
-        };
+        let (bound, confirmation) = search_bound(confirm, bound, function, &relations);
         Some(PairSet::new(&relations, bound, &arguments, confirmation))
     }
 
