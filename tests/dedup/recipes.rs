@@ -221,7 +221,7 @@ fn archived_are_near(client: &mut Client, what: &str) -> Result<()> {
         return Ok(());
     }
     let wrong = "SELECT count(*) FROM archive a WHERE NOT EXISTS \
-        (SELECT FROM docs k WHERE k.id = a.duplicate_of AND (k.fp <~> a.fp) + 0 <= 6)";
+        (SELECT FROM docs k WHERE k.id = a.kept AND (k.fp <~> a.fp) + 0 <= 6)";
     let wrong: i64 = value(client, wrong)?;
     ensure!(
         wrong == 0,
@@ -250,11 +250,13 @@ fn marking() -> Outcome {
 fn moving_to_an_archive() -> Outcome {
     let heading = "Move them to an archive";
     let all = recipe(heading)?;
-    let at = all.find("BEGIN;").context("a transaction")?;
+    let at = all.find("CALL").context("a call")?;
+    let procedure = &blocks("corpus.md", "Keep one copy, archive the others")?[0];
     // Inserts better documents, near the kept ones and not near the rows represented by them.
     let better = "INSERT INTO docs SELECT 1000 + id, repeat('x', 500), \
         (fp::bigint # (7::bigint << 60))::fingerprint FROM docs WHERE id < 100;\n{}";
-    beside_others_with(&all[..at], &all[at..], heading, true, better)
+    let setup = [procedure, &all[..at]].concat();
+    beside_others_with(&setup, &all[at..], heading, true, better)
 }
 
 #[test]
