@@ -7,6 +7,7 @@ by a migration with the operation NeardupExtension.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -57,9 +58,10 @@ class NeardupSetup(Operation):
     """Adds a search, or a rule for near-duplicates, to a table in use, in a migration with
     ``atomic = False``: runs the statements of ``neardup_setup``. Reversed, it removes them.
 
-    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. A statement that needs a strong lock
-    waits for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is
-    repeated up to ``attempts`` times.
+    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. ``options`` are further arguments of
+    the trigger, such as ``["confirm=body"]``. A statement that needs a strong lock waits for it at
+    most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated up to
+    ``attempts`` times.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class NeardupSetup(Operation):
         column: str,
         action: str = "search",
         similarity: float = 0.8,
+        options: Sequence[str] = (),
         lock_timeout: str = "1s",
         attempts: int = 60,
     ) -> None:
@@ -75,6 +78,7 @@ class NeardupSetup(Operation):
         self.column = column
         self.action = action
         self.similarity = similarity
+        self.options = list(options)
         self.lock_timeout = lock_timeout
         self.attempts = attempts
 
@@ -100,8 +104,8 @@ class NeardupSetup(Operation):
             raise NotSupportedError("NeardupSetup requires atomic = False in its migration")
         with connection.cursor() as cursor:
             cursor.execute(
-                _setup.STATEMENTS.format(*["%s"] * 5),
-                [self.table, self.column, self.action, self.similarity, part],
+                _setup.STATEMENTS.format("%s", "%s", "%s", "%s", "%s::text[]", "%s"),
+                [self.table, self.column, self.action, self.similarity, self.options, part],
             )
             statements = [statement for (statement,) in cursor.fetchall()]
             _setup.run(statements, cursor.execute, self.lock_timeout, self.attempts)

@@ -12,9 +12,10 @@ A column has, besides SQLAlchemy's operators, hamming_distance(), similarity() a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import Boolean, Connection, Float, Integer, bindparam, func, text
+from sqlalchemy import ARRAY, Boolean, Connection, Float, Integer, Text, bindparam, func, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.functions import GenericFunction
@@ -44,6 +45,7 @@ def setup_table(
     column: str,
     action: str = "search",
     similarity: float = 0.8,
+    options: Sequence[str] = (),
     remove: bool = False,
     lock_timeout: str = "1s",
     attempts: int = 60,
@@ -52,13 +54,15 @@ def setup_table(
     statements of ``neardup_setup``. The connection commits each statement, as in Alembic's
     ``autocommit_block``.
 
-    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. A statement that needs a strong lock
-    waits for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is
-    repeated up to ``attempts`` times.
+    ``action`` is ``search``, ``skip``, ``error`` or ``mark``. ``options`` are further arguments of
+    the trigger, such as ``["confirm=body"]``. A statement that needs a strong lock waits for it at
+    most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated up to
+    ``attempts`` times.
     """
-    names = ["table", "column", "action", "similarity", "part"]
+    names = ["table", "column", "action", "similarity", "options", "part"]
     query = text(_setup.STATEMENTS.format(*[f":{name}" for name in names]))
-    values = [table, column, action, similarity, "remove" if remove else "add"]
+    query = query.bindparams(bindparam("options", type_=ARRAY(Text)))
+    values = [table, column, action, similarity, list(options), "remove" if remove else "add"]
     statements = connection.scalars(query, dict(zip(names, values))).all()
     _setup.run(statements, connection.exec_driver_sql, lock_timeout, attempts)
 

@@ -55,6 +55,17 @@ impl<'a> ArrayElement<'a> for Cow<'a, str> {
     }
 }
 
+/// A `text` as bytes in the encoding of the database.
+impl<'a> ArrayElement<'a> for &'a [u8] {
+    const TYPE: ElementType = ElementType::new(pg_sys::TEXTOID, -1, b'i');
+    const ARRAY: pg_sys::Oid = pg_sys::TEXTARRAYOID;
+
+    unsafe fn read(datum: Datum) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { varlena::bytes(datum) }
+    }
+}
+
 impl ArrayElement<'_> for f64 {
     const TYPE: ElementType = ElementType::new(pg_sys::FLOAT8OID, 8, b'd');
     const ARRAY: pg_sys::Oid = pg_sys::FLOAT8ARRAYOID;

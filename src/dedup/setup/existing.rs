@@ -28,7 +28,7 @@ pub fn check(subject: &Subject) -> Vec<CString> {
         check_index(&names.search_index, &|index| {
             index.is_neardup_index()
                 && !index.is_partial()
-                && index.index_form().columns == [0]
+                && index.index_form().columns == indexed(subject, Some(0))
                 && index.columns_of_last_expression() == [subject.text_column]
         });
         return invalid;
@@ -42,7 +42,8 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     check_index(&names.fingerprint_index, &|index| {
         index.is_neardup_index()
             && index.is_partial() == (subject.goal == Goal::Mark)
-            && Some(index.index_form().columns) == fingerprint.map(|column| vec![column])
+            && fingerprint.is_some()
+            && index.index_form().columns == indexed(subject, fingerprint)
     });
     if let Some(key) = subject.key_column {
         let key_type = catalog::base_type(table.attribute(key).atttypid);
@@ -55,6 +56,13 @@ pub fn check(subject: &Subject) -> Vec<CString> {
         });
     }
     invalid
+}
+
+/// Returns the numbers of the columns of an index: the scope columns and `last`.
+fn indexed(subject: &Subject, last: Option<i16>) -> Vec<i16> {
+    let scope = subject.arguments.scope.iter();
+    let scope = scope.filter_map(|column| subject.table.column_number(column));
+    scope.chain(last).collect()
 }
 
 /// Returns whether the index with this name is invalid. Returns false if there is none. Raises an
@@ -105,12 +113,8 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
     let schema = subject.types.schema();
     let is_ours =
         catalog::find(schema, c"neardup_dedup", Named::Function(&[])) == Some(trigger.function);
-    let arguments = Arguments::read(trigger).ok().filter(|arguments| {
-        is_ours
-            && arguments.fingerprint == names.fingerprint
-            && arguments.text.as_ref() == Some(&subject.text)
-            && arguments.has_only_bound_and_action()
-    });
+    let arguments = (Arguments::read(trigger).ok())
+        .filter(|arguments| is_ours && arguments.has_same_options(&subject.arguments));
     let name = trigger.name.to_string_lossy();
     let Some(arguments) = arguments else {
         refuse(
@@ -120,7 +124,7 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
                 subject.table.shown()
             ),
             "The statements create a trigger with this name, but the existing trigger has other \
-             arguments.",
+             arguments. If neardup_setup created it, pass the same options again.",
         );
     };
     let goal = match arguments.action {

@@ -1,6 +1,8 @@
 //! `neardup_setup`: returns statements that add a search or a rule to a table in use, and
 //! statements that remove it. The function itself only reads catalogs.
 mod existing;
+mod object_names;
+mod options;
 mod statements;
 mod subject;
 mod templates;
@@ -8,12 +10,13 @@ mod templates;
 use pgrx::pg_sys::{self, Datum};
 
 use super::bound::Bound;
+use super::trigger::names;
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::rel::OpenRelation;
 use neardup_pg::varlena;
 use statements::steps;
-use subject::Subject;
+use subject::{Subject, Wanted};
 
 export! {
     guarded "neardup_setup" => setup;
@@ -55,14 +58,13 @@ const RELATION: usize = 0;
 const TEXT_COLUMN: usize = 1;
 const ACTION: usize = 2;
 const SIMILARITY: usize = 3;
+const OPTIONS: usize = 4;
 
-/// `neardup_setup(relation, text_column, action, similarity)`.
+/// `neardup_setup(relation, text_column, action, similarity, options)`.
 fn setup(call: &mut Call) -> Datum {
     call.return_collected(|call, give| {
-        for (n, name) in ["relation", "text_column", "action", "similarity"]
-            .into_iter()
-            .enumerate()
-        {
+        let names = ["relation", "text_column", "action", "similarity", "options"];
+        for (n, name) in names.into_iter().enumerate() {
             if call.is_null(n) {
                 UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
             }
@@ -71,10 +73,17 @@ fn setup(call: &mut Call) -> Datum {
         let goal = Goal::parse(call.bytes(ACTION));
         let similarity = call.float8(SIMILARITY);
         Bound::from_similarity(similarity);
+        let options = call.array::<&[u8]>(OPTIONS, "options");
+        let options = options.iter().map(names::cstring).collect();
         let (relation, function) = (call.oid(RELATION), call.function_oid());
         subject::check_kind(relation);
         let table = OpenRelation::any(relation, pg_sys::AccessShareLock);
-        let subject = Subject::new(table.rel(), function, &text_column, goal, similarity);
+        let wanted = Wanted {
+            goal,
+            similarity,
+            options,
+        };
+        let subject = Subject::new(table.rel(), function, &text_column, wanted);
         let invalid_indexes = existing::check(&subject);
         for step in steps(&subject, &invalid_indexes) {
             give(&[

@@ -1,12 +1,13 @@
 //! Statements of the result of `neardup_setup`, filled in from templates.
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use super::Goal;
 use super::subject::Subject;
 use super::templates::{self, Template};
-use crate::dedup::trigger::names;
+use crate::dedup::trigger::compute;
+use crate::dedup::trigger::trigger_arguments::Manual;
+use neardup_blocktree::metric::Metric;
 use neardup_pg::catalog;
-use neardup_sketch::minhash_fingerprint;
 
 /// Number of bits of the fingerprints of `minhash64`, which all statements use.
 const FINGERPRINT_BITS: u32 = 64;
@@ -98,10 +99,29 @@ impl Values {
             values.add(name, values.in_schema(index));
         }
         values.add("similarity", subject.similarity.to_string().into_bytes());
-        let radius = minhash_fingerprint::radius(subject.similarity, FINGERPRINT_BITS);
+        let metric = Metric::Hamming {
+            bits: FINGERPRINT_BITS,
+        };
+        // The bound is a similarity in the right form, so it has a radius.
+        let radius = subject.arguments.near.max_distance(metric);
+        let radius = radius.ok().flatten().unwrap_or_default();
         values.add("radius", radius.to_string().into_bytes());
+        for (name, text) in [
+            ("fingerprint", catalog::quoted(&subject.text)),
+            ("fingerprint_of_row", column_of_row(&subject.text)),
+            ("fingerprint_of_parameter", b"$1".to_vec()),
+        ] {
+            let parameters = &subject.arguments.parameters;
+            let call = compute::call(subject.types, c"minhash64", parameters, &text);
+            values.add(name, call);
+        }
+        values.add("scope", listed(&subject.arguments.scope, b"", b", "));
+        values.add("update_of", update_of(subject));
         values.add("key_type", subject.key_type.clone());
-        values.add("arguments", arguments(subject));
+        let written: Vec<Vec<u8>> = (subject.written.iter())
+            .map(|argument| catalog::literal(argument))
+            .collect();
+        values.add("arguments", written.join(b", ".as_slice()));
         values.add("quote", dollar_quote(&values));
         values
     }
@@ -131,26 +151,44 @@ impl Values {
     }
 }
 
-/// Returns the arguments of the triggers in CREATE TRIGGER, as SQL literals.
-fn arguments(subject: &Subject) -> Vec<u8> {
-    let names = &subject.names;
-    let mut arguments = vec![
-        names::argument(&names.fingerprint),
-        names::argument(&subject.text),
-        format!("similarity={}", subject.similarity).into_bytes(),
-    ];
-    match subject.goal {
-        Goal::Search | Goal::Skip => arguments.push(b"action=skip".to_vec()),
-        Goal::Error => arguments.push(b"action=error".to_vec()),
-        Goal::Mark => {
-            arguments.push(b"action=mark".to_vec());
-            arguments.push([b"mark=".to_vec(), names::argument(&names.mark)].concat());
-        }
+/// Returns the name of a column of the row `t`.
+fn column_of_row(column: &CStr) -> Vec<u8> {
+    [b"t.".as_slice(), &catalog::quoted(column)].concat()
+}
+
+/// Returns quoted column names, each between two strings.
+fn listed(columns: &[CString], before: &[u8], after: &[u8]) -> Vec<u8> {
+    let columns = columns.iter().map(|column| catalog::quoted(column));
+    columns
+        .flat_map(|column| [before, &column, after].concat())
+        .collect()
+}
+
+/// Returns the columns whose updates fire the trigger, as ` OF ...`. Returns nothing if a condition
+/// on the row decides about its mark, because that condition may use any column.
+fn update_of(subject: &Subject) -> Vec<u8> {
+    if matches!(subject.arguments.manual, Manual::Where(_)) {
+        return Vec::new();
     }
-    let literals: Vec<Vec<u8>> = (arguments.into_iter())
-        .map(|argument| catalog::literal(&names::cstring(&argument)))
+    let mut columns = vec![subject.text.clone()];
+    if subject.goal == Goal::Mark {
+        columns.push(subject.names.fingerprint.clone());
+        columns.push(subject.names.mark.clone());
+    }
+    columns.extend(subject.arguments.scope.iter().cloned());
+    let confirmed = subject.arguments.confirm.as_ref();
+    columns.extend(confirmed.map(|confirm| confirm.column.clone()));
+    let mut known = Vec::new();
+    columns.retain(|column| {
+        let is_new = !known.contains(column);
+        known.push(column.clone());
+        is_new
+    });
+    let names: Vec<Vec<u8>> = columns
+        .iter()
+        .map(|column| catalog::quoted(column))
         .collect();
-    literals.join(b", ".as_slice())
+    [b" OF ".as_slice(), &names.join(b", ".as_slice())].concat()
 }
 
 /// Returns a dollar quote that no value contains.

@@ -4,9 +4,11 @@ use std::ffi::CString;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::Goal;
+use super::object_names::ObjectNames;
+use super::{Goal, options};
 use crate::dedup::trigger::extension_types::ExtensionTypes;
 use crate::dedup::trigger::names;
+use crate::dedup::trigger::trigger_arguments::Arguments;
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::local_rows::{Reader, require_local_rows};
@@ -25,65 +27,47 @@ pub struct Subject<'a> {
     pub goal: Goal,
     /// Minimum similarity of near-duplicates, from 0 to 1.
     pub similarity: f64,
+    /// Arguments of the triggers, as written.
+    pub written: Vec<CString>,
+    /// Arguments of the triggers. For a search, those of a trigger that would skip the rows that
+    /// the search finds.
+    pub arguments: Arguments,
     /// Types of the extension, and its schema.
     pub types: ExtensionTypes,
-    pub names: Names,
+    pub names: ObjectNames,
     /// Type of the mark column in SQL. Empty unless rows are marked.
     pub key_type: Vec<u8>,
 }
 
-/// Names of the objects that the statements create.
-pub struct Names {
-    /// Index for searches, on an expression that makes fingerprints of the text.
-    pub search_index: CString,
-    /// Column for fingerprints.
-    pub fingerprint: CString,
-    /// Index on the fingerprint column.
-    pub fingerprint_index: CString,
-    /// Column for marks.
-    pub mark: CString,
-    /// Index on the mark column.
-    pub mark_index: CString,
-    /// BEFORE trigger that handles near-duplicates.
-    pub trigger: CString,
-    /// AFTER trigger that renews marks.
-    pub marks_trigger: CString,
-}
-
-impl Names {
-    /// Derives the names only from the names of the table and the text column, so that the
-    /// statements that remove objects find the objects that were added.
-    fn new(table: &CStr, text: &CStr) -> Self {
-        let in_table = |label| catalog::derived_name(text, None, label);
-        let in_schema = |label| catalog::derived_name(table, Some(text), label);
-        Names {
-            search_index: in_schema(c"neardup"),
-            fingerprint: in_table(c"neardup_fp"),
-            fingerprint_index: in_schema(c"neardup_fp"),
-            mark: in_table(c"neardup_of"),
-            mark_index: in_schema(c"neardup_of"),
-            trigger: in_table(c"neardup"),
-            marks_trigger: in_table(c"neardup_marks"),
-        }
-    }
+/// Arguments of `neardup_setup` that describe what the statements add to a table.
+pub struct Wanted {
+    pub goal: Goal,
+    /// Minimum similarity of near-duplicates, from 0 to 1.
+    pub similarity: f64,
+    /// Further arguments of the triggers.
+    pub options: Vec<CString>,
 }
 
 impl<'a> Subject<'a> {
     /// Finds the columns and names for a call. Raises an error if the table or its text column does
     /// not allow the goal. `function` is the extension's function being called.
-    pub fn new(
-        table: Rel<'a>,
-        function: pg_sys::Oid,
-        text: &CStr,
-        goal: Goal,
-        similarity: f64,
-    ) -> Self {
+    pub fn new(table: Rel<'a>, function: pg_sys::Oid, text: &CStr, wanted: Wanted) -> Self {
+        let Wanted {
+            goal,
+            similarity,
+            options,
+        } = wanted;
         let text_column = text_column(table, text);
         if goal != Goal::Search {
             check_columns_may_be_added(table);
         }
         let key_column = (goal == Goal::Mark).then(|| key(table));
+        let names = ObjectNames::new(&table.name(), text);
+        let written = options::written(goal, similarity, text, &names, options);
+        let arguments = options::parse(table, goal, &names, &written);
         Subject {
+            written,
+            arguments,
             table,
             text: text.to_owned(),
             text_column,
@@ -91,7 +75,7 @@ impl<'a> Subject<'a> {
             goal,
             similarity,
             types: ExtensionTypes::beside(function),
-            names: Names::new(&table.name(), text),
+            names,
             key_type: key_column.map_or_else(Vec::new, |key| {
                 let key = table.attribute(key);
                 // The base type, because a domain may reject NULL, which is the mark of an

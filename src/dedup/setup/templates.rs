@@ -20,15 +20,15 @@ pub const DROP_INVALID_INDEX: Template = Template {
 pub const ADD_SEARCH: &[Template] = &[
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {search_index} ON {table}\n    \
-                    USING neardup ({extension}.minhash64({text})) WITH (radius = {radius});",
+                    USING neardup ({scope}{fingerprint}) WITH (radius = {radius});",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
     Template {
         statement: "ANALYZE {table};",
         note: "Reads and writes continue. Then this condition uses the index: \
-               {extension}.fingerprint_similarity({extension}.minhash64({text}), \
-               {extension}.minhash64($1)) >= {similarity}",
+               {extension}.fingerprint_similarity({fingerprint}, \
+               {fingerprint_of_parameter}) >= {similarity}",
     },
 ];
 
@@ -48,7 +48,7 @@ DECLARE
 BEGIN
     WHILE first_page < pages LOOP
         -- num_nulls keeps the plan from reading all NULLs of the index for each batch.
-        UPDATE {table} AS t SET {fp} = {extension}.minhash64(t.{text})
+        UPDATE {table} AS t SET {fp} = {fingerprint_of_row}
         WHERE t.ctid >= ('(' || neardup.first_page || ',0)')::tid
             AND t.ctid < ('(' || neardup.first_page + neardup.pages_per_batch || ',0)')::tid
             AND pg_catalog.num_nulls(t.{fp}) = 1 AND t.{text} IS NOT NULL;
@@ -56,8 +56,8 @@ BEGIN
         first_page := first_page + pages_per_batch;
     END LOOP;
     -- Other updates may have moved rows to pages that are done.
-    UPDATE {table} AS t SET {fp} = {extension}.minhash64(t.{text})
-    WHERE t.{fp} IS NULL AND {extension}.minhash64(t.{text}) IS NOT NULL;
+    UPDATE {table} AS t SET {fp} = {fingerprint_of_row}
+    WHERE t.{fp} IS NULL AND {fingerprint_of_row} IS NOT NULL;
 END {quote};",
     note: "Computes the fingerprints of existing rows, in short transactions. It writes each row \
            once; VACUUM frees the old versions. Run this outside of a transaction block. After \
@@ -72,7 +72,7 @@ const ANALYZE_RULE: Template = Template {
 
 const ADD_FINGERPRINT_TRIGGER: Template = Template {
     statement: "CREATE OR REPLACE TRIGGER {trigger}\n    \
-                BEFORE INSERT OR UPDATE OF {text} ON {table} FOR EACH ROW\n    \
+                BEFORE INSERT OR UPDATE{update_of} ON {table} FOR EACH ROW\n    \
                 EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
     note: "Writes wait until the running ones have ended. Set lock_timeout, and repeat the \
            statement if it fails. Triggers fire in the order of their names: rename this one if a \
@@ -87,7 +87,7 @@ pub const ADD_RULE: &[Template] = &[
     },
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
-                    USING neardup ({fp}) WITH (radius = {radius});",
+                    USING neardup ({scope}{fp}) WITH (radius = {radius});",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
@@ -127,7 +127,7 @@ pub const ADD_MARKS: &[Template] = &[
     },
     Template {
         statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
-                    USING neardup ({fp}) WITH (radius = {radius}) WHERE {mark} IS NULL;",
+                    USING neardup ({scope}{fp}) WITH (radius = {radius}) WHERE {mark} IS NULL;",
         note: "Reads and writes continue. Run this outside of a transaction block and without \
                lock_timeout. If it fails, call neardup_setup again.",
     },
@@ -145,7 +145,7 @@ pub const ADD_MARKS: &[Template] = &[
     },
     Template {
         statement: "CREATE OR REPLACE TRIGGER {trigger}\n    \
-                    BEFORE INSERT OR UPDATE OF {text}, {fp}, {mark} ON {table} FOR EACH ROW\n    \
+                    BEFORE INSERT OR UPDATE{update_of} ON {table} FOR EACH ROW\n    \
                     EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
         note: ADD_FINGERPRINT_TRIGGER.note,
     },

@@ -9,22 +9,13 @@ use std::ffi::CString;
 
 use super::columns::Columns;
 use super::marks::Marks;
-use super::trigger_arguments::{Arguments, Manual};
+use super::trigger_arguments::Arguments;
 use super::{Incoming, MarkDecision, action};
 use neardup_pg::caller_sql::Condition;
 use neardup_pg::generated::GeneratedColumns;
 use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::{OwnedValue, Value};
-
-/// Returns the condition of the option `manual=<condition>`, or `None` if the option is missing,
-/// true or false.
-pub fn condition(arguments: &Arguments) -> Option<Condition> {
-    match &arguments.manual {
-        Manual::Where(text) => Some(Condition::parse("manual", text.to_bytes())),
-        Manual::All | Manual::None => None,
-    }
-}
 
 /// Condition of the option `manual=<condition>`, prepared for the rows of one table.
 pub struct ByHand {
@@ -42,7 +33,7 @@ impl ByHand {
     /// Prepares the condition of a trigger on `table`. Returns `None` if the trigger has no
     /// condition.
     pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Option<Self> {
-        let condition = condition(arguments)?;
+        let condition = arguments.manual.condition()?;
         let fingerprint = columns.fingerprint;
         let generated: Vec<i16> = (1..=table.column_count())
             .filter(|&column| column != fingerprint && table.is_generated(column))

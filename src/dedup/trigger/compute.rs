@@ -126,28 +126,39 @@ const OTHERWISE: &str = "A generated column can compute any fingerprint that the
 /// parameter.
 fn statement(types: ExtensionTypes, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
+    let call = call(types, function, &arguments.parameters, b"$1");
+    CString::new([b"SELECT ", call.as_slice(), cast].concat()).expect("made of C strings")
+}
+
+/// Returns the SQL call of a function that makes fingerprints from a text. `text` is an SQL
+/// expression, and `parameters` are names and values. Raises error 22023 for an unknown name.
+pub fn call(
+    types: ExtensionTypes,
+    function: &CStr,
+    parameters: &[(CString, CString)],
+    text: &[u8],
+) -> Vec<u8> {
     // This variant has all parameters of the function, and `without`, the set of common features.
     let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
     let mut known = catalog::parameters_of_text_functions(types.schema(), &without);
     known.sort_by_key(|name| name.as_c_str() == c"without");
-    let has_set = (arguments.parameters.iter()).any(|(name, _)| name.as_c_str() == c"without");
-    let mut text = b"SELECT ".to_vec();
-    text.extend(catalog::quoted(&catalog::schema_name(types.schema())));
-    text.push(b'.');
-    text.extend(if has_set { &without } else { function }.to_bytes());
-    text.extend(b"($1");
-    for (name, value) in &arguments.parameters {
+    let has_set = (parameters.iter()).any(|(name, _)| name.as_c_str() == c"without");
+    let mut call = catalog::quoted(&catalog::schema_name(types.schema()));
+    call.push(b'.');
+    call.extend(if has_set { &without } else { function }.to_bytes());
+    call.push(b'(');
+    call.extend(text);
+    for (name, value) in parameters {
         if !known.contains(name) {
             refuse_option(name, function, &known);
         }
-        text.extend(b", ");
-        text.extend(catalog::quoted(name));
-        text.extend(b" => ");
-        text.extend(catalog::literal(value));
+        call.extend(b", ");
+        call.extend(catalog::quoted(name));
+        call.extend(b" => ");
+        call.extend(catalog::literal(value));
     }
-    text.push(b')');
-    text.extend(cast);
-    CString::new(text).expect("made of C strings")
+    call.push(b')');
+    call
 }
 
 /// Returns the name of the function that makes the fingerprints of a column type, and the SQL cast

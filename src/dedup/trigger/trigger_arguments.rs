@@ -5,6 +5,7 @@ use super::bound_argument::BoundArgument;
 use super::names::{self, cstring};
 use crate::dedup::bound::IndexBounds;
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
+use neardup_pg::caller_sql::Condition;
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Trigger;
 
@@ -39,6 +40,16 @@ pub enum Manual {
     None,
     /// Marks of rows that meet this condition (`manual=<condition>`).
     Where(CString),
+}
+
+impl Manual {
+    /// Returns the condition of the option, or `None` if the option is missing, true or false.
+    pub fn condition(&self) -> Option<Condition> {
+        match self {
+            Manual::Where(text) => Some(Condition::parse("manual", text.to_bytes())),
+            Manual::All | Manual::None => None,
+        }
+    }
 }
 
 /// Option `confirm`: the texts of near rows are compared.
@@ -325,16 +336,19 @@ impl Arguments {
         self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
     }
 
-    /// Returns whether the arguments have no options besides the bound, the action and the mark
-    /// column, so that the statements of `neardup_setup` can replace the trigger without a loss.
-    pub fn has_only_bound_and_action(&self) -> bool {
-        self.key.is_none()
-            && self.scope.is_empty()
-            && !self.notice
-            && self.manual == Manual::All
-            && self.function.is_none()
-            && self.parameters.is_empty()
-            && self.confirm.is_none()
+    /// Returns whether two triggers differ at most in their bound, their action and the mark
+    /// column, so that the statements of `neardup_setup` can replace one by the other.
+    pub fn has_same_options(&self, other: &Self) -> bool {
+        let confirmed = |arguments: &Self| arguments.confirm.as_ref().map(|c| c.column.clone());
+        self.fingerprint == other.fingerprint
+            && self.text == other.text
+            && self.key == other.key
+            && self.scope == other.scope
+            && self.notice == other.notice
+            && self.manual == other.manual
+            && self.function == other.function
+            && self.parameters == other.parameters
+            && confirmed(self) == confirmed(other)
     }
 
     /// Returns whether two triggers set the same marks: they compare the same rows, and have the
@@ -388,7 +402,11 @@ impl Arguments {
         }
     }
 
-    fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
+    /// Parses the arguments of a trigger with this name.
+    ///
+    /// # Errors
+    /// A sentence that explains why the arguments are invalid.
+    pub fn parse(name: &str, arguments: &[CString]) -> Result<Self, String> {
         let sorted = Sorted::new(arguments)?;
         let mut columns = sorted.columns.iter().cloned();
         let fingerprint = columns.next().ok_or("The fingerprint column is missing.")?;

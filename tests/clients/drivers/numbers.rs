@@ -237,7 +237,7 @@ const CALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "neardup_setup(regclass,name,text,double precision)",
+        "neardup_setup(regclass,name,text,double precision,text[])",
         &["'docs'", "'body'", "'search'", "0.9"],
     ),
     (

@@ -1,6 +1,7 @@
 //! The statements of `neardup_setup`: on a table in use, and on names of every kind.
 mod in_use;
 mod names;
+mod options;
 mod refused;
 
 /// The SQLSTATE of an error.

@@ -16,7 +16,6 @@ use std::ffi::{CStr, CString};
 use neardup_blocktree::key::Tid;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::by_hand;
 use super::columns::Columns;
 use super::compared::ComparedValue;
 use super::extension_types::ExtensionTypes;
@@ -109,7 +108,7 @@ fn remark(
     let trigger = rule::find(table, types, name);
     let arguments = Arguments::from_trigger(&trigger);
     let columns = Columns::find(table, types, &arguments);
-    let of_trigger = by_hand::condition(&arguments);
+    let of_trigger = arguments.manual.condition();
     let manual = manual.or(of_trigger.as_ref());
     if let Some(manual) = manual {
         manual.check(table);

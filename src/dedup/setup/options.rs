@@ -1,0 +1,117 @@
+//! Argument `options` of `neardup_setup`: further arguments of its triggers.
+use std::ffi::{CStr, CString};
+
+use pgrx::PgSqlErrorCode;
+
+use super::Goal;
+use super::object_names::ObjectNames;
+use crate::dedup::trigger::names;
+use crate::dedup::trigger::trigger_arguments::Arguments;
+use neardup_pg::errors::{UserError, shown};
+use neardup_pg::rel::Rel;
+
+/// Options that follow from the other arguments of `neardup_setup`, or that its statements do not
+/// support.
+const NOT_ALLOWED: [&str; 7] = [
+    "radius",
+    "similarity",
+    "action",
+    "mark",
+    "log",
+    "omit",
+    "function",
+];
+
+/// Options that have a meaning for triggers but not for searches.
+const ONLY_TRIGGERS: [&str; 4] = ["confirm", "key", "manual", "notice"];
+
+/// Returns the arguments of the triggers. Raises an error for an option that is not allowed.
+pub fn written(
+    goal: Goal,
+    similarity: f64,
+    text: &CStr,
+    names: &ObjectNames,
+    options: Vec<CString>,
+) -> Vec<CString> {
+    let not_allowed: Vec<&str> = match goal {
+        Goal::Search => [&NOT_ALLOWED[..], &ONLY_TRIGGERS[..]].concat(),
+        Goal::Skip | Goal::Error | Goal::Mark => NOT_ALLOWED.to_vec(),
+    };
+    for option in &options {
+        check_option(option, &not_allowed);
+    }
+    let mut written = vec![
+        names::cstring(&names::argument(&names.fingerprint)),
+        names::cstring(&names::argument(text)),
+        names::cstring(format!("similarity={similarity}").as_bytes()),
+    ];
+    match goal {
+        Goal::Search | Goal::Skip => written.push(c"action=skip".to_owned()),
+        Goal::Error => written.push(c"action=error".to_owned()),
+        Goal::Mark => {
+            written.push(c"action=mark".to_owned());
+            let mark = names::argument(&names.mark);
+            written.push(names::cstring(&[b"mark=".to_vec(), mark].concat()));
+        }
+    }
+    written.extend(options);
+    written
+}
+
+/// Raises an error unless an option has the form `name=value` and a name that is allowed.
+fn check_option(option: &CStr, not_allowed: &[&str]) {
+    let name = option.to_bytes().split(|&byte| byte == b'=').next();
+    let name = name.unwrap_or_default().trim_ascii();
+    if names::is_quoted(option.to_bytes()) || !option.to_bytes().contains(&b'=') {
+        UserError::invalid_parameter(format!("invalid option: \"{}\"", shown(option.to_bytes())))
+            .detail("An option is an argument of neardup_dedup of the form name=value.")
+            .hint("Write, for example, ARRAY['confirm=body'].")
+            .raise();
+    }
+    if not_allowed.iter().any(|known| known.as_bytes() == name) {
+        UserError::invalid_parameter(format!(
+            "neardup_setup does not accept the option \"{}\" here",
+            shown(name)
+        ))
+        .detail(format!(
+            "It does not accept the options {} for this action.",
+            not_allowed.join(", ")
+        ))
+        .hint("Use the other parameters of neardup_setup, or write the statements yourself.")
+        .raise();
+    }
+}
+
+/// Parses the arguments of the triggers. Raises an error if they are invalid for the table.
+pub fn parse(table: Rel, goal: Goal, names: &ObjectNames, written: &[CString]) -> Arguments {
+    let trigger = names.trigger.to_string_lossy();
+    let arguments = Arguments::parse(&trigger, written).unwrap_or_else(|why| {
+        UserError::invalid_parameter("invalid options for neardup_setup")
+            .detail(why)
+            .hint("The options are arguments of neardup_dedup, such as 'confirm=body'.")
+            .raise()
+    });
+    let confirmed = arguments.confirm.as_ref().map(|confirm| &confirm.column);
+    let columns = arguments
+        .scope
+        .iter()
+        .chain(&arguments.key)
+        .chain(confirmed);
+    for column in columns.filter(|column| table.column_number(column).is_none()) {
+        UserError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            format!(
+                "column \"{}\" of table \"{}\" does not exist",
+                column.to_string_lossy(),
+                table.shown()
+            ),
+        )
+        .detail("An option names this column.")
+        .hint("Write the name as it is stored, including upper and lower case.")
+        .raise();
+    }
+    if let (Goal::Mark, Some(condition)) = (goal, arguments.manual.condition()) {
+        condition.check(table);
+    }
+    arguments
+}
