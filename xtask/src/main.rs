@@ -65,7 +65,7 @@ enum Command {
     /// Run the tests of the pure packages on an emulated big-endian machine, IBM Z, by QEMU
     S390x,
     /// Check rules that the compiler does not check: imports, line widths, links, generated files
-    Check,
+    Check(check::Options),
     /// Convert the documents to a book of searchable HTML pages, in the target folder
     ///
     /// Uses the mdBook on PATH if it has the right version, or installs it from crates.io into the
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
             Command::Matrix { filters } => test::matrix(choice, &filters),
             Command::Arm64(options) => cross::arm64(&options),
             Command::S390x => cross::s390x(),
-            Command::Check => check::command(),
+            Command::Check(options) => check::command(&options),
             Command::Book => book::command(),
             Command::Licences => package::write_licences(),
             Command::Generate => generate::command(),

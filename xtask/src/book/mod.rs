@@ -6,14 +6,15 @@
 pub mod links;
 
 use crate::cargo::{target_dir, workspace};
+use crate::documents;
 use crate::program::run;
+use crate::project;
 use crate::tools::Tool;
 use crate::ui;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use walkdir::WalkDir;
 
 const MDBOOK: Tool = Tool {
     name: "mdbook",
@@ -54,33 +55,29 @@ pub fn command() -> Result<ExitCode> {
 fn stage(root: &Path, book: &Path) -> Result<()> {
     let pages = book.join("src");
     fs::create_dir_all(&pages)?;
-    fs::write(book.join("book.toml"), SETTINGS)?;
+    fs::write(book.join("book.toml"), settings(project::repository()))?;
     fs::write(book.join("book.css"), STYLE)?;
-    let root_files = WalkDir::new(root).min_depth(1).max_depth(1).into_iter();
-    for entry in root_files.chain(WalkDir::new(root.join("docs"))) {
-        let entry = entry?;
-        let path = entry
-            .path()
-            .strip_prefix(root)?
-            .to_string_lossy()
-            .into_owned();
-        let is_page = path.ends_with(".md");
-        if !entry.file_type().is_file()
-            || !(is_page || path == "LICENSE" || path.starts_with("docs/"))
-        {
-            continue;
-        }
+    for path in documents::list(root)? {
         let to = pages.join(staged(&path));
         fs::create_dir_all(to.parent().context("a folder")?)?;
-        if is_page {
-            let text = fs::read_to_string(entry.path())?;
+        if path.ends_with(".md") {
+            let text = fs::read_to_string(root.join(&path))?;
             fs::write(&to, with_links(&path, &text))
         } else {
-            fs::copy(entry.path(), &to).map(|_| ())
+            fs::copy(root.join(&path), &to).map(|_| ())
         }
         .with_context(|| format!("cannot copy {path}"))?;
     }
     Ok(())
+}
+
+/// Returns mdBook's settings. If the project has an address, each page links to it.
+fn settings(repository: Option<&str>) -> String {
+    let html = "[output.html]\n";
+    let link = repository.map_or(String::new(), |address| {
+        format!("git-repository-url = \"{address}\"\n")
+    });
+    SETTINGS.replace(html, &format!("{html}{link}"))
 }
 
 /// Returns the path that a file of the workspace has in the book. mdBook turns README.md into
@@ -130,6 +127,14 @@ mod tests {
         ] {
             assert_eq!(with_links(path, text), book);
         }
+    }
+
+    #[test]
+    fn pages_link_to_the_project() {
+        assert_eq!(settings(None), SETTINGS);
+        let with = settings(Some("https://example.org/a"));
+        let line = "[output.html]\ngit-repository-url = \"https://example.org/a\"\n";
+        assert!(with.contains(line), "{with}");
     }
 
     #[test]

@@ -10,10 +10,11 @@ mod links;
 mod masked;
 mod modules;
 mod paths;
+mod release;
 mod sources;
 
 use crate::cargo::workspace;
-use crate::{generate, ui};
+use crate::{generate, project, ui};
 use anyhow::Result;
 use sources::Source;
 use std::process::ExitCode;
@@ -45,13 +46,24 @@ impl std::fmt::Display for Violation {
     }
 }
 
+/// Options of `cargo xtask check`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Also check what a release needs: the project's address, and a date in the changelog
+    #[arg(long)]
+    release: bool,
+}
+
 /// Runs every check and prints the violations. The exit code is 0 if there are none, else 1.
 ///
 /// # Errors
 /// If a source cannot be read, or a generated file is outdated.
-pub fn command() -> Result<ExitCode> {
+pub fn command(options: &Options) -> Result<ExitCode> {
     let sources = sources::read(workspace())?;
-    let violations = violations(&sources);
+    let mut violations = violations(&sources);
+    if options.release {
+        violations.extend(missing_for_release(&sources));
+    }
     for violation in &violations {
         println!("{violation}");
     }
@@ -60,6 +72,20 @@ pub fn command() -> Result<ExitCode> {
         ui::note(format!("{} files keep the rules", sources.len()));
     }
     Ok(ExitCode::from(u8::from(!violations.is_empty())))
+}
+
+/// Returns what a release lacks, as one text; `None` if it lacks nothing.
+///
+/// # Errors
+/// If a source cannot be read.
+pub fn lacking_for_release() -> Result<Option<String>> {
+    let missing = missing_for_release(&sources::read(workspace())?);
+    let lines: Vec<String> = missing.iter().map(Violation::to_string).collect();
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+fn missing_for_release(sources: &[Source]) -> Vec<Violation> {
+    release::check(sources, env!("CARGO_PKG_VERSION"), project::repository())
 }
 
 fn violations(sources: &[Source]) -> Vec<Violation> {

@@ -1,5 +1,6 @@
 //! `cargo xtask generate`: writes the files, and the parts of documents, that are made from other
 //! files of the workspace.
+mod address;
 mod messages;
 mod reference;
 mod script;
@@ -11,8 +12,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the generated files that have changed: the SQL script, the list of messages and the
-/// generated parts of the SQL reference.
+/// Writes the generated files that have changed: the SQL script, the list of messages, and the
+/// generated parts of the SQL reference and of files with the project's address.
 ///
 /// # Errors
 /// If a source cannot be read or is invalid, or a file cannot be written.
@@ -31,6 +32,7 @@ pub fn command() -> Result<ExitCode> {
     write(script::file(root)?)?;
     write(messages::file(root)?)?;
     reference::files(root)?.into_iter().try_for_each(write)?;
+    address::files(root)?.into_iter().try_for_each(write)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -41,7 +43,8 @@ pub fn command() -> Result<ExitCode> {
 pub fn ensure_current(root: &Path) -> Result<()> {
     ensure_script(root)?;
     ensure_same(root, &messages::file(root)?)?;
-    (reference::files(root)?.iter()).try_for_each(|file| ensure_same(root, file))
+    let parts = [reference::files(root)?, address::files(root)?];
+    (parts.iter().flatten()).try_for_each(|file| ensure_same(root, file))
 }
 
 /// Checks that the generated SQL script of the extension is up to date.

@@ -4,6 +4,7 @@ use super::licences::Form;
 use super::release::Release;
 use super::stage;
 use crate::cargo::workspace;
+use crate::documents::{self, LICENCE};
 use crate::tools::Tool;
 use crate::{program, ui};
 use anyhow::{Context, Result, ensure};
@@ -34,13 +35,14 @@ pub fn require_tools() -> Result<()> {
 /// Makes the Debian package of `built` in the folder `output` and returns its path. `dir` is the
 /// folder for the file tree.
 pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Result<PathBuf> {
+    let maintainer = release.maintainer()?;
     let cargo_deb = CARGO_DEB.provide()?;
     let name = format!("postgresql-{}-neardup", built.major);
     let fill = |template: &str| {
         template
             .replace("{major}", &built.major.to_string())
             .replace("{version}", &release.version)
-            .replace("{maintainer}", &release.maintainer)
+            .replace("{maintainer}", maintainer)
     };
     let path = ui::step(format!("Packing {name}"), || {
         stage::empty(dir)?;
@@ -50,7 +52,11 @@ pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Resu
             built.licences.file(Form::Debian),
             0o644,
         )?;
-        stage::write(&dir.join("Cargo.toml"), fill(MANIFEST), 0o644)?;
+        stage::write(
+            &dir.join("Cargo.toml"),
+            with_homepage(fill(MANIFEST), release),
+            0o644,
+        )?;
         let changelog = fill(CHANGELOG).replace("{date}", &release.rfc_date()?);
         stage::write(&dir.join("changelog"), changelog, 0o644)?;
         let mut deb = Command::new(&cargo_deb);
@@ -95,11 +101,75 @@ fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
         overrides,
         0o644,
     )?;
-    let documents = usr.join("share/doc").join(name);
-    let changes = fs::read(workspace().join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
-    stage::write(
-        &documents.join("changelog.gz"),
-        stage::gzip(&changes)?,
-        0o644,
-    )
+    put_documents(&usr.join("share/doc").join(name))
+}
+
+/// Copies the project's documents to `folder`, and the changes also to the file in which Debian
+/// looks for them. Debian's name of the licence file is `copyright`.
+fn put_documents(folder: &Path) -> Result<()> {
+    for path in documents::list(workspace())? {
+        let mut content = fs::read(workspace().join(&path))?;
+        match path.as_str() {
+            LICENCE => continue,
+            "README.md" => {
+                let text = String::from_utf8(content).context("README.md")?;
+                content = text.replace("](LICENSE)", "](copyright)").into_bytes();
+            }
+            "CHANGELOG.md" => {
+                stage::write(&folder.join("changelog.gz"), stage::gzip(&content)?, 0o644)?;
+            }
+            _ => (),
+        }
+        stage::write(&folder.join(path), content, 0o644)?;
+    }
+    Ok(())
+}
+
+/// Adds the project's address to the manifest of the package, if the project has one.
+fn with_homepage(manifest: String, release: &Release) -> String {
+    let Some(address) = release.repository else {
+        return manifest;
+    };
+    let section = "[package]\n";
+    manifest.replacen(section, &format!("{section}homepage = \"{address}\"\n"), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::links::links;
+
+    #[test]
+    fn the_package_has_the_documents_and_no_dead_link() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        put_documents(dir.path())?;
+        let readme = fs::read_to_string(dir.path().join("README.md"))?;
+        let mut checked = 0;
+        for link in links(&readme) {
+            if let Some((path, _)) = link.within("README.md") {
+                // Debian's tools write the file copyright.
+                assert!(
+                    path == "copyright" || dir.path().join(&path).is_file(),
+                    "{path}"
+                );
+                checked += 1;
+            }
+        }
+        assert!(checked > 20 && dir.path().join("changelog.gz").is_file());
+        Ok(())
+    }
+
+    #[test]
+    fn the_manifest_has_the_address_if_there_is_one() {
+        let mut release = Release {
+            version: "0.1.0".into(),
+            epoch: 0,
+            maintainer: None,
+            repository: None,
+        };
+        assert_eq!(with_homepage(MANIFEST.to_owned(), &release), MANIFEST);
+        release.repository = Some("https://example.org/a");
+        let with = with_homepage(MANIFEST.to_owned(), &release);
+        assert!(with.contains("[package]\nhomepage = \"https://example.org/a\"\n"));
+    }
 }

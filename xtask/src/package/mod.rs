@@ -70,6 +70,7 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
     let wants = |format| options.format.contains(&format);
     if wants(Format::Deb) {
+        release.maintainer()?;
         deb::require_tools()?;
     }
 

@@ -1,7 +1,6 @@
-//! Version, time and maintainer of a release, which its packages contain. They come from the
-//! workspace and its last commit.
+//! Version, time, maintainer and address of a release, which its packages contain.
 use crate::cargo::workspace;
-use crate::program;
+use crate::{program, project};
 use anyhow::{Context, Result};
 use std::process::Command;
 
@@ -13,9 +12,10 @@ pub struct Release {
     /// Time of the release in seconds since 1970, which all packages use as the time of their
     /// files.
     pub epoch: u64,
-    /// Name and address of the maintainer: DEBFULLNAME and DEBEMAIL, or the author of the last
-    /// commit.
-    pub maintainer: String,
+    /// Name and mail address of the maintainer from DEBFULLNAME and DEBEMAIL, if both are set.
+    pub maintainer: Option<String>,
+    /// Address of the project, if it has one.
+    pub repository: Option<&'static str>,
 }
 
 impl Release {
@@ -27,13 +27,12 @@ impl Release {
     pub fn from_workspace() -> Result<Self> {
         let epoch = match variable("SOURCE_DATE_EPOCH") {
             Some(epoch) => epoch,
-            None => last_commit("%ct")
+            None => last_commit_time()
                 .context("set SOURCE_DATE_EPOCH where the sources are no git repository")?,
         };
         let maintainer = match (variable("DEBFULLNAME"), variable("DEBEMAIL")) {
-            (Some(name), Some(address)) => format!("{name} <{address}>"),
-            _ => last_commit("%an <%ae>")
-                .context("set DEBFULLNAME and DEBEMAIL where the sources are no git repository")?,
+            (Some(name), Some(address)) => Some(format!("{name} <{address}>")),
+            _ => None,
         };
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -41,7 +40,20 @@ impl Release {
                 .parse()
                 .with_context(|| format!("SOURCE_DATE_EPOCH is no number: {epoch}"))?,
             maintainer,
+            repository: project::repository(),
         })
+    }
+
+    /// Returns the name and mail address of the maintainer, which packages for Debian state.
+    ///
+    /// # Errors
+    /// If the environment variables DEBFULLNAME and DEBEMAIL are not set. The author of the last
+    /// commit may be another person, so there is no default.
+    pub fn maintainer(&self) -> Result<&str> {
+        self.maintainer.as_deref().context(
+            "set DEBFULLNAME and DEBEMAIL to the name and mail address of the maintainer, which \
+             packages for Debian state; `--format tarball,source,wheel` makes the others",
+        )
     }
 
     /// Returns the time of the release in the format of Debian changelogs.
@@ -59,9 +71,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns a property of the last commit, given as a format of `git log`.
-fn last_commit(format: &str) -> Result<String> {
+/// Returns the time of the last commit in seconds since 1970.
+fn last_commit_time() -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(workspace());
-    program::output(git.args(["log", "-1", &format!("--format={format}")]))
+    program::output(git.args(["log", "-1", "--format=%ct"]))
 }

@@ -46,7 +46,7 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     // The extension links the same crates for every server version, so any version gives the
     // licences.
     let licences = Licences::from_extension(&format!("pg{}", SUPPORTED.start()))?;
-    let specification = specification(&release.version, &licences.expression());
+    let specification = specification(release, &licences.expression());
     stage::write(&spec, specification, 0o644)?;
     let copyright = output.join("COPYRIGHT");
     stage::write(&copyright, licences.file(Form::Complete), 0o644)?;
@@ -55,9 +55,14 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns the text of the specification for rpmbuild. Its template marks placeholders by `@`,
 /// because rpm's own macros have braces.
-fn specification(version: &str, licences: &str) -> String {
-    SPEC.replace("@version@", version)
+fn specification(release: &Release, licences: &str) -> String {
+    let address = |address| format!("URL:            {address}\n");
+    SPEC.replace("@version@", &release.version)
         .replace("@licences@", licences)
+        .replace(
+            "@url@\n",
+            &release.repository.map_or(String::new(), address),
+        )
 }
 
 #[cfg(test)]
@@ -92,13 +97,26 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_states_version_and_licences() {
-        let spec = specification("1.2.3", "PostgreSQL AND MIT");
+    fn the_specification_states_version_licences_and_address() {
+        let mut release = Release {
+            version: "1.2.3".into(),
+            epoch: 0,
+            maintainer: None,
+            repository: None,
+        };
+        let spec = specification(&release, "PostgreSQL AND MIT");
+        assert!(!spec.contains("URL:") && !spec.contains("@url@"), "{spec}");
         assert!(spec.contains("\nVersion:        1.2.3\n"), "{spec}");
         assert!(
             spec.contains("\nLicense:        PostgreSQL AND MIT\n"),
             "{spec}"
         );
         assert!(spec.contains("neardup-%{version}.zip\n"), "{spec}");
+        release.repository = Some("https://example.org/a");
+        let spec = specification(&release, "MIT");
+        assert!(
+            spec.contains("\nURL:            https://example.org/a\n"),
+            "{spec}"
+        );
     }
 }

@@ -88,7 +88,8 @@ mod tests {
         let release = Release {
             version: "0.1.0".into(),
             epoch: 1_000_000_000,
-            maintainer: "A <a@b.de>".into(),
+            maintainer: None,
+            repository: None,
         };
         let dir = tempfile::tempdir()?;
         let mut archives = Vec::new();

@@ -5,7 +5,7 @@ use super::licences::Form;
 use super::release::Release;
 use super::stage;
 use crate::cargo::workspace;
-use crate::ui;
+use crate::{documents, ui};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -32,8 +32,8 @@ pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Re
                 0o644,
             )?;
         }
-        for file in ["LICENSE", "README.md", "CHANGELOG.md"] {
-            stage::copy(&workspace().join(file), &folder.join(file), 0o644)?;
+        for file in documents::list(workspace())? {
+            stage::copy(&workspace().join(&file), &folder.join(&file), 0o644)?;
         }
         let copyright = built.licences.file(Form::Complete);
         stage::write(&folder.join("COPYRIGHT"), copyright, 0o644)?;

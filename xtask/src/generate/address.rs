@@ -1,0 +1,92 @@
+//! Writes the project's address into the files that packages contain as they are: `META.json` of
+//! PGXN, and the control file, which has no field for it and gets a comment.
+use crate::project;
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+const META: &str = "META.json";
+const CONTROL: &str = "neardup.control";
+/// Start of the line of `META.json` with the address, and of the line before which it is written.
+const RESOURCES: &str = "   \"resources\": ";
+const NEXT: &str = "   \"generated_by\": ";
+/// Start of the comment in the control file.
+const COMMENT: &str = "# Project: ";
+
+/// Returns the paths of both files and their current text.
+///
+/// # Errors
+/// If a file cannot be read, or `META.json` lacks the line before which the address is written.
+pub fn files(root: &Path) -> Result<Vec<(String, String)>> {
+    let read =
+        |path| fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"));
+    let repository = project::repository();
+    Ok(vec![
+        (META.to_owned(), meta(&read(META)?, repository)?),
+        (CONTROL.to_owned(), control(&read(CONTROL)?, repository)),
+    ])
+}
+
+fn meta(text: &str, repository: Option<&str>) -> Result<String> {
+    let mut lines = lines_without(text, RESOURCES);
+    if let Some(address) = repository {
+        let next = lines.iter().position(|line| line.starts_with(NEXT));
+        let resources = json!({
+            "homepage": address,
+            "bugtracker": { "web": format!("{address}/issues") },
+            "repository": { "type": "git", "url": format!("{address}.git"), "web": address },
+        });
+        let at = next.with_context(|| format!("{META} has no line{NEXT}"))?;
+        lines.insert(at, format!("{RESOURCES}{resources},"));
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+fn control(text: &str, repository: Option<&str>) -> String {
+    let mut lines = lines_without(text, COMMENT);
+    if let Some(address) = repository {
+        lines.insert(0, format!("{COMMENT}{address}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn lines_without(text: &str, start: &str) -> Vec<String> {
+    let others = text.lines().filter(|line| !line.starts_with(start));
+    others.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo::workspace;
+    use serde_json::Value;
+
+    const ADDRESS: Option<&str> = Some("https://example.org/a/neardup");
+
+    #[test]
+    fn pgxn_gets_the_address_once() -> Result<()> {
+        let committed = fs::read_to_string(workspace().join(META))?;
+        let with = meta(&committed, ADDRESS)?;
+        let parsed: Value = serde_json::from_str(&with)?;
+        let resources = &parsed["resources"];
+        assert_eq!(resources["homepage"], "https://example.org/a/neardup");
+        assert_eq!(
+            resources["repository"]["url"],
+            "https://example.org/a/neardup.git"
+        );
+        assert_eq!(meta(&with, ADDRESS)?, with);
+        let without = meta(&with, None)?;
+        assert!(serde_json::from_str::<Value>(&without)?["resources"].is_null());
+        Ok(())
+    }
+
+    #[test]
+    fn the_control_file_gets_a_comment() {
+        let with = control("default_version = '0.1.0'\n", ADDRESS);
+        let expected = "# Project: https://example.org/a/neardup\ndefault_version = '0.1.0'\n";
+        assert_eq!(with, expected);
+        assert_eq!(control(&with, ADDRESS), with);
+        assert_eq!(control(&with, None), "default_version = '0.1.0'\n");
+    }
+}
