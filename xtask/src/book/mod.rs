@@ -23,6 +23,7 @@ const MDBOOK: Tool = Tool {
 };
 const SETTINGS: &str = include_str!("book.toml");
 const STYLE: &str = include_str!("book.css");
+const SEARCH: &str = include_str!("search.js");
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Creates the book in the folder `book` of the target folder, and prints the path of its first
@@ -57,6 +58,7 @@ fn stage(root: &Path, book: &Path) -> Result<()> {
     fs::create_dir_all(&pages)?;
     fs::write(book.join("book.toml"), settings(project::repository()))?;
     fs::write(book.join("book.css"), STYLE)?;
+    fs::write(book.join("search.js"), SEARCH)?;
     for path in documents::list(root)? {
         let to = pages.join(staged(&path));
         fs::create_dir_all(to.parent().context("a folder")?)?;
