@@ -36,11 +36,12 @@ CREATE FUNCTION neardup_components(query text,
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_components';
 CREATE FUNCTION neardup_components(key_type anyelement, query text,
-    method text DEFAULT 'connected',
+    method text DEFAULT 'connected', keep text DEFAULT NULL,
     OUT member anyelement, OUT representative anyelement, OUT size bigint)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_components_of';
 COMMENT ON FUNCTION neardup_components(text) IS
     'connected components of the pairs of keys that a query returns, each with its lowest key';
-COMMENT ON FUNCTION neardup_components(anyelement, text, text) IS
-    'connected components of the pairs of keys, of a type, that a query returns';
+COMMENT ON FUNCTION neardup_components(anyelement, text, text, text) IS
+    'clusters of the pairs of keys, of a type, that a query returns, each with the key that '
+    'another query prefers';

@@ -154,6 +154,80 @@ fn components_are_those_of_a_union_find() -> Outcome {
     Ok(())
 }
 
+/// Returns the keys of pairs in the order of preference: first those in `preferred`, each at its
+/// first position, then the others in ascending order.
+fn in_order(pairs: &[(i64, i64)], preferred: &[i64]) -> Vec<i64> {
+    let mut left: BTreeSet<i64> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+    let mut order: Vec<i64> = (preferred.iter().copied())
+        .filter(|key| left.remove(key))
+        .collect();
+    order.extend(left);
+    order
+}
+
+/// The clusters with an order of preference are those of pairs whose keys are numbered in this
+/// order.
+#[test]
+fn components_keep_the_preferred_keys() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(LITTLE)?;
+    client.batch_execute(
+        "CREATE TABLE pairs (a bigint, b bigint); CREATE TABLE preferred (n bigint, key int)",
+    )?;
+    let mut random = Random::new(13);
+    for round in 0..40 {
+        let pairs = random_pairs(&mut random);
+        // Some of the keys, some of these twice, and keys that are in no pair.
+        let mut preferred: Vec<i64> = (pairs.iter())
+            .flat_map(|&(a, b)| [a, b, a + 3])
+            .filter(|_| random.below(4) < round % 4)
+            .collect();
+        for i in (1..preferred.len()).rev() {
+            preferred.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        client
+            .batch_execute("TRUNCATE pairs, preferred; INSERT INTO preferred VALUES (0, NULL)")?;
+        let (a, b): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+        client.execute(
+            "INSERT INTO pairs SELECT a, b FROM unnest($1::bigint[], $2::bigint[]) AS p (a, b)",
+            &[&a, &b],
+        )?;
+        client.execute(
+            "INSERT INTO preferred SELECT n, key FROM unnest($1::bigint[]) WITH ORDINALITY \
+                AS k (key, n) ORDER BY hashint8(key)",
+            &[&preferred],
+        )?;
+        let order = in_order(&pairs, &preferred);
+        let number = |key: i64| {
+            order
+                .iter()
+                .position(|&other| other == key)
+                .map(|n| n as i64)
+        };
+        let numbered: Option<Vec<(i64, i64)>> = (pairs.iter())
+            .map(|&(a, b)| Some((number(a)?, number(b)?)))
+            .collect();
+        let numbered = numbered.expect("all keys are in the order");
+        let key = |number: i64| order[number as usize];
+        for (method, expected) in [
+            ("star", star(&numbered)),
+            ("connected", connected(&numbered)),
+        ] {
+            let expected: Rows = (expected.into_iter())
+                .map(|(member, representative, size)| (key(member), key(representative), size))
+                .collect();
+            let call = format!(
+                "neardup_components(NULL::bigint, 'SELECT a, b FROM pairs', '{method}', \
+                    'SELECT key FROM preferred ORDER BY n')"
+            );
+            let found = clusters(&mut client, &call)?;
+            ensure!(found == expected, "{method}: {pairs:?}, {preferred:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn little_memory_is_enough_for_many_pairs() -> Outcome {
     let database = Database::create()?;
@@ -162,6 +236,8 @@ fn little_memory_is_enough_for_many_pairs() -> Outcome {
         "neardup_components('SELECT a, b FROM many')",
         "neardup_components(NULL::bigint, 'SELECT b, a FROM many', 'star')",
         "neardup_components(NULL::text, 'SELECT ''key '' || a, ''key '' || b FROM many')",
+        "neardup_components(NULL::bigint, 'SELECT a, b FROM many', 'star', \
+            'SELECT a FROM many ORDER BY b DESC, a')",
     ] {
         let query = format!(
             "SELECT count(*)::text || ' ' || sum(hashtext(c::text || n)) FROM {call} \

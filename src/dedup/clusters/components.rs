@@ -1,7 +1,7 @@
 //! `neardup_components`: clusters of keys, from the pairs of keys that a caller's query returns.
 //!
-//! The server sorts the keys of all pairs, and the keys are numbered in that order. The number of a
-//! key is therefore its rank, and pairs and clusters are stored as numbers.
+//! The server sorts the keys of all pairs by preference, and the keys are numbered in that order.
+//! The number of a key is therefore its rank, and pairs and clusters are stored as numbers.
 use neardup_blocktree::clusters::{Centers, join};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
@@ -31,24 +31,24 @@ type Give<'a> = &'a mut dyn FnMut(&[Option<pg_sys::Datum>]);
 fn of_bigint(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let key_type = KeyType::new(pg_sys::INT8OID);
-        components(
-            &argument(call, 0, "query"),
-            Method::Connected,
-            key_type,
-            give,
-        );
+        let query = Query::parse("query", &argument(call, 0, "query"));
+        components(&query, Method::Connected, None, key_type, give);
     })
 }
 
-/// `neardup_components(key_type, query, method)`.
+/// `neardup_components(key_type, query, method, keep)`.
 fn of_type(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         let [query, method] =
             [(1, "query"), (2, "method")].map(|(n, name)| argument(call, n, name));
+        let query = Query::parse("query", &query);
+        let keep = call.text(3).map(|keep| Query::parse("keep", &keep));
+        let key_type = KeyType::from_argument(call, 0);
         components(
             &query,
             Method::parse(&method),
-            KeyType::from_argument(call, 0),
+            keep.as_ref(),
+            key_type,
             give,
         );
     })
@@ -60,15 +60,18 @@ fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
         .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
 }
 
-/// Clusters the keys that a caller's query pairs, and passes the rows of the result to `give`.
-fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
-    let query = Query::parse("query", query);
+/// Clusters the keys that a caller's query pairs, and passes the rows of the result to `give`. The
+/// query `keep` returns keys in the order of preference.
+fn components(query: &Query, method: Method, keep: Option<&Query>, key_type: KeyType, give: Give) {
     // Raises an error with the type's name if the type has no order.
     key_type.less_than();
     spi::connected(c"SELECT member", |connection| {
-        check_columns(connection, &query, key_type);
+        check_columns(connection, query, key_type);
+        if let Some(keep) = keep {
+            check_keep(connection, keep, key_type);
+        }
         let mut keys = connection.store(c"neardup keys", &[(c"key", key_type.oid())]);
-        let links = read_pairs(connection, &query, key_type, &mut keys);
+        let links = read_pairs(connection, query, keep, key_type, &mut keys);
         let cluster_columns = [
             (c"representative", pg_sys::INT8OID),
             (c"node", pg_sys::INT8OID),
@@ -85,8 +88,8 @@ fn components(query: &[u8], method: Method, key_type: KeyType, give: Give) {
 }
 
 /// Query for the result: each key, the key of its representative, and the size of the cluster. Keys
-/// are in the order of their representatives, then in key order. A representative precedes the
-/// other members of its cluster.
+/// are in the order of their representatives, then in the order of preference. A representative
+/// precedes the other members of its cluster.
 const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
     pg_catalog.count(*) OVER w FROM \"neardup clusters\" AS g
     WINDOW w AS (PARTITION BY g.representative ORDER BY g.node
@@ -95,8 +98,7 @@ const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
 
 /// Raises an error unless the caller's query returns two columns of the key type.
 fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
-    let statement = [b"SELECT * FROM ", query.sql().as_slice(), b" AS q"].concat();
-    let columns = connection.open(&statement, &[], &[]).columns();
+    let columns = columns(connection, query);
     let [a, b] = columns[..] else {
         UserError::invalid_parameter("query must have two columns: the keys of a pair")
             .detail(format!("The number of columns is {}.", columns.len()))
@@ -107,24 +109,83 @@ fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     key_type.require("the second column of query", b);
 }
 
-/// Reads the pairs that the caller's query returns. Stores each distinct key once in `keys`, in key
-/// order, and returns the pairs as numbers of keys.
-fn read_pairs(
-    connection: &Connection,
-    query: &Query,
-    key_type: KeyType,
-    keys: &mut Store,
-) -> Links<1> {
+/// Raises an error unless the query `keep` returns one column of the key type.
+fn check_keep(connection: &Connection, keep: &Query, key_type: KeyType) {
+    let columns = columns(connection, keep);
+    let [key] = columns[..] else {
+        UserError::invalid_parameter("keep must have one column: the keys, best first")
+            .detail(format!("The number of columns is {}.", columns.len()))
+            .hint("Write the order after the keys: SELECT id FROM docs ORDER BY published, id.")
+            .raise()
+    };
+    key_type.require("the column of keep", key);
+}
+
+/// Returns the types of the columns of a caller's query.
+fn columns(connection: &Connection, query: &Query) -> Vec<pg_sys::Oid> {
+    let statement = [b"SELECT * FROM ", query.sql().as_slice(), b" AS q"].concat();
+    connection.open(&statement, &[], &[]).columns()
+}
+
+/// Returns SQL for the keys of all pairs, each with the number of its pair. Columns: `key`, `pair`.
+fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     let [a, b] = [b"p.a", b"p.b"].map(|column| key_type.sql(column));
-    let statement = [
-        b"SELECT e.key, e.pair, pg_catalog.dense_rank() OVER (ORDER BY e.key) FROM (SELECT \
-            p.pair, v.key FROM (SELECT pg_catalog.row_number() OVER () AS pair, q.a, q.b FROM ",
+    [
+        b"SELECT v.key, p.pair FROM (SELECT pg_catalog.row_number() OVER () AS pair, q.a, q.b FROM ",
         query.sql().as_slice(),
         b" AS q (a, b)) AS p CROSS JOIN LATERAL (VALUES (",
         &a,
         b"), (",
         &b,
-        b")) AS v (key)) AS e ORDER BY e.key",
+        b")) AS v (key)",
+    ]
+    .concat()
+}
+
+/// Adds to the columns of `ends` ([`ends_of_pairs`]) the column `preference`: the position of the
+/// key in the result of `keep`, or NULL.
+fn with_preference(ends: &[u8], keep: &Query, key_type: KeyType) -> Vec<u8> {
+    // The window function finds the position without the name of the key type's equality operator.
+    [
+        b"SELECT w.* FROM (SELECT u.key, u.pair, \
+            pg_catalog.min(u.preference) OVER (PARTITION BY u.key) AS preference FROM (\
+            SELECT e.key, e.pair, NULL::bigint AS preference FROM (",
+        ends,
+        b") AS e UNION ALL SELECT ",
+        &key_type.sql(b"k.key"),
+        b", NULL, k.preference FROM (\
+            SELECT q.key, pg_catalog.row_number() OVER () AS preference FROM ",
+        &keep.sql(),
+        b" AS q (key)) AS k) AS u) AS w WHERE w.pair IS NOT NULL",
+    ]
+    .concat()
+}
+
+/// Reads the pairs that the caller's query returns. Stores each distinct key once in `keys`, in the
+/// order of preference, and returns the pairs as numbers of keys. Keys that `keep` does not return
+/// follow the others, in key order.
+fn read_pairs(
+    connection: &Connection,
+    query: &Query,
+    keep: Option<&Query>,
+    key_type: KeyType,
+    keys: &mut Store,
+) -> Links<1> {
+    let ends = ends_of_pairs(query, key_type);
+    let (ends, order) = match keep {
+        None => (ends, &b"e.key"[..]),
+        Some(keep) => (
+            with_preference(&ends, keep, key_type),
+            &b"e.preference, e.key"[..],
+        ),
+    };
+    let statement = [
+        b"SELECT e.key, e.pair, pg_catalog.dense_rank() OVER (ORDER BY ",
+        order,
+        b") FROM (",
+        &ends,
+        b") AS e ORDER BY ",
+        order,
     ]
     .concat();
     let (mut files, mut ends) = (TempSpace, ExternalSort::<TempSpace, 2>::new(share()));

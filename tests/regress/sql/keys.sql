@@ -165,6 +165,14 @@ SELECT * FROM neardup_components(NULL::address, 'VALUES (ROW(''b'', 1)::address,
 SELECT * FROM neardup_components('SELECT 1, 2 WHERE false');
 SELECT * FROM neardup_components('WITH p AS (SELECT 1 AS a, 2 AS b) TABLE p');
 SELECT (neardup_components('VALUES (1, 2), (3, 2)')).*;
+-- Order of preference: the first position counts, and keys without a position follow.
+SELECT * FROM neardup_components(NULL::bigint, 'VALUES (1, 2), (3, 2), (5, 4), (3, 4), (7,
+    7)', 'star', 'VALUES (4), (NULL), (9), (3), (4), (2); -- best first');
+SELECT * FROM neardup_components(NULL::bigint, 'VALUES (1, 2), (3, 2), (5, 4)',
+    keep => 'SELECT n FROM generate_series(1, 9) n ORDER BY n DESC');
+SELECT * FROM neardup_components(NULL::numeric, 'VALUES (1.0, 2.00), (2, 3)',
+    keep => 'VALUES (2.000)');
+SELECT * FROM neardup_components(NULL::bigint, 'VALUES (1, 2)', keep => 'SELECT 2 WHERE false');
 -- Queries that do not return pairs.
 SELECT * FROM neardup_components('SELECT 1');
 SELECT * FROM neardup_components(NULL::tid, 'SELECT a, b, distance
@@ -176,6 +184,9 @@ SELECT * FROM neardup_components(NULL::json, 'SELECT ''{}''::json, ''{}''::json'
 SELECT * FROM neardup_components(NULL::bigint, 'SELECT 1, 2', 'nearest');
 SELECT * FROM neardup_components('SELECT 1, 2; SELECT 3, 4');
 SELECT * FROM neardup_components('SELEC 1, 2');
+SELECT * FROM neardup_components(NULL::bigint, 'SELECT 1, 2', keep => 'SELECT 2, 1');
+SELECT * FROM neardup_components(NULL::bigint, 'SELECT 1, 2', keep => 'SELECT ''b''::text');
+SELECT * FROM neardup_components(NULL::bigint, 'SELECT 1, 2', keep => 'id DESC');
 \set VERBOSITY terse
 SELECT * FROM neardup_components(NULL);
 SELECT * FROM neardup_components(NULL::bigint, 'SELECT 1, 2', NULL);
