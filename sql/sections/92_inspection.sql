@@ -28,16 +28,18 @@ COMMENT ON FUNCTION neardup_tune_radius(integer, integer, bigint, integer) IS
     'index on fingerprints of a width that is made for a radius, with the cost of searches in it '
     'and in an index with default options';
 
--- Called on NULL input because weights may be NULL.
+-- Called on NULL input because weights and max_loss may be NULL.
 CREATE FUNCTION neardup_evaluate(
     distances float8[], duplicates boolean[], weights float8[] DEFAULT NULL,
+    max_loss float8 DEFAULT NULL,
     OUT radius float8, OUT pairs bigint, OUT duplicates bigint, OUT "precision" float8,
     OUT recall float8, OUT f1 float8
 ) RETURNS SETOF record
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 ROWS 20
     AS 'MODULE_PATHNAME', 'neardup_evaluate';
-COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[]) IS
-    'precision, recall and F1 at each radius, by pairs that are labelled as duplicates or not';
+COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[], float8) IS
+    'precision, recall and F1 at each radius, or at the smallest radius that misses few duplicates, '
+    'by pairs that are labelled as duplicates or not';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(

@@ -1,5 +1,5 @@
-//! `neardup_evaluate(distances, duplicates, weights)`: precision and recall of each radius,
-//! computed from labelled pairs.
+//! `neardup_evaluate(distances, duplicates, weights, max_loss)`: precision and recall of each
+//! radius, computed from labelled pairs.
 use neardup_sketch::memory::GrowVec;
 use pgrx::pg_sys::Datum;
 
@@ -36,12 +36,37 @@ struct Line {
     f1: Option<f64>,
 }
 
-/// `neardup_evaluate(distances, duplicates, weights)`. If the array `weights` is NULL, all weights
-/// are 1. Ignores pairs without a label. Pairs without a distance are never found.
+/// Allowance for rounding errors in a recall, which is a quotient of sums of weights.
+const ROUNDING: f64 = 1e-9;
+
+/// `neardup_evaluate(distances, duplicates, weights, max_loss)`. If the array `weights` is NULL, all
+/// weights are 1. Ignores pairs without a label. Pairs without a distance are never found. With
+/// `max_loss`, returns only the smallest radius that misses at most this share of the duplicates.
 fn evaluate(call: &mut Call) -> Datum {
-    call.return_set(|call| Lines {
-        lines: lines(pairs(call)).into_iter(),
+    call.return_set(|call| {
+        let max_loss = max_loss(call);
+        let mut lines = lines(pairs(call));
+        if let Some(max_loss) = max_loss {
+            let min_recall = 1.0 - max_loss - ROUNDING;
+            lines.retain(|line| line.recall.is_some_and(|recall| recall >= min_recall));
+            lines.truncate(1);
+        }
+        Lines {
+            lines: lines.into_iter(),
+        }
     })
+}
+
+/// Reads the argument `max_loss`. Raises an error unless it is between 0 and 1.
+fn max_loss(call: &Call) -> Option<f64> {
+    let given = (!call.is_null(3)).then(|| call.float8(3))?;
+    if !(0.0..=1.0).contains(&given) {
+        UserError::invalid_parameter("max_loss must be between 0 and 1")
+            .detail(format!("The value of max_loss is {given}."))
+            .hint("To miss at most 1 % of the duplicates, pass max_loss => 0.01.")
+            .raise();
+    }
+    Some(given)
 }
 
 struct Lines {

@@ -30,6 +30,17 @@ SELECT e.* FROM (SELECT array_agg(simhash(a) <~> simhash(b)), array_agg(label)
 SELECT e.* FROM (SELECT array_agg(minhash(a) <%> minhash(b)), array_agg(label)
     FROM (VALUES ('one two', 'One, two', true), ('a b', 'c d', false)) t (a, b, label)) x (d, l),
     neardup_evaluate(d, l) e;
+-- The smallest radius that misses few duplicates
+SELECT * FROM neardup_evaluate('{0,1,1,2,3,8}', '{t,t,f,t,f,t}', max_loss => 0.25);
+SELECT * FROM neardup_evaluate('{0,1,1,2,3,8}', '{t,t,f,t,f,t}', max_loss => 0.2);
+SELECT * FROM neardup_evaluate('{0,1,1,2,3,8}', '{t,t,f,t,f,t}', max_loss => 1);
+SELECT * FROM neardup_evaluate('{0,1,1,2,3,NULL}', '{t,t,f,t,f,t}', max_loss => 0);
+SELECT * FROM neardup_evaluate('{1,2}', '{f,f}', max_loss => 0.01);
+-- By definition, and losses that are no sums of powers of two
+SELECT bool_and(e.radius = (SELECT min(r.radius) FROM neardup_evaluate(d, l) r
+    WHERE r.recall > 1 - loss - 1e-6)) AS smallest, count(*)
+FROM (SELECT array_agg(i::float8), array_agg(true) FROM generate_series(1, 100) i) x (d, l),
+    generate_series(0, 0.99, 0.01) loss, neardup_evaluate(d, l, max_loss => loss) e;
 -- Undefined results
 SELECT * FROM neardup_evaluate('{}', '{}');
 SELECT * FROM neardup_evaluate('{1,2}', '{f,f}');
@@ -46,3 +57,6 @@ SELECT * FROM neardup_evaluate('{1}', '{t}', '{NULL}');
 \echo :SQLSTATE
 SELECT * FROM neardup_evaluate('{NaN}', '{t}');
 \echo :SQLSTATE
+SELECT * FROM neardup_evaluate('{1}', '{t}', max_loss => 1.5);
+\echo :SQLSTATE
+SELECT * FROM neardup_evaluate('{1}', '{t}', max_loss => 'NaN');
