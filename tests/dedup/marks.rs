@@ -3,6 +3,7 @@ use crate::support::Outcome;
 use crate::support::clients::code;
 use crate::support::data::Random;
 use crate::support::table::value;
+use crate::support::texts::FAMILIES;
 use anyhow::{Result, bail};
 use neardup_tests::{Database, connect};
 use postgres::Client;
@@ -21,76 +22,103 @@ const TRANSACTIONS: u32 = 150;
 #[derive(Clone, Copy)]
 struct Marked {
     name: &'static str,
-    kind: &'static str,
-    opclass: &'static str,
-    predicate: &'static str,
+    /// Definitions of the columns by which rows are compared.
+    columns: &'static str,
+    /// The column of these that statements write.
+    written: &'static str,
+    /// Last part of the index's definition, from its last column.
+    index: &'static str,
+    /// Arguments of the triggers about the compared columns and the bound.
+    arguments: &'static str,
     /// The condition of near-duplicates `a` and `b`, without the index.
     near: &'static str,
 }
 
-const TABLES: [Marked; 5] = [
+const TABLES: [Marked; 8] = [
     Marked {
         name: "partial",
-        kind: "fingerprint",
-        opclass: "fingerprint_ops",
-        predicate: "WHERE dup IS NULL",
+        columns: "fp fingerprint",
+        written: "fp",
+        index: "fp) WHERE dup IS NULL",
+        arguments: "'fp', 'radius=3'",
         near: "a.fp <#> b.fp <= 3",
     },
     Marked {
         name: "whole",
-        kind: "fingerprint",
-        opclass: "fingerprint_ops",
-        predicate: "",
+        columns: "fp fingerprint",
+        written: "fp",
+        index: "fp)",
+        arguments: "'fp', 'radius=3'",
         near: "a.fp <#> b.fp <= 3",
     },
     Marked {
         name: "hashed",
-        kind: "bigint",
-        opclass: "bigint_hamming_ops",
-        predicate: "WHERE dup IS NULL",
+        columns: "fp bigint",
+        written: "fp",
+        index: "fp bigint_hamming_ops) WHERE dup IS NULL",
+        arguments: "'fp', 'radius=3'",
         near: "a.fp <#> b.fp <= 3",
     },
     Marked {
         name: "wide",
-        kind: "fingerprint256",
-        opclass: "fingerprint256_ops",
-        predicate: "WHERE dup IS NULL",
+        columns: "fp fingerprint256",
+        written: "fp",
+        index: "fp) WHERE dup IS NULL",
+        arguments: "'fp', 'radius=3'",
         near: "a.fp <#> b.fp <= 3",
     },
     Marked {
         name: "signed",
-        kind: "minhash_signature",
-        opclass: "minhash_ops",
-        predicate: "WHERE dup IS NULL",
+        columns: "fp minhash_signature",
+        written: "fp",
+        index: "fp) WHERE dup IS NULL",
+        arguments: "'fp', 'similarity=0.8'",
         near: "a.fp ~= b.fp",
     },
+    Marked {
+        name: "confirmed",
+        columns: "body text, fp fingerprint",
+        written: "body",
+        index: "fp) WHERE dup IS NULL",
+        arguments: "'fp', 'body', 'confirm=body', 'similarity=0.8'",
+        near: "a.fp <#> b.fp <= 10 AND jaccard_similarity(a.body, b.body) >= 0.8",
+    },
+    // All fingerprints are equal, so the texts alone decide.
+    Marked {
+        name: "alike",
+        columns: "body text, fp fingerprint DEFAULT '0000000000000007'",
+        written: "body",
+        index: "fp)",
+        arguments: "'fp', 'confirm=body', 'radius=3'",
+        near: "jaccard_similarity(a.body, b.body) >= 0.8",
+    },
+    Marked {
+        name: "signed_texts",
+        columns: "body text, \
+                  fp minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED",
+        written: "body",
+        index: "fp) WITH (similarity = 0.75) WHERE dup IS NULL",
+        arguments: "'fp', 'confirm=body', 'similarity=0.8'",
+        near: "a.fp <%> b.fp <= 31 / 128.0 AND jaccard_similarity(a.body, b.body) >= 0.8",
+    },
 ];
-
-/// Returns the radius or similarity of a trigger on values of a type.
-fn bound(kind: &str) -> &'static str {
-    match kind {
-        "minhash_signature" => "similarity=0.8",
-        _ => "radius=3",
-    }
-}
 
 impl Marked {
     fn create(self, client: &mut Client) -> Outcome {
         let Marked {
             name,
-            kind,
-            opclass,
-            predicate,
+            columns,
+            index,
+            arguments,
             ..
         } = self;
-        let bound = bound(kind);
-        let arguments = format!("'fp', 'action=mark', 'mark=dup', 'scope=site', '{bound}'");
+        let arguments = format!("{arguments}, 'action=mark', 'mark=dup', 'scope=site'");
         client.batch_execute(&format!(
-            "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, fp {kind}, \
+            "CREATE TABLE {name} (id bigint PRIMARY KEY, url text, site int, {columns}, \
                  dup bigint, seen int DEFAULT 0); \
              CREATE UNIQUE INDEX ON {name} (lower(url)); \
              CREATE INDEX ON {name} (dup); \
-             CREATE INDEX {name}_fp ON {name} USING neardup (site, fp {opclass}) {predicate}; \
+             CREATE INDEX {name}_fp ON {name} USING neardup (site, {index}; \
              CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON {name} FOR EACH ROW \
                  EXECUTE FUNCTION neardup_dedup({arguments}); \
              CREATE TRIGGER marks AFTER UPDATE OR DELETE ON {name} FOR EACH ROW \
@@ -99,58 +127,62 @@ impl Marked {
         Ok(())
     }
 
+    fn has_signatures(self) -> bool {
+        self.columns.contains("minhash_signature")
+    }
+
     /// Returns a value near one of the centres, as an SQL expression.
     fn value(self, random: &mut Random) -> String {
         let center = random.below(CENTERS);
-        match self.kind {
-            "minhash_signature" => {
-                let from = random.below(12);
-                let words: String = (from..from + 60)
-                    .map(|w| format!("c{center}w{w} "))
-                    .collect();
-                format!("minhash('{words}', shingle => 1)")
-            }
-            "fingerprint256" => {
-                let bits = random.near(Random::new(center).bits(), 4);
-                format!("'{bits:064x}'::fingerprint256")
-            }
-            kind => {
-                let bits = random.near(Random::new(center).bits(), 4);
-                format!("'{bits:016x}'::fingerprint::{kind}")
-            }
+        if self.written == "body" {
+            return format!("family_text({center}, {})", random.below(8));
+        }
+        if self.has_signatures() {
+            let from = random.below(12);
+            let words: String = (from..from + 60)
+                .map(|w| format!("c{center}w{w} "))
+                .collect();
+            return format!("minhash('{words}', shingle => 1)");
+        }
+        let bits = random.near(Random::new(center).bits(), 4);
+        match self.columns {
+            "fp fingerprint256" => format!("'{bits:064x}'::fingerprint256"),
+            "fp bigint" => format!("'{bits:016x}'::fingerprint::bigint"),
+            _ => format!("'{bits:016x}'::fingerprint"),
         }
     }
 
     /// Returns the distance of two rows, as an SQL expression.
     fn distance(self, a: &str, b: &str) -> String {
-        let operator = match self.kind {
-            "minhash_signature" => "<%>",
-            _ => "<#>",
+        let operator = match self.has_signatures() {
+            true => "<%>",
+            false => "<#>",
         };
         format!("({a}.fp {operator} {b}.fp)")
     }
 
     /// One statement of a client.
     fn statement(self, random: &mut Random) -> String {
-        let name = self.name;
+        let Marked { name, written, .. } = self;
         let value = self.value(random);
         let (key, url, site) = (random.below(KEYS), random.below(KEYS), random.below(2));
         let other = random.below(KEYS);
         match random.below(12) {
             0..4 => format!(
-                "INSERT INTO {name} (id, url, site, fp) VALUES ({key}, 'U{url}', {site}, {value}) \
-                 ON CONFLICT DO NOTHING"
+                "INSERT INTO {name} (id, url, site, {written}) \
+                 VALUES ({key}, 'U{url}', {site}, {value}) ON CONFLICT DO NOTHING"
             ),
             4..6 => format!(
-                "INSERT INTO {name} (id, url, site, fp) VALUES ({key}, 'u{url}', {site}, {value}) \
-                 ON CONFLICT (lower(url)) DO UPDATE SET url = EXCLUDED.url, fp = EXCLUDED.fp, \
-                 site = EXCLUDED.site"
+                "INSERT INTO {name} (id, url, site, {written}) \
+                 VALUES ({key}, 'u{url}', {site}, {value}) \
+                 ON CONFLICT (lower(url)) DO UPDATE SET url = EXCLUDED.url, \
+                 {written} = EXCLUDED.{written}, site = EXCLUDED.site"
             ),
-            6 => format!("UPDATE {name} SET fp = {value} WHERE id = {key}"),
+            6 => format!("UPDATE {name} SET {written} = {value} WHERE id = {key}"),
             7 => format!("UPDATE {name} SET site = 1 - site WHERE id = {key}"),
             8 => format!("UPDATE {name} SET id = {other} WHERE id = {key}"),
             9 => format!("UPDATE {name} SET seen = seen + 1 WHERE id = {key}"),
-            10 => format!("UPDATE {name} SET fp = NULL WHERE id = {key}"),
+            10 => format!("UPDATE {name} SET {written} = NULL WHERE id = {key}"),
             _ => format!("DELETE FROM {name} WHERE id IN ({key}, {other})"),
         }
     }
@@ -258,6 +290,14 @@ fn beside_clients(
     })
 }
 
+/// Makes a database with the functions that the values of the tables need.
+fn create() -> Result<(Database, Client)> {
+    let database = Database::create()?;
+    let mut admin = database.connect()?;
+    admin.batch_execute(FAMILIES)?;
+    Ok((database, admin))
+}
+
 /// Clients that insert copies of one original, and the number of statements of each.
 const COUNTING_CLIENTS: u32 = 8;
 const COUNTED: u32 = 50;
@@ -265,8 +305,7 @@ const COUNTED: u32 = 50;
 /// An ordinary trigger counts the copies of an original. No single-row insert fails.
 #[test]
 fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
-    let database = Database::create()?;
-    let mut admin = database.connect()?;
+    let (database, mut admin) = create()?;
     admin.batch_execute(
         "CREATE FUNCTION count_copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              EXECUTE format('UPDATE %I SET seen = seen + 1 WHERE id = $1', TG_TABLE_NAME) \
@@ -278,7 +317,7 @@ fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
     let timings = ["AFTER", "BEFORE"];
     let references = ["", "REFERENCES {} ON DELETE SET NULL"];
     for (table, at) in TABLES.into_iter().zip(0..) {
-        let (name, timing) = (table.name, timings[at % 2]);
+        let (name, written, timing) = (table.name, table.written, timings[at % 2]);
         table.create(&mut admin)?;
         let reference = references[at / 2 % 2].replace("{}", name);
         if !reference.is_empty() {
@@ -290,7 +329,7 @@ fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
         admin.batch_execute(&format!(
             "CREATE TRIGGER z_count {timing} INSERT ON {name} FOR EACH ROW \
                  EXECUTE FUNCTION count_copy(); \
-             INSERT INTO {name} (id, site, fp) VALUES (0, 1, {original})"
+             INSERT INTO {name} (id, site, {written}) VALUES (0, 1, {original})"
         ))?;
         std::thread::scope(|scope| -> Outcome {
             let clients: Vec<_> = (0..COUNTING_CLIENTS)
@@ -302,8 +341,8 @@ fn copies_are_counted_by_triggers_without_deadlocks() -> Outcome {
                         for row in 0..COUNTED {
                             let id = 1 + client * COUNTED + row;
                             connection.batch_execute(&format!(
-                                "INSERT INTO {name} (id, site, fp) \
-                                 SELECT {id}, 1, fp FROM {name} WHERE id = 0"
+                                "INSERT INTO {name} (id, site, {written}) \
+                                 SELECT {id}, 1, {written} FROM {name} WHERE id = 0"
                             ))?;
                         }
                         Ok(())
@@ -338,8 +377,7 @@ fn check_all(admin: &mut Client) -> Outcome {
 
 #[test]
 fn marks_stay_true_under_many_clients() -> Outcome {
-    let database = Database::create()?;
-    let mut admin = database.connect()?;
+    let (database, mut admin) = create()?;
     for table in TABLES {
         table.create(&mut admin)?;
     }
@@ -351,8 +389,7 @@ fn marks_stay_true_under_many_clients() -> Outcome {
 /// may ever see a mark that names a marked row or no row.
 #[test]
 fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
-    let database = Database::create()?;
-    let mut admin = database.connect()?;
+    let (database, mut admin) = create()?;
     for table in TABLES {
         table.create(&mut admin)?;
         let name = table.name;
@@ -397,11 +434,11 @@ fn remarking_keeps_marks_true_beside_many_clients() -> Outcome {
 /// The marks equal the trigger's marks for rows inserted in key order.
 #[test]
 fn remarking_is_what_the_trigger_does_in_the_order_of_keys() -> Outcome {
-    let database = Database::create()?;
-    let mut admin = database.connect()?;
+    let (_database, mut admin) = create()?;
     for table in TABLES {
         table.create(&mut admin)?;
-        let (name, mut random) = (table.name, Random::new(7));
+        let Marked { name, written, .. } = table;
+        let mut random = Random::new(7);
         let mut ids: Vec<u64> = (0..KEYS).collect();
         for i in (1..ids.len()).rev() {
             ids.swap(i, random.below(i as u64 + 1) as usize);
@@ -409,14 +446,16 @@ fn remarking_is_what_the_trigger_does_in_the_order_of_keys() -> Outcome {
         for id in ids {
             let (value, site) = (table.value(&mut random), random.below(2));
             admin.batch_execute(&format!(
-                "INSERT INTO {name} (id, url, site, fp) VALUES ({id}, {id}, {site}, {value})"
+                "INSERT INTO {name} (id, url, site, {written}) \
+                 VALUES ({id}, {id}, {site}, {value})"
             ))?;
         }
         let changed: i64 = value(&mut admin, &format!("SELECT neardup_remark('{name}')"))?;
         assert!(changed > 0, "{name}");
         admin.batch_execute(&format!(
             "CREATE TABLE remarked AS SELECT * FROM {name} ORDER BY id; TRUNCATE {name}; \
-             INSERT INTO {name} SELECT id, url, site, fp FROM remarked ORDER BY id"
+             INSERT INTO {name} (id, url, site, {written}) \
+                 SELECT id, url, site, {written} FROM remarked ORDER BY id"
         ))?;
         // The trigger takes any of several equally near originals.
         let originals: i64 = value(

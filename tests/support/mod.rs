@@ -7,6 +7,7 @@ pub mod oracle;
 pub mod roles;
 pub mod skip;
 pub mod table;
+pub mod texts;
 pub mod waiting;
 pub mod workload;
 

@@ -6,6 +6,7 @@ use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_SIMILARITY};
 use neardup_sketch::candidates::{Estimator, USUAL_LOSS};
 use neardup_sketch::minhash_fingerprint;
 
+use crate::am::minhash::options::DEFAULT_HASHES;
 use crate::dedup::bound::Bound;
 use crate::types::signature;
 
@@ -32,10 +33,11 @@ impl BoundArgument {
         let bound = match self {
             BoundArgument::OfIndex => return Ok(None),
             BoundArgument::Candidates(similarity) => {
-                let Metric::Hamming { bits } = metric else {
-                    return Err("The option \"confirm\" requires fingerprints.".to_owned());
+                let estimator = match metric {
+                    Metric::Hamming { bits } => Estimator::fingerprint(bits),
+                    Metric::Jaccard(hashes) => Estimator::signature(hashes as u32),
+                    Metric::Overlap => unreachable!("arrays have no similarity"),
                 };
-                let estimator = Estimator::fingerprint(bits);
                 return Ok(Some(estimator.candidate_bound(*similarity, USUAL_LOSS)));
             }
             BoundArgument::Radius(_) if metric.is_jaccard() => {
@@ -66,13 +68,18 @@ impl BoundArgument {
     }
 
     /// Returns the minimum similarity of signatures for messages: the similarity as written, or
-    /// 0.8.
+    /// 0.8. With `confirm=`, returns the similarity of candidates for signatures of
+    /// [`DEFAULT_HASHES`] values, rounded down to two digits.
     pub fn similarity(&self) -> f64 {
         let share = match self {
             BoundArgument::Similarity(text) => number(text),
-            BoundArgument::OfIndex | BoundArgument::Radius(_) | BoundArgument::Candidates(_) => {
-                None
+            BoundArgument::Candidates(similarity) => {
+                let estimator = Estimator::signature(DEFAULT_HASHES as u32);
+                let mismatches = estimator.candidate_bound(*similarity, USUAL_LOSS);
+                let share = signature::similarity(mismatches as usize, DEFAULT_HASHES);
+                Some((share * 100.0).floor() / 100.0)
             }
+            BoundArgument::OfIndex | BoundArgument::Radius(_) => None,
         };
         share.unwrap_or(NEAR_DUPLICATE_SIMILARITY)
     }

@@ -32,6 +32,8 @@ pub struct NamedColumns {
     /// Column that identifies rows to users. `None` if it is not named and the table has no primary
     /// key of one column.
     pub key: Option<i16>,
+    /// Column of the texts that confirm near rows. `None` without the option `confirm`.
+    pub compared_text: Option<i16>,
     /// Column for marks, which are keys of originals. `None` unless the action is `mark`.
     pub mark: Option<i16>,
     /// Scope columns, in the order of the arguments.
@@ -46,6 +48,9 @@ impl NamedColumns {
         let column = |name: &CString, argument| column(table, name, argument);
         let fingerprint = column(&arguments.fingerprint, "The first argument");
         let text = (arguments.text.as_ref()).map(|name| column(name, "The second argument"));
+        let confirm = arguments.confirm.as_ref();
+        let compared_text =
+            confirm.map(|confirm| column(&confirm.column, "The option \"confirm\""));
         let mark = match &arguments.action {
             Action::Mark(name) => Some(column(name, "The option \"mark\"")),
             _ => None,
@@ -85,6 +90,7 @@ impl NamedColumns {
             fingerprint,
             text,
             key,
+            compared_text,
             mark,
             scope,
         }

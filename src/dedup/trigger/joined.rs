@@ -21,6 +21,10 @@ use neardup_pg::value::{OwnedValue, Value};
 /// Maximum number of stored originals. Beyond it, a new original replaces the oldest.
 const MAX_ORIGINALS: usize = 1000;
 
+/// Maximum number of originals whose texts are compared with the text of one row without success.
+/// Limits the work that a search of the index then repeats.
+const MAX_DISSIMILAR: usize = 16;
+
 /// Trigger, index and transaction that the stored originals belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CacheKey {
@@ -71,8 +75,9 @@ pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
     });
 }
 
-/// Returns the nearest stored original that is near the row of a query and is still an original.
-/// Removes stored originals that are not.
+/// Returns the nearest stored original that is a near-duplicate of the row of a query and is still
+/// an original. Removes stored originals that are near by their stored values, but are not near any
+/// more or not originals any more.
 pub fn find(
     cache_key: CacheKey,
     table: Rel,
@@ -80,27 +85,50 @@ pub fn find(
     columns: &Columns,
     query: &Query,
 ) -> Option<NearRow> {
-    loop {
-        let (at, key) = nearest(cache_key, columns, query)?;
+    // Positions of near originals whose texts are not similar.
+    let mut dissimilar = Vec::new();
+    while dissimilar.len() < MAX_DISSIMILAR {
+        let (at, key) = nearest(cache_key, columns, query, &dissimilar)?;
         let version = marks.row_with(table, key.get());
-        let found = version.filter(|version| !version.is_undecided);
-        let found = found.and_then(|version| {
+        let version = version.filter(|version| !version.is_undecided);
+        let found = version.as_ref().and_then(|version| {
             let distance = lookup::distance(&version.slot, columns, query)?;
-            Some(NearRow::new(table, columns, &version.slot, distance))
+            let found = NearRow::new(table, columns, &version.slot, distance);
+            // If the transaction's snapshot does not see the original, an index search decides.
+            (!found.unseen).then_some((found, &version.slot))
         });
         match found {
-            // If the transaction's snapshot does not see the original, an index search decides.
-            Some(found) if !found.unseen => return Some(found),
-            _ => forget(cache_key, at, marks, &key),
+            Some((found, slot)) => match query.confirm(slot) {
+                Some(similarity) => {
+                    return Some(NearRow {
+                        similarity,
+                        ..found
+                    });
+                }
+                None => dissimilar.push(at),
+            },
+            None => {
+                forget(cache_key, at, marks, &key);
+                let later = dissimilar.iter_mut().filter(|position| **position > at);
+                later.for_each(|position| *position -= 1);
+            }
         }
     }
+    None
 }
 
 /// Returns the position and the key of the nearest stored original that is near the row of a query.
-fn nearest(cache_key: CacheKey, columns: &Columns, query: &Query) -> Option<(usize, OwnedValue)> {
+/// Skips the positions `dissimilar`.
+fn nearest(
+    cache_key: CacheKey,
+    columns: &Columns,
+    query: &Query,
+    dissimilar: &[usize],
+) -> Option<(usize, OwnedValue)> {
     KEPT.with_borrow(|kept| {
         let (_, originals) = kept.as_ref().filter(|(known, _)| *known == cache_key)?;
-        let near = originals.iter().enumerate().filter_map(|(at, original)| {
+        let others = (originals.iter().enumerate()).filter(|(at, _)| !dissimilar.contains(at));
+        let near = others.filter_map(|(at, original)| {
             let distance = original.compared.distance(query.compared, columns)?;
             (distance <= columns.limit).then_some((distance, at, original))
         });

@@ -36,7 +36,7 @@ impl Query<'_> {
     /// Compares the text of the new row with the text of a near row, if texts decide. Returns
     /// `None` if the two are not near-duplicates. Otherwise returns the similarity of the texts, or
     /// `Some(None)` if texts do not decide.
-    fn confirm(&self, row: &Slot) -> Option<Option<f64>> {
+    pub fn confirm(&self, row: &Slot) -> Option<Option<f64>> {
         match &self.text {
             None => Some(None),
             Some(text) => text.similarity(row).map(Some),
@@ -194,21 +194,26 @@ fn lookup(
             same.push(SeenRow::new(table, row.slot));
             return ControlFlow::Continue(());
         }
+        let other = row.inserter.or(row.deleter);
+        let best = match other {
+            None => nearest.as_ref().map(|best| best.distance),
+            Some(_) => undecided.as_ref().map(|(best, _)| *best),
+        };
+        // Texts are compared last, because that takes the most time.
+        if best.is_some_and(|best| best <= distance) {
+            return ControlFlow::Continue(());
+        }
         let Some(similarity) = query.confirm(row.slot) else {
             return ControlFlow::Continue(());
         };
-        if let Some(other) = row.inserter.or(row.deleter) {
-            if (undecided.as_ref()).is_none_or(|(best, _)| distance < *best) {
-                undecided = Some((distance, LookupResult::Undecided(other, row.token)));
-            }
+        if let Some(other) = other {
+            undecided = Some((distance, LookupResult::Undecided(other, row.token)));
             return ControlFlow::Continue(());
         }
-        if nearest.as_ref().is_none_or(|best| distance < best.distance) {
-            nearest = Some(NearRow {
-                similarity,
-                ..NearRow::new(table, columns, row.slot, distance)
-            });
-        }
+        nearest = Some(NearRow {
+            similarity,
+            ..NearRow::new(table, columns, row.slot, distance)
+        });
         match columns.metric.can_order() || distance == 0 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -43,7 +43,8 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
             true => "With a condition in manual=, the trigger must fire for UPDATE of all columns.",
             false => {
                 "The trigger must fire for INSERT and UPDATE. A column list must contain the \
-                 columns of the fingerprint or its text, of the scope, and of the mark."
+                 columns of the fingerprint or its text, of the scope, of the mark, and of the \
+                 text in confirm=."
             }
         })
         .hint(create(
@@ -103,12 +104,10 @@ fn unseen_columns(
         .filter(|other| other.fingerprint == arguments.fingerprint)
         .filter_map(|other| table.column_number(&other.text?));
     let source = columns.text.unwrap_or(columns.fingerprint);
-    let compared = arguments.confirm.as_ref();
-    let compared = compared.and_then(|confirm| table.column_number(&confirm.column));
     let scope = columns.scope.iter().map(|scope| scope.column);
     let wanted = (texts.chain([source]).chain(scope))
         .chain(columns.mark)
-        .chain(compared);
+        .chain(columns.compared_text);
     let mut unseen: Vec<i16> = wanted
         .flat_map(|column| unseen_sources(table, trigger, column))
         .collect();

@@ -6,7 +6,7 @@ use neardup_sketch::TextOptions;
 use neardup_sketch::candidates::similarity_at_least;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::columns::{Columns, column};
+use super::columns::Columns;
 use super::extension_types::ExtensionTypes;
 use super::trigger_arguments::Arguments;
 use crate::am::makers::{TextCall, text_calls_of_column};
@@ -38,9 +38,8 @@ impl TextComparison {
         arguments: &Arguments,
         columns: &Columns,
     ) -> Option<Self> {
-        let confirm = arguments.confirm.as_ref()?;
+        let (confirm, text) = (arguments.confirm.as_ref()).zip(columns.compared_text)?;
         let types = ExtensionTypes::beside(trigger.function);
-        let text = column(table, &confirm.column, "The option \"confirm\"");
         if !catalog::is_text_or_char(table.attribute(text).atttypid) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -68,7 +67,7 @@ impl TextComparison {
     }
 
     /// Returns the sorted feature hashes of a text. Returns no hashes for NULL.
-    fn features(&self, text: Option<Value>) -> Vec<u64> {
+    pub fn features(&self, text: Option<Value>) -> Vec<u64> {
         let hashes = text.and_then(|text| spi::value(&self.statement, &[text.as_text()]));
         feature_hashes(hashes.as_ref().map(OwnedValue::get))
     }

@@ -107,7 +107,6 @@ pub struct Arguments {
     /// column's type.
     pub function: Option<CString>,
     /// Names and values of the options of the function that makes fingerprints.
-    /// Names and values of the options of the function that makes fingerprints.
     pub parameters: Vec<(CString, CString)>,
 }
 
@@ -302,8 +301,7 @@ impl Sorted {
 }
 
 /// Names of the options that are valid only with some actions, and these actions.
-const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 6] = [
-    ("confirm", &["skip", "error", "log"]),
+const OPTIONS_OF_ACTIONS: [(&str, &[&str]); 5] = [
     ("log", &["log"]),
     ("mark", &["mark"]),
     ("manual", &["mark"]),
@@ -351,10 +349,17 @@ impl Arguments {
             && confirmed(self) == confirmed(other)
     }
 
-    /// Returns whether two triggers set the same marks: they compare the same rows, and have the
-    /// same key column and mark column.
+    /// Returns whether two triggers set the same marks: they compare the same rows and texts, and
+    /// have the same key column and mark column.
     pub fn marks_alike(&self, other: &Self) -> bool {
-        self.compares_alike(other) && self.action == other.action && self.key == other.key
+        let text = |arguments: &Self| {
+            let confirm = arguments.confirm.as_ref();
+            confirm.map(|confirm| confirm.column.clone())
+        };
+        self.compares_alike(other)
+            && self.action == other.action
+            && self.key == other.key
+            && text(self) == text(other)
     }
 
     /// Raises an error for a trigger that marks rows and states no bound. `bounds` are the bounds

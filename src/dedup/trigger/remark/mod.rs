@@ -8,6 +8,7 @@
 mod manual;
 mod recent;
 mod rule;
+mod subject;
 
 use core::cell::Cell;
 use core::ops::ControlFlow;
@@ -20,6 +21,7 @@ use super::columns::Columns;
 use super::compared::ComparedValue;
 use super::extension_types::ExtensionTypes;
 use super::marks::Marks;
+use super::text_comparison::TextComparison;
 use super::trigger_arguments::Arguments;
 use crate::am::dirty_scan::{DirtyRow, near_rows};
 use manual::{Kept, Manual};
@@ -38,6 +40,7 @@ use neardup_pg::spi;
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::{OwnedValue, Value};
 use recent::{Original, Recent};
+use subject::{Rule, Subject};
 
 export! {
     guarded "neardup_remark" => neardup_remark;
@@ -113,7 +116,9 @@ fn remark(
     if let Some(manual) = manual {
         manual.check(table);
     }
-    let job = Job::new(table, &columns, manual);
+    let texts = TextComparison::new(table, &trigger, &arguments, &columns);
+    let columns = &columns;
+    let job = Job::new(table, Rule { columns, texts }, manual);
     let _owner = AsConstraint::new(table);
     let mut changed = 0;
     loop {
@@ -148,14 +153,14 @@ struct Pass {
 /// Recomputation of the marks of one table.
 struct Job<'a> {
     table: Rel<'a>,
-    columns: &'a Columns,
+    rule: Rule<'a>,
     key: i16,
     mark: i16,
     marks: Marks,
     manual: Manual,
     order: TypeOrder,
-    /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint and scope of
-    /// each row, in key order.
+    /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint, scope and
+    /// compared text of each row, in key order.
     read: CString,
     /// Statement that sets the mark of the row at an address.
     set: CString,
@@ -164,7 +169,8 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(table: Rel<'a>, columns: &'a Columns, manual: Option<&Condition>) -> Self {
+    fn new(table: Rel<'a>, rule: Rule<'a>, manual: Option<&Condition>) -> Self {
+        let columns = rule.columns;
         let (key, mark) =
             (columns.key.zip(columns.mark)).expect("both columns are found for this action");
         let attribute = table.attribute(key);
@@ -187,6 +193,7 @@ impl<'a> Job<'a> {
         let read: Vec<Vec<u8>> = [key, mark, columns.fingerprint]
             .into_iter()
             .chain(scope)
+            .chain(columns.compared_text)
             .map(name)
             .collect();
         let update = [b"UPDATE ONLY ", table_name.as_slice(), b" SET ", &mark_name].concat();
@@ -195,7 +202,7 @@ impl<'a> Job<'a> {
         let manual = Manual::new(manual, &marks, [&table_name, &name(key), &mark_name]);
         Job {
             table,
-            columns,
+            rule,
             key,
             mark,
             marks,
@@ -231,11 +238,13 @@ impl<'a> Job<'a> {
                 key,
                 mark,
                 fingerprint,
-                scope @ ..,
+                scope_and_text @ ..,
             ] = row
             else {
                 return;
             };
+            let (scope, text) = scope_and_text.split_at(self.rule.columns.scope.len());
+            let text = text.first().and_then(Option::as_ref);
             let is_true = |value: &Option<OwnedValue>| {
                 value.as_ref().is_some_and(|value| value.get().as_bool())
             };
@@ -247,7 +256,8 @@ impl<'a> Job<'a> {
             let original = key.as_ref().and_then(|key| {
                 // This context frees the memory of each comparison.
                 let context = OwnContext::new(c"neardup remark");
-                context.run(|| self.wanted(&mut recent, key.get(), mark, flags, value))
+                let subject = || self.rule.subject(value?, text.map(OwnedValue::get));
+                context.run(|| self.wanted(&mut recent, key.get(), mark, flags, subject))
             });
             let wanted = original.as_ref().map(OwnedValue::get);
             if self.marks.equal(mark, wanted) {
@@ -262,53 +272,49 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the mark that a row should have, or `None` for an original. `own` is the row's key,
-    /// `mark` its present mark, and `flags` are the values of [`Manual::columns`]. `value` is the
-    /// row's fingerprint and scope. A row without them is not near any row.
+    /// `mark` its present mark, and `flags` are the values of [`Manual::columns`]. `subject` returns
+    /// the values by which the row is compared. A row without them is not near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
         own: Value,
         mark: Option<Value>,
         flags: [bool; 2],
-        value: Option<ComparedValue>,
+        subject: impl FnOnce() -> Option<Subject>,
     ) -> Option<OwnedValue> {
         match self.manual.decide(flags, &self.marks, own, mark) {
             Kept::Mark(mark) => Some(mark),
             Kept::Original => {
-                recent.add(value?, own, self.columns);
+                recent.add(subject()?, own, &self.rule);
                 None
             }
-            Kept::No => self.original(recent, own, value?),
+            Kept::No => self.original(recent, own, subject()?),
         }
     }
 
     /// Returns the key of the nearest original before a row in key order, or `None` if the row
     /// becomes an original. Prefers the first of equally near originals. `own` is the row's key.
-    fn original(
-        &self,
-        recent: &mut Recent,
-        own: Value,
-        value: ComparedValue,
-    ) -> Option<OwnedValue> {
-        if let Some(original) = recent.get(&value, self.columns) {
+    fn original(&self, recent: &mut Recent, own: Value, subject: Subject) -> Option<OwnedValue> {
+        if let Some(original) = recent.get(&subject, &self.rule) {
             return Some(original.key);
         }
-        let Some(original) = self.look_up(own, &value) else {
-            recent.add(value, own, self.columns);
+        let Some(original) = self.look_up(own, &subject) else {
+            recent.add(subject, own, &self.rule);
             return None;
         };
-        recent.put(value, original.clone());
+        recent.put(subject, original.clone());
         Some(original.key)
     }
 
-    /// Finds the nearest original of `value` in the index, among the originals whose keys are
-    /// before `own`.
-    fn look_up(&self, own: Value, value: &ComparedValue) -> Option<Original> {
-        let (columns, metric) = (self.columns, &self.columns.metric);
-        let scope = value.scope_values();
+    /// Finds the nearest original of a row in the index, among the originals whose keys are before
+    /// `own`.
+    fn look_up(&self, own: Value, subject: &Subject) -> Option<Original> {
+        let columns = self.rule.columns;
+        let metric = &columns.metric;
+        let scope = subject.value.scope_values();
         let mut best: Option<Original> = None;
         let each = |row: DirtyRow| {
-            let Some((distance, key)) = self.candidate(row.slot, value) else {
+            let Some((distance, key)) = self.candidate(row.slot, &subject.value) else {
                 return ControlFlow::Continue(());
             };
             let farther = best.as_ref().is_some_and(|best| best.distance < distance);
@@ -319,15 +325,17 @@ impl<'a> Job<'a> {
                 distance < best.distance
                     || distance == best.distance && self.order.is_before(key, best.key.get())
             });
-            // Rows after this row in key order have no decision yet.
-            if is_better && self.order.is_before(key, own) {
+            // Rows after this row in key order have no decision yet. Texts are compared last,
+            // because that takes the most time.
+            if is_better && self.order.is_before(key, own) && self.rule.confirms(subject, row.slot)
+            {
                 let key = key.to_owned();
                 best = Some(Original { distance, key });
             }
             ControlFlow::Continue(())
         };
         let (index, within) = (columns.index, (metric, columns.limit));
-        let center = value.fingerprint.get();
+        let center = subject.value.fingerprint.get();
         near_rows(self.table, index, within, &scope, center, |_| {}, each);
         best
     }
@@ -338,7 +346,7 @@ impl<'a> Job<'a> {
         if row.get(self.mark).is_some() {
             return None;
         }
-        Some((value.distance_to_row(row, self.columns)?, key))
+        Some((value.distance_to_row(row, self.rule.columns)?, key))
     }
 
     /// Writes the mark of the row at an address. Returns false if there is no such row, or the row

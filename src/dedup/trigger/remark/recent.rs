@@ -1,13 +1,17 @@
-//! Cache of `neardup_remark`: nearest originals of the fingerprints read recently. Of many rows
-//! with equal fingerprints, only the first is looked up in the index, which avoids quadratic work.
+//! Cache of `neardup_remark`: nearest originals of the values read recently. Of many rows with
+//! equal values, only the first is looked up in the index, which avoids quadratic work.
 use std::collections::VecDeque;
 
-use crate::dedup::trigger::columns::Columns;
-use crate::dedup::trigger::compared::ComparedValue;
+use neardup_sketch::candidates::similarity_at_least;
+
+use super::subject::{Rule, Subject};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Maximum number of fingerprints in the cache.
+/// Maximum number of values in the cache.
 const LONGEST: usize = 64;
+
+/// Maximum number of features of a text in the cache, which limits the memory to 8 MB.
+const MAX_FEATURES: usize = 1 << 14;
 
 /// Original that was found for a fingerprint.
 #[derive(Clone)]
@@ -18,15 +22,17 @@ pub struct Original {
     pub key: OwnedValue,
 }
 
-/// Recent fingerprints in their scopes, with their nearest originals, the most recent first.
+/// Recent values of rows, with their nearest originals, the most recent first.
 #[derive(Default)]
-pub struct Recent(VecDeque<(ComparedValue, Original)>);
+pub struct Recent(VecDeque<(Subject, Original)>);
 
 impl Recent {
-    /// Returns the nearest original of a fingerprint, or `None` if no equal fingerprint of the same
-    /// scope is stored.
-    pub fn get(&mut self, value: &ComparedValue, columns: &Columns) -> Option<Original> {
-        let equal = |known: &ComparedValue| known.distance(value, columns) == Some(0);
+    /// Returns the nearest original of a row, or `None` if no row with equal values is stored.
+    pub fn get(&mut self, subject: &Subject, rule: &Rule) -> Option<Original> {
+        let equal = |known: &Subject| {
+            known.value.distance(&subject.value, rule.columns) == Some(0)
+                && known.features == subject.features
+        };
         let at = self.0.iter().position(|(known, _)| equal(known))?;
         let found = self.0.remove(at)?;
         let original = found.1.clone();
@@ -34,19 +40,29 @@ impl Recent {
         Some(original)
     }
 
-    /// Stores the nearest original that was found for a fingerprint.
-    pub fn put(&mut self, value: ComparedValue, original: Original) {
+    /// Stores the nearest original that was found for a row.
+    pub fn put(&mut self, subject: Subject, original: Original) {
+        if subject.features.len() > MAX_FEATURES {
+            return;
+        }
         self.0.truncate(LONGEST - 1);
-        self.0.push_front((value, original));
+        self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original, with the fingerprint `value`. Stored fingerprints
-    /// that are nearer to this original than to their own original get this one. `key` must follow
-    /// the keys of all earlier originals.
-    pub fn add(&mut self, value: ComparedValue, key: Value, columns: &Columns) {
+    /// Stores a row that becomes an original. Stored rows that are near-duplicates of this original
+    /// and nearer to it than to their own original get this one. `key` must follow the keys of all
+    /// earlier originals.
+    pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
-            let distance = known.distance(&value, columns);
-            if let Some(distance) = distance.filter(|&distance| distance < original.distance) {
+            let distance = known.value.distance(&subject.value, rule.columns);
+            let Some(distance) = distance.filter(|&distance| distance < original.distance) else {
+                continue;
+            };
+            let is_similar = rule.texts.as_ref().is_none_or(|texts| {
+                let [a, b] = [&known.features, &subject.features];
+                similarity_at_least(a, b, texts.similarity).is_some()
+            });
+            if is_similar {
                 *original = Original {
                     distance,
                     key: key.to_owned(),
@@ -55,6 +71,6 @@ impl Recent {
         }
         let distance = 0;
         let key = key.to_owned();
-        self.put(value, Original { distance, key });
+        self.put(subject, Original { distance, key });
     }
 }
