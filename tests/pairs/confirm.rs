@@ -2,6 +2,7 @@
 //! pairs of texts.
 use crate::support::Outcome;
 use crate::support::table::value;
+use crate::support::texts::FAMILIES;
 use anyhow::{Context, Result, ensure};
 use neardup_tests::Database;
 use postgres::Client;
@@ -15,11 +16,7 @@ const ROWS: &str = "CREATE TABLE docs (id int PRIMARY KEY, family int, site int,
         wide fingerprint128 GENERATED ALWAYS AS (minhash128(body)) STORED, \
         sim fingerprint GENERATED ALWAYS AS (simhash(body)) STORED, \
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED); \
-    CREATE FUNCTION number(VARIADIC of int[]) RETURNS int IMMUTABLE LANGUAGE sql \
-        RETURN abs(hashtext(of::text) % 1000000); \
-    INSERT INTO docs SELECT 8 * f + v, f, v % 2, (SELECT string_agg('w' || CASE \
-            WHEN number(f, v, w) % 100 < v THEN number(f, v, w) ELSE number(f, w) END, ' ' \
-            ORDER BY w) FROM generate_series(1, 40 + f % 60) w) \
+    INSERT INTO docs SELECT 8 * f + v, f, v % 2, family_text(f, v) \
         FROM generate_series(0, 299) f, generate_series(0, 7) v; \
     INSERT INTO docs SELECT 10000 + id, family, site, upper(body) FROM docs WHERE id % 24 = 3; \
     INSERT INTO docs SELECT 20000 + i, -i, 0, CASE i % 2 WHEN 1 THEN '...' END \
@@ -44,6 +41,7 @@ type Pairs = BTreeMap<(i32, i32), String>;
 fn database() -> Result<(Database, Client)> {
     let database = Database::create()?;
     let mut client = database.connect()?;
+    client.batch_execute(FAMILIES)?;
     client.batch_execute(ROWS)?;
     Ok((database, client))
 }
