@@ -3061,12 +3061,12 @@ COMMENT ON FUNCTION neardup_dedup() IS
     'are there';
 
 CREATE FUNCTION neardup_remark(relation regclass, trigger_name name DEFAULT NULL,
-    manual text DEFAULT NULL)
+    manual text DEFAULT NULL, keep text DEFAULT NULL)
     RETURNS bigint LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE COST 1000000
     AS 'MODULE_PATHNAME', 'neardup_remark';
-COMMENT ON FUNCTION neardup_remark(regclass, name, text) IS
-    'sets all marks of a table as its trigger neardup_dedup would have set them for rows in the '
-    'order of their keys, but for marks set by hand; returns how many rows it has changed';
+COMMENT ON FUNCTION neardup_remark(regclass, name, text, text) IS
+    'sets all marks of a table as its trigger neardup_dedup would have set them for rows in an '
+    'order of preference, but for marks set by hand; returns how many rows it has changed';
 
 CREATE FUNCTION neardup_expert_rows_in_flight(OUT pid integer, OUT relation regclass, OUT
     column_name name)

@@ -35,6 +35,12 @@ impl OrderBy {
         self.rows(table, &mut || None, |_| ());
     }
 
+    /// Returns the list as SQL. Another expression can follow after a comma.
+    pub fn sql(&self) -> Vec<u8> {
+        // The newline ends a comment in the text.
+        [self.text.as_slice(), b"\n"].concat()
+    }
+
     /// Sorts the rows of a table whose addresses `next` returns, and calls `each` with their
     /// addresses in the order of the list. Rows that are equal by the list are in the order of
     /// their addresses. The query runs with the caller's rights and `work_mem`, and with the active

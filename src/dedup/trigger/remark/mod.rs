@@ -1,5 +1,5 @@
 //! `neardup_remark`: sets all marks of a table as the trigger would have set them if the rows had
-//! been inserted in the order of their keys.
+//! been inserted in the order of their keys, or in the caller's order of preference.
 //!
 //! Reads the rows in that order. All originals before a row are then known, and the index contains
 //! them without a mark, so one search finds the nearest. A row without a near original becomes an
@@ -33,10 +33,11 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::local_rows::{Reader, require_local_rows};
 use neardup_pg::memory_context::OwnContext;
+use neardup_pg::order_by::OrderBy;
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::security_context::AsConstraint;
 use neardup_pg::slot::Slot;
-use neardup_pg::spi;
+use neardup_pg::spi::{self, Sees};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::{OwnedValue, Value};
 use recent::{Original, Recent};
@@ -49,7 +50,8 @@ export! {
 /// Lock on the table. It blocks writers and other calls of `neardup_remark`, but not readers.
 const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 
-/// `neardup_remark(relation, trigger_name, manual)`: returns the number of rows with a new mark.
+/// `neardup_remark(relation, trigger_name, manual, keep)`: returns the number of rows with a new
+/// mark.
 fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) {
         UserError::null_not_allowed("relation must not be NULL")
@@ -58,7 +60,12 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     }
     let (relation, name) = (call.oid(0), call.name(1));
     let manual = call.text(2).map(|text| Condition::parse("manual", &text));
-    let (name, manual) = (name.as_deref(), manual.as_ref());
+    let keep = call.text(3).map(|list| OrderBy::parse("keep", &list));
+    let wishes = Wishes {
+        trigger: name.as_deref(),
+        manual: manual.as_ref(),
+        keep: keep.as_ref(),
+    };
     let kind = catalog::relation_kind(relation);
     if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&kind) {
         UserError::new(
@@ -79,13 +86,24 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     };
     let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
-        false => remark(root.rel(), types, name, manual),
+        false => remark(root.rel(), types, wishes),
         // A mark never names a row of another partition.
         true => (leaves(relation).into_iter())
-            .map(|leaf| remark(open(leaf).rel(), types, name, manual))
+            .map(|leaf| remark(open(leaf).rel(), types, wishes))
             .sum(),
     };
     pg_sys::Datum::from(changed as i64)
+}
+
+/// Optional arguments of `neardup_remark`.
+#[derive(Clone, Copy)]
+struct Wishes<'a> {
+    /// Name of the trigger whose arguments apply.
+    trigger: Option<&'a CStr>,
+    /// Condition on the rows whose marks are kept. `None` for the trigger's condition.
+    manual: Option<&'a Condition>,
+    /// Order in which rows become originals. `None` for the order of their keys.
+    keep: Option<&'a OrderBy>,
 }
 
 /// Returns the leaf partitions of a table, in the order in which LOCK TABLE locks them.
@@ -99,26 +117,22 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     leaves
 }
 
-/// Sets the marks of a locked table and returns the number of rows written. `name` selects the
-/// trigger whose arguments apply. Keeps the marks of rows that meet `manual`, or else the trigger's
-/// condition.
-fn remark(
-    table: Rel,
-    types: ExtensionTypes,
-    name: Option<&CStr>,
-    manual: Option<&Condition>,
-) -> u64 {
-    let trigger = rule::find(table, types, name);
+/// Sets the marks of a locked table and returns the number of rows written.
+fn remark(table: Rel, types: ExtensionTypes, wishes: Wishes) -> u64 {
+    let trigger = rule::find(table, types, wishes.trigger);
     let arguments = Arguments::from_trigger(&trigger);
     let columns = Columns::find(table, types, &arguments);
     let of_trigger = arguments.manual.condition();
-    let manual = manual.or(of_trigger.as_ref());
+    let manual = wishes.manual.or(of_trigger.as_ref());
     if let Some(manual) = manual {
         manual.check(table);
     }
+    if let Some(keep) = wishes.keep {
+        keep.check(table);
+    }
     let texts = TextComparison::new(table, &trigger, &arguments, &columns);
     let columns = &columns;
-    let job = Job::new(table, Rule { columns, texts }, manual);
+    let job = Job::new(table, Rule { columns, texts }, manual, wishes.keep);
     let _owner = AsConstraint::new(table);
     let mut changed = 0;
     loop {
@@ -142,6 +156,13 @@ fn remark(
     }
 }
 
+/// Row that gets a mark.
+#[derive(Clone, Copy)]
+struct OwnRow<'a> {
+    key: Value<'a>,
+    address: Tid,
+}
+
 /// Result of one pass over all rows of a table.
 struct Pass {
     /// Number of rows that got a new mark.
@@ -160,8 +181,11 @@ struct Job<'a> {
     manual: Manual,
     order: TypeOrder,
     /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint, scope and
-    /// compared text of each row, in key order.
+    /// compared text of each row, in the order of preference, then in key order.
     read: CString,
+    /// Query for the address of the first of two rows in the order of preference. The parameters
+    /// are their addresses. `None` if that is the order of the keys.
+    first_of_two: Option<CString>,
     /// Statement that sets the mark of the row at an address.
     set: CString,
     /// Statement that removes the mark of the row at an address.
@@ -169,7 +193,12 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(table: Rel<'a>, rule: Rule<'a>, manual: Option<&Condition>) -> Self {
+    fn new(
+        table: Rel<'a>,
+        rule: Rule<'a>,
+        manual: Option<&Condition>,
+        keep: Option<&OrderBy>,
+    ) -> Self {
         let columns = rule.columns;
         let (key, mark) =
             (columns.key.zip(columns.mark)).expect("both columns are found for this action");
@@ -200,7 +229,19 @@ impl<'a> Job<'a> {
         let at = b" WHERE ctid OPERATOR(pg_catalog.=) $1";
         let marks = Marks::new(table, key, mark);
         let manual = Manual::new(manual, &marks, [&table_name, &name(key), &mark_name]);
+        let order_by = match keep {
+            None => name(key),
+            Some(keep) => [keep.sql(), name(key)].join(b", ".as_slice()),
+        };
+        let first_of_two = text(&[
+            b"SELECT ctid FROM ONLY ",
+            &table_name,
+            b" WHERE ctid OPERATOR(pg_catalog.=) ANY (ARRAY[$1, $2]) ORDER BY ",
+            &order_by,
+            b" LIMIT 1",
+        ]);
         Job {
+            first_of_two: keep.map(|_| first_of_two),
             table,
             rule,
             key,
@@ -215,7 +256,7 @@ impl<'a> Job<'a> {
                 b" FROM ONLY ",
                 &table_name,
                 b" ORDER BY ",
-                &name(key),
+                &order_by,
             ]),
             set: text(&[&update, b" = $2", at]),
             clear: text(&[&update, b" = NULL", at]),
@@ -223,7 +264,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Reads all rows in key order, and writes the marks that change.
+    /// Reads all rows in order, and writes the marks that change.
     fn pass(&self) -> Pass {
         let mut pass = Pass {
             written: 0,
@@ -257,7 +298,11 @@ impl<'a> Job<'a> {
                 // This context frees the memory of each comparison.
                 let context = OwnContext::new(c"neardup remark");
                 let subject = || self.rule.subject(value?, text.map(OwnedValue::get));
-                context.run(|| self.wanted(&mut recent, key.get(), mark, flags, subject))
+                let own = OwnRow {
+                    key: key.get(),
+                    address: address.as_tid(),
+                };
+                context.run(|| self.wanted(&mut recent, own, mark, flags, subject))
             });
             let wanted = original.as_ref().map(OwnedValue::get);
             if self.marks.equal(mark, wanted) {
@@ -271,44 +316,43 @@ impl<'a> Job<'a> {
         pass
     }
 
-    /// Returns the mark that a row should have, or `None` for an original. `own` is the row's key,
-    /// `mark` its present mark, and `flags` are the values of [`Manual::columns`]. `subject` returns
+    /// Returns the mark that a row should have, or `None` for an original. `mark` is its present
+    /// mark, and `flags` are the values of [`Manual::columns`]. `subject` returns
     /// the values by which the row is compared. A row without them is not near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
-        own: Value,
+        own: OwnRow,
         mark: Option<Value>,
         flags: [bool; 2],
         subject: impl FnOnce() -> Option<Subject>,
     ) -> Option<OwnedValue> {
-        match self.manual.decide(flags, &self.marks, own, mark) {
+        match self.manual.decide(flags, &self.marks, own.key, mark) {
             Kept::Mark(mark) => Some(mark),
             Kept::Original => {
-                recent.add(subject()?, own, &self.rule);
+                recent.add(subject()?, own.key, &self.rule);
                 None
             }
             Kept::No => self.original(recent, own, subject()?),
         }
     }
 
-    /// Returns the key of the nearest original before a row in key order, or `None` if the row
-    /// becomes an original. Prefers the first of equally near originals. `own` is the row's key.
-    fn original(&self, recent: &mut Recent, own: Value, subject: Subject) -> Option<OwnedValue> {
+    /// Returns the key of the nearest original before a row in the order, or `None` if the row
+    /// becomes an original. Of equally near originals, prefers the one with the lowest key.
+    fn original(&self, recent: &mut Recent, own: OwnRow, subject: Subject) -> Option<OwnedValue> {
         if let Some(original) = recent.get(&subject, &self.rule) {
             return Some(original.key);
         }
         let Some(original) = self.look_up(own, &subject) else {
-            recent.add(subject, own, &self.rule);
+            recent.add(subject, own.key, &self.rule);
             return None;
         };
         recent.put(subject, original.clone());
         Some(original.key)
     }
 
-    /// Finds the nearest original of a row in the index, among the originals whose keys are before
-    /// `own`.
-    fn look_up(&self, own: Value, subject: &Subject) -> Option<Original> {
+    /// Finds the nearest original of a row in the index, among the originals before it in the order.
+    fn look_up(&self, own: OwnRow, subject: &Subject) -> Option<Original> {
         let columns = self.rule.columns;
         let metric = &columns.metric;
         let scope = subject.value.scope_values();
@@ -325,9 +369,11 @@ impl<'a> Job<'a> {
                 distance < best.distance
                     || distance == best.distance && self.order.is_before(key, best.key.get())
             });
-            // Rows after this row in key order have no decision yet. Texts are compared last,
-            // because that takes the most time.
-            if is_better && self.order.is_before(key, own) && self.rule.confirms(subject, row.slot)
+            // Rows after this row have no decision yet. Texts are compared last, because that
+            // takes the most time.
+            if is_better
+                && self.is_before(row.slot, key, own)
+                && self.rule.confirms(subject, row.slot)
             {
                 let key = key.to_owned();
                 best = Some(Original { distance, key });
@@ -338,6 +384,17 @@ impl<'a> Job<'a> {
         let center = subject.value.fingerprint.get();
         near_rows(self.table, index, within, &scope, center, |_| {}, each);
         best
+    }
+
+    /// Returns whether an existing row with this key precedes a row in the order.
+    fn is_before(&self, row: &Slot, key: Value, own: OwnRow) -> bool {
+        let Some(statement) = &self.first_of_two else {
+            return self.order.is_before(key, own.key);
+        };
+        let rows = [row.address(), item_pointer(own.address)];
+        let first = spi::first(statement, &rows.each_ref().map(Value::tid), Sees::Latest);
+        let first = first.flatten().map(|first| first.get().as_tid());
+        first.is_some_and(|first| first != own.address)
     }
 
     /// Returns the distance and the key of an existing row if it has no mark and is near `value`.
