@@ -139,7 +139,8 @@
 //!   [`check`], [`info`]: algorithms on the tree;
 //! * [`pairs`]: search for all pairs within a radius, one permutation after the other;
 //! * [`clusters`], [`crowded_centers`]: clusters of such pairs;
-//! * [`sort`], [`paged`], [`spilled_lists`]: external sort, arrays and lists within a memory limit;
+//! * [`sort`], [`paged`], [`spilled_lists`], [`spilled_bytes`]: external sort, arrays, lists and byte
+//!   strings within a memory limit; [`repeated_passages`]: passages that earlier documents contain;
 //! * [`build`]: the tree of a new index, from sorted rows.
 //!
 //! No module uses PostgreSQL. Pages have the header that its buffer manager expects.
@@ -176,11 +177,13 @@ pub mod paged;
 pub mod pairs;
 pub mod plan;
 mod probes;
+pub mod repeated_passages;
 pub mod scan;
 pub mod sets;
 pub mod shape;
 pub mod shared_keys;
 pub mod sort;
+pub mod spilled_bytes;
 pub mod spilled_lists;
 pub mod store;
 mod topk;

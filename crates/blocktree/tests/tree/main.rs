@@ -11,9 +11,11 @@ mod knn;
 mod mem_store;
 mod model;
 mod pairs;
+mod repeated_passages;
 mod scopes;
 mod sets;
 mod shapes;
+mod spilled_bytes;
 mod spilled_lists;
 mod validation;
 

@@ -35,12 +35,14 @@ mod shared;
 mod suffix_automaton;
 mod text;
 mod token_list;
+mod token_sequence;
 
 use std::fmt;
 
 use crate::options::TextOptions;
 pub(crate) use minima::WindowMinima;
 pub use shared::{SharedPassage, SharedPassages};
+pub use token_sequence::TokenSequence;
 
 /// Maximum [`PassageLength`], in tokens.
 pub const MAX_LENGTH: usize = 10_000;

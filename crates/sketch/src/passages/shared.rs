@@ -1,12 +1,11 @@
 //! Finds the passages that two texts share, with their positions.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::PassageLength;
 use super::runs::{SharedRun, shared_runs};
 use super::token_list::{TokenList, TokenNumbers};
-use crate::feature_spans::{CharSpan, find_spans};
+use crate::feature_spans::CharSpan;
 use crate::html::html_text;
 use crate::memory::{GrowVec, copied};
 use crate::options::TextOptions;
@@ -87,8 +86,9 @@ impl SharedPassages {
             return found;
         }
         let mut spans = |text: &str, list: &TokenList, start: fn(&SharedRun) -> usize| {
-            let ranges = ranges(list, &runs, start);
-            find_spans(text, options, &list.bytes, &ranges, check)
+            let mut tokens = Vec::new();
+            tokens.grow_all(runs.iter().map(|run| start(run)..start(run) + run.length));
+            list.tokens.spans(text, options, &tokens, check)
         };
         let a_spans = spans(a, &a_list, |run| run.a);
         let b_spans = spans(b, &b_list, |run| run.b);
@@ -113,24 +113,9 @@ impl SharedPassages {
     }
 }
 
-/// Returns the range of bytes in `list.bytes` of each run. `start` returns the first token of a run
-/// in this text.
-fn ranges(
-    list: &TokenList,
-    runs: &[SharedRun],
-    start: fn(&SharedRun) -> usize,
-) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
-    ranges.grow_all(
-        runs.iter()
-            .map(|run| list.range(start(run)..start(run) + run.length)),
-    );
-    ranges
-}
-
 /// Returns the normal form of a run of tokens of the first text.
 fn normal_form(list: &TokenList, run: &SharedRun) -> String {
-    let tokens = &list.bytes[list.range(run.a..run.a + run.length)];
+    let tokens = &list.tokens.bytes()[list.tokens.range(run.a..run.a + run.length)];
     copied(str::from_utf8(tokens).expect("tokens are cut between characters"))
 }
 

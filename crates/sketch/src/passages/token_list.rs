@@ -1,13 +1,14 @@
 //! Converts the tokens of two texts to numbers, in text order. Equal tokens have equal numbers.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use crate::feature_sink::FeatureSink;
+use super::token_sequence::TokenSequence;
 use crate::hash::feature_hash;
 use crate::memory::{Grow, GrowVec};
 use crate::options::TextOptions;
-use crate::tokens::FeatureExtractor;
+
+/// Number of tokens that are numbered between two calls of the cancellation check `check`.
+const TOKENS_PER_CHECK: usize = 1 << 14;
 
 /// Value in `next` of [`TokenNumbers`] for the last token with a hash.
 const NO_NEXT: u32 = u32::MAX;
@@ -62,14 +63,9 @@ impl TokenNumbers {
     }
 }
 
-/// Tokens of one text, in text order.
+/// Tokens of one text, in text order, with their numbers.
 pub(super) struct TokenList {
-    /// Bytes of the tokens, each followed by the separator, as [`crate::feature_spans`] expects.
-    pub bytes: Vec<u8>,
-    /// Start of each token in `bytes`, and the length of `bytes`.
-    starts: Vec<usize>,
-    /// Byte after each token. `None` for characters, which have no separator.
-    separator: Option<u8>,
+    pub tokens: TokenSequence,
     /// Number of each token, assigned by [`TokenNumbers`].
     pub numbers: Vec<u32>,
 }
@@ -83,50 +79,17 @@ impl TokenList {
         numbers: &mut TokenNumbers,
         check: &mut dyn FnMut(),
     ) -> Self {
-        let list = Self {
-            bytes: Vec::new(),
-            starts: Vec::new(),
-            separator: options.tokens.separator(),
-            numbers: Vec::new(),
-        };
-        let single = TextOptions {
-            shingle: 1,
-            ..*options
-        };
-        let mut gatherer = TokenGatherer { list, numbers };
-        FeatureExtractor::default().extract(text, &single, &mut gatherer, check);
-        let mut list = gatherer.list;
-        list.starts.grow_push(list.bytes.len());
-        list
-    }
-
-    /// Returns the range of bytes in `bytes` of the consecutive tokens at the positions `tokens`,
-    /// without the last separator.
-    pub fn range(&self, tokens: Range<usize>) -> Range<usize> {
-        let separator = usize::from(self.separator.is_some());
-        self.starts[tokens.start]..self.starts[tokens.end] - separator
-    }
-}
-
-/// Sink that appends the tokens of a text to a [`TokenList`].
-struct TokenGatherer<'a> {
-    list: TokenList,
-    numbers: &'a mut TokenNumbers,
-}
-
-impl FeatureSink for TokenGatherer<'_> {
-    const IN_ORDER: bool = true;
-
-    fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>) {
-        let list = &mut self.list;
-        for feature in features {
-            let token = &bytes[feature];
-            list.numbers.grow_push(self.numbers.number(token));
-            list.starts.grow_push(list.bytes.len());
-            list.bytes.grow_by(token);
-            if let Some(separator) = list.separator {
-                list.bytes.grow_push(separator);
+        let tokens = TokenSequence::new(text, options, check);
+        let mut list = Vec::new();
+        for n in 0..tokens.len() {
+            if n.is_multiple_of(TOKENS_PER_CHECK) {
+                check();
             }
+            list.grow_push(numbers.number(&tokens.bytes()[tokens.range(n..n + 1)]));
+        }
+        Self {
+            tokens,
+            numbers: list,
         }
     }
 }
@@ -144,15 +107,14 @@ mod tests {
         let b = TokenList::new("is that a rose", &options, &mut numbers, &mut || ());
         assert_eq!(a.numbers, [0, 1, 2, 0, 1]);
         assert_eq!(b.numbers, [2, 3, 0, 1]);
-        assert_eq!(a.bytes, b"a rose is a rose ");
-        assert_eq!(&a.bytes[a.range(1..3)], b"rose is");
+        assert_eq!(a.tokens.bytes(), b"a rose is a rose ");
         let chars = TextOptions {
             tokens: Tokens::Char,
             ..options
         };
         let list = TokenList::new("Ab  A", &chars, &mut numbers, &mut || ());
         assert_eq!(list.numbers[0], list.numbers[3]);
-        assert_eq!(&list.bytes[list.range(1..4)], b"b a");
+        assert_eq!(&list.tokens.bytes()[list.tokens.range(1..4)], b"b a");
     }
 
     /// Different tokens with equal hashes have different numbers.
