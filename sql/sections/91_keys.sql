@@ -31,6 +31,20 @@ COMMENT ON FUNCTION
         boolean, boolean, text) IS
     'clusters of near-duplicate rows, as neardup_clusters makes them, named by a key';
 
+CREATE FUNCTION neardup_repeated_passages(key_type anyelement, relation regclass, body text,
+    length integer DEFAULT 50, key text DEFAULT NULL, keep text DEFAULT NULL,
+    filter text DEFAULT NULL, tokens text DEFAULT 'word', html boolean DEFAULT false,
+    accents text DEFAULT 'keep', digits text DEFAULT 'keep',
+    OUT document anyelement, OUT passage_start integer, OUT passage_end integer,
+    OUT token_count integer, OUT original anyelement)
+    RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
+    AS 'MODULE_PATHNAME', 'neardup_repeated_passages';
+COMMENT ON FUNCTION
+    neardup_repeated_passages(anyelement, regclass, text, integer, text, text, text, text, boolean,
+        text, text) IS
+    'passages of at least length tokens that an earlier document, or an earlier part of the same '
+    'document, contains, with their positions and that document';
+
 CREATE FUNCTION neardup_components(query text,
     OUT member bigint, OUT representative bigint, OUT size bigint)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000

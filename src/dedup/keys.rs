@@ -180,7 +180,7 @@ fn query(
 /// Returns the SQL expression for the key of a row: the caller's expression, or the primary key
 /// without one. Raises an error if the expression does not match the key type, or if a primary key
 /// of one column is missing.
-fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
+pub fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
     let primary_key = || {
         let column = primary_key_column(table).unwrap_or_else(|| refuse_table(table));
         Expression::column(&table.column_name(column)).sql()

@@ -17,6 +17,7 @@ mod keys;
 mod limits;
 mod pairs;
 mod progress;
+mod repeated_passages;
 mod report;
 mod row_filter;
 mod row_sample;

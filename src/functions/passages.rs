@@ -28,7 +28,7 @@ const CHECK_EVERY: usize = 1 << 16;
 
 /// Returns the length in argument `n`: the number of tokens of the shortest passage that is found
 /// with certainty. Raises an error if texts with these options cannot have this length.
-fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
+pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     let length = call.int4(n);
     PassageLength::new(length.into(), options).unwrap_or_else(|error| match error {
         PassageError::OutOfRange => {
@@ -37,7 +37,7 @@ fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
                     "The length is the number of tokens of the shortest passage that is always \
                      found, from 1 to {MAX_LENGTH}."
                 ))
-                .hint("The default is 24. An English sentence has about 20 words.")
+                .hint("An English sentence has about 20 words.")
                 .raise()
         }
         PassageError::ShorterThanShingle => {

@@ -7,6 +7,7 @@ mod in_flight;
 mod marks;
 pub mod recipes;
 mod renewals;
+mod repeated_passages;
 mod rules;
 mod segments;
 mod setup;

@@ -247,6 +247,7 @@ const SHORT: &[&str] = &[
     "neardup_clusters(",
     "neardup_clusters_by_key(",
     "neardup_components(",
+    "neardup_repeated_passages(",
     "neardup_distance_histogram(",
     "neardup_radius(",
     "neardup_setup(",
@@ -447,6 +448,8 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
         "SELECT count(*) FROM neardup_clusters_by_key(NULL::int, 'docs', similarity => 0.8, \
              key => 'id', column_name => 'sig')",
         "SELECT count(*) FROM neardup_components('SELECT id, id / 3 FROM docs')",
+        "SELECT count(*) FROM neardup_repeated_passages(NULL::int, 'docs', \
+             'repeat(id || '' '', 60)', 20, key => 'id')",
         "DELETE FROM docs WHERE id = 0",
         "VACUUM docs",
     ] {

@@ -105,16 +105,22 @@ impl ServerPart {
 impl Call {
     /// Argument `n`, counted from 0, which must be a `text`, with a mapping of its positions.
     pub fn server_text(&self, n: usize) -> ServerText<'_> {
-        let utf8 = self.utf8(n);
-        let converted = match utf8 {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(_) => Some(Cow::Borrowed(self.bytes(n))),
-        };
-        ServerText::new(utf8, converted)
+        ServerText::from_bytes(self.bytes(n))
     }
 }
 
 impl<'a> ServerText<'a> {
+    /// Makes a text from its bytes in the server's encoding. Raises error 22021 if the database's
+    /// encoding is SQL_ASCII and the bytes are not UTF-8.
+    pub fn from_bytes(bytes: &'a [u8]) -> Self {
+        let utf8 = text::bytes_utf8(bytes);
+        let converted = match utf8 {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => Some(Cow::Borrowed(bytes)),
+        };
+        Self::new(utf8, converted)
+    }
+
     /// Makes a text that exists in UTF-8 only. Its form in the server's encoding is what
     /// [`text::datum`] returns.
     pub fn from_utf8(utf8: Cow<'a, str>) -> Self {

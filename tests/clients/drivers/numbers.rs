@@ -219,6 +219,11 @@ const CALLS: &[(&str, &[&str])] = &[
         &["NULL::int", "'docs'", "", "0.9"],
     ),
     (
+        "neardup_repeated_passages(anyelement,regclass,text,integer,text,text,text,text,boolean,\
+         text,text)",
+        &["NULL::int", "'docs'", "'body'", "3", "'id'"],
+    ),
+    (
         "neardup_distance_histogram(regclass,integer,double precision,integer,name,integer,boolean,\
          text)",
         &["'docs'", "1", "", "30", "", "2"],

@@ -14,5 +14,8 @@ pub const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("am", &["planner", "types", "settings"]),
     // SQL functions, and jobs over whole tables.
     ("functions", &["am", "types", "settings"]),
-    ("dedup", &["am", "planner", "types", "settings"]),
+    (
+        "dedup",
+        &["functions", "am", "planner", "types", "settings"],
+    ),
 ];
