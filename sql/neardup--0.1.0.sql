@@ -1422,7 +1422,7 @@ CREATE FUNCTION _neardup_feature_hashes_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', '_neardup_feature_hashes_without';
 COMMENT ON FUNCTION _neardup_feature_hashes(text, text, integer, boolean, text, text) IS
     'hashes of the distinct features of a text';
@@ -1615,26 +1615,26 @@ CREATE FUNCTION simhash_without(
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash_without';
 CREATE FUNCTION simhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash128_without';
 CREATE FUNCTION minhash64_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash64_without';
 CREATE FUNCTION minhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash128_without';
 COMMENT ON FUNCTION simhash_without(text, bytea, text, integer, text, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '
@@ -1729,7 +1729,7 @@ CREATE FUNCTION neardup_expert_feature_set_contains(feature_set bytea, hash fing
     AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_contains';
 CREATE FUNCTION neardup_text_without(body text, without bytea, html boolean DEFAULT false)
     RETURNS text
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 3000
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 3000
     AS 'MODULE_PATHNAME', 'neardup_text_without';
 COMMENT ON FUNCTION neardup_expert_feature_set_info(bytea) IS
     'number of features of a set that neardup_common_features has made, and the options that they '
@@ -1755,7 +1755,8 @@ CREATE FUNCTION passages_without(
     shingle integer DEFAULT 8, html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'passages_without';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'passages_without';
 CREATE FUNCTION passages_in_common(a bigint[], b bigint[]) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'passages_in_common';
 CREATE FUNCTION shared_passages(
@@ -1837,7 +1838,8 @@ CREATE FUNCTION minhash_without(
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'minhash_without';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash_without';
 CREATE FUNCTION minhash(
     features text[], hashes integer DEFAULT 128, seed bigint DEFAULT 0,
     scheme text DEFAULT 'neardup1'

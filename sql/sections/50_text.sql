@@ -66,7 +66,7 @@ CREATE FUNCTION _neardup_feature_hashes_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000
     AS 'MODULE_PATHNAME', '_neardup_feature_hashes_without';
 COMMENT ON FUNCTION _neardup_feature_hashes(text, text, integer, boolean, text, text) IS
     'hashes of the distinct features of a text';
@@ -259,26 +259,26 @@ CREATE FUNCTION simhash_without(
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash_without';
 CREATE FUNCTION simhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 2,
     weight text DEFAULT 'sqrt', html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'simhash128_without';
 CREATE FUNCTION minhash64_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash64_without';
 CREATE FUNCTION minhash128_without(
     body text, without bytea, tokens text DEFAULT 'word', shingle integer DEFAULT 3,
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep'
 ) RETURNS fingerprint128
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
     AS 'MODULE_PATHNAME', 'minhash128_without';
 COMMENT ON FUNCTION simhash_without(text, bytea, text, integer, text, boolean, text, text) IS
     'fingerprint of the features of a text that a set of common features does not have; '

@@ -14,7 +14,7 @@ CREATE FUNCTION neardup_expert_feature_set_contains(feature_set bytea, hash fing
     AS 'MODULE_PATHNAME', 'neardup_expert_feature_set_contains';
 CREATE FUNCTION neardup_text_without(body text, without bytea, html boolean DEFAULT false)
     RETURNS text
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 3000
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 3000
     AS 'MODULE_PATHNAME', 'neardup_text_without';
 COMMENT ON FUNCTION neardup_expert_feature_set_info(bytea) IS
     'number of features of a set that neardup_common_features has made, and the options that they '

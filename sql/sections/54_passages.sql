@@ -12,7 +12,8 @@ CREATE FUNCTION passages_without(
     shingle integer DEFAULT 8, html boolean DEFAULT false, accents text DEFAULT 'keep',
     digits text DEFAULT 'keep'
 ) RETURNS bigint[]
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'passages_without';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'passages_without';
 CREATE FUNCTION passages_in_common(a bigint[], b bigint[]) RETURNS integer
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'passages_in_common';
 CREATE FUNCTION shared_passages(

@@ -36,7 +36,8 @@ CREATE FUNCTION minhash_without(
     html boolean DEFAULT false, accents text DEFAULT 'keep', digits text DEFAULT 'keep',
     hashes integer DEFAULT 128, seed bigint DEFAULT 0, scheme text DEFAULT 'neardup1'
 ) RETURNS minhash_signature
-    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1500 AS 'MODULE_PATHNAME', 'minhash_without';
+    LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1500
+    AS 'MODULE_PATHNAME', 'minhash_without';
 CREATE FUNCTION minhash(
     features text[], hashes integer DEFAULT 128, seed bigint DEFAULT 0,
     scheme text DEFAULT 'neardup1'

@@ -5,7 +5,7 @@ use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
 
 use super::text_options;
-use super::without::fitting_set;
+use super::without::{fitting_set, has_null};
 use neardup_pg::arrays::bigint_array;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
@@ -61,10 +61,13 @@ fn hashes(call: &mut Call) -> Datum {
 /// `_neardup_feature_hashes_without(body, without, options)`: hashes of the distinct features of a
 /// text that are not in the set `without`, in no particular order.
 fn hashes_without(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let hashes = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.feature_hashes_without(&text, Some(&set), &mut check_interrupts)
+        sketcher.feature_hashes_without(&text, set.as_deref(), &mut check_interrupts)
     });
     bigint_array(hashes.into_iter().map(|hash| hash as i64))
 }

@@ -11,6 +11,7 @@ use pgrx::pg_sys::Datum;
 
 use super::dictionary;
 use super::html::visible_text;
+use super::without::has_null;
 use crate::types::Fingerprint64;
 use crate::types::fingerprint::arg;
 use neardup_pg::errors::UserError;
@@ -62,6 +63,14 @@ fn contains(call: &mut Call) -> Datum {
 /// `neardup_text_without(body, without, html)`: text without its parts that consist of features of
 /// the set. NULL if no text remains.
 fn text_without(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
+    if call.is_null(1) {
+        let text = visible_text(call, 0, call.bool(2));
+        let left = text.utf8().chars().any(|c| !c.is_whitespace());
+        return call.return_value(left.then(|| text::datum(text.utf8())));
+    }
     let set = set_argument(call, 1, "without");
     if set.options().tokens.need_dictionary() {
         dictionary::load();

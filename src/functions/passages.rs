@@ -12,7 +12,7 @@ use pgrx::pg_sys::Datum;
 
 use super::html::visible_text;
 use super::text_options;
-use super::without::fitting_set;
+use super::without::{fitting_set, has_null};
 use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
@@ -102,10 +102,13 @@ fn of_text(call: &mut Call) -> Datum {
 /// `passages_without(body, without, length, tokens, shingle, html, accents, digits)`: hashes of the
 /// passages of a text, without the features of the set `without`.
 fn of_text_without(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::unweighted(call, 3);
     let length = length(call, 2, &options);
     let set = fitting_set(call, &options);
-    hashes(&call.utf8(0), length, options, Some(&set))
+    hashes(&call.utf8(0), length, options, set.as_deref())
 }
 
 /// Returns the distinct elements of the array in argument `n` in ascending order. `name` is the

@@ -15,10 +15,22 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// Returns the set of features in argument 1. Raises an error unless it was made with these
-/// options.
-pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
-    let set = feature_sets::set_argument(call, 1, "without");
+/// Position of the argument `without`.
+const WITHOUT: usize = 1;
+
+/// Returns whether an argument other than `without` is NULL. The result is then NULL, as that of a
+/// strict function. These functions are not strict, because a NULL set has no features.
+pub fn has_null(call: &Call) -> bool {
+    (0..call.arg_count()).any(|n| n != WITHOUT && call.is_null(n))
+}
+
+/// Returns the set of features in the argument `without`, or `None` if it is NULL. Raises an error
+/// unless the set was made with these options.
+pub fn fitting_set(call: &Call, options: &TextOptions) -> Option<Rc<FeatureSet>> {
+    if call.is_null(WITHOUT) {
+        return None;
+    }
+    let set = feature_sets::set_argument(call, WITHOUT, "without");
     if !set.fits(options) {
         let shown = |options: &TextOptions| {
             format!(
@@ -38,56 +50,71 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Rc<FeatureSet> {
             .hint("Pass the same parameters to neardup_common_features and to this function.")
             .raise();
     }
-    set
+    Some(set)
 }
 
 /// `simhash_without(body, without, options)`. NULL if no feature remains.
 fn simhash64(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.simhash64_without(&text, &set, &mut check_interrupts)
+        sketcher.simhash64_without(&text, set.as_deref(), &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
 /// `simhash128_without(body, without, options)`. NULL if no feature remains.
 fn simhash128(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::weighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.simhash128_without(&text, &set, &mut check_interrupts)
+        sketcher.simhash128_without(&text, set.as_deref(), &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
 /// `minhash64_without(body, without, options)`. NULL if no feature remains.
 fn minhash64(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.minhash64_without(&text, &set, &mut check_interrupts)
+        sketcher.minhash64_without(&text, set.as_deref(), &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
 /// `minhash128_without(body, without, options)`. NULL if no feature remains.
 fn minhash128(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let fingerprint = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.minhash128_without(&text, &set, &mut check_interrupts)
+        sketcher.minhash128_without(&text, set.as_deref(), &mut check_interrupts)
     });
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
 /// `minhash_without(body, without, options, hashes, seed, scheme)`. NULL if no feature remains.
 fn minhash(call: &mut Call) -> Datum {
+    if has_null(call) {
+        return call.return_null();
+    }
     let options = text_options::unweighted(call, 2);
     let (text, set) = (call.utf8(0), fitting_set(call, &options));
     let family = family_argument(call, 7);
     let values = Sketcher::with_thread_local(options, |sketcher| {
-        sketcher.signature_without(&text, &family, &set, &mut check_interrupts)
+        sketcher.signature_without(&text, &family, set.as_deref(), &mut check_interrupts)
     });
     call.return_value(values.map(|values| signature(&family, &values)))
 }

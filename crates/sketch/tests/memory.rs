@@ -194,7 +194,7 @@ fn functions<'a>(text: &'a str, options: &'a TextOptions) -> Vec<Case<'a>> {
                 let stored = collector.finish(&mut check);
                 let set = FeatureSet::from_stored(&stored).expect("its own form");
                 sketcher
-                    .minhash64_without(text, &set, &mut check)
+                    .minhash64_without(text, Some(&set), &mut check)
                     .unwrap_or(7)
             }),
         ),

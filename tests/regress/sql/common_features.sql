@@ -67,7 +67,7 @@ FROM (SELECT neardup_common_features(body, 0.6, 'jieba', 1) AS set,
 SELECT minhash64_without('one two three', set) = minhash64('one two three') AS none_common,
     minhash64_without('a b c', all_common) IS NULL AS none_rare, minhash64_without('!', set) IS NULL
     AS no_feature,
-    minhash64_without('one two three', NULL::bytea) IS NULL AS no_set,
+    minhash64_without('one two three', NULL::bytea) = minhash64('one two three') AS no_set,
     minhash64_without(NULL, set) IS NULL AS no_text
 FROM (SELECT neardup_common_features(body, 0.5) AS set FROM (VALUES ('a b c'), ('d e f'), (NULL),
     ('')) t (body)) s, (SELECT neardup_common_features(body, 0.5) AS all_common
@@ -86,6 +86,30 @@ SELECT neardup_common_features(body, 0.02 ORDER BY md5(body)) = features AS any_
 FROM pages, sets GROUP BY features;
 SELECT site, (length(neardup_common_features(body, 0.5)) - 12) / 8 AS features FROM pages
 GROUP BY site ORDER BY site;
+-- A NULL set has no features, so a document of a group without a set has all its features.
+SELECT site, bool_or(features IS NULL) AS no_set, count(*) AS pages,
+    count(minhash64_without(body, features)) AS minhash64,
+    count(minhash128_without(body, features)) AS minhash128,
+    count(minhash_without(body, features)) AS minhash,
+    count(simhash_without(body, features, shingle => 3)) AS simhash,
+    count(simhash128_without(body, features, shingle => 3)) AS simhash128,
+    bool_and(minhash64_without(body, features) = minhash64(body)) AS like_without
+FROM pages LEFT JOIN (SELECT site, neardup_common_features(body, 0.5) AS features FROM pages
+    WHERE site > 1 GROUP BY site) f USING (site) GROUP BY site ORDER BY site;
+SELECT minhash128_without('a b c', NULL) = minhash128('a b c') AS minhash128,
+    minhash_without('a b c', NULL, hashes => 16) = minhash('a b c', hashes => 16) AS minhash,
+    simhash_without('a b c', NULL) = simhash('a b c') AS simhash,
+    simhash128_without('a b c', NULL) = simhash128('a b c') AS simhash128,
+    neardup_text_without('<p>a b', NULL, html => true) AS text,
+    neardup_text_without(' ', NULL) IS NULL AS no_text,
+    simhash_without('a b c', NULL, weight => NULL) IS NULL AS no_weight;
+CREATE INDEX pages_without_null ON pages USING neardup (minhash64_without(body, NULL::bytea));
+SELECT count(*) > 0 AS confirmed, count(*) FILTER (WHERE similarity = jaccard_similarity(a.body,
+    b.body)) = count(*) AS of_all_features
+FROM neardup_pairs_by_key(NULL::int, 'pages_without_null', similarity => 0.3, confirm => 'body',
+    radius => 20) p
+JOIN pages a ON a.id = p.a JOIN pages b ON b.id = p.b;
+DROP INDEX pages_without_null;
 SELECT id, (length(neardup_common_features(body, 0.5) OVER (ORDER BY id)) - 12) / 8 AS features
 FROM pages WHERE id < 6 ORDER BY id;
 BEGIN;

@@ -134,7 +134,8 @@ SELECT passages_without(body, without => '\x6e6446010008000000000000') = passage
     AS empty_set,
     cardinality(passages_without(substr(body, 1, 150), features)) AS frame_alone FROM pages, common
 WHERE id = 1;
-SELECT passages_without('a', NULL::bytea) IS NULL AS null;
+SELECT passages_without('a', NULL::bytea) = passages('a') AS no_set,
+    passages_without('a', NULL, NULL) IS NULL AS no_length;
 
 -- Refused
 SELECT passages('a', 0);

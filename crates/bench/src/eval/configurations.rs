@@ -91,7 +91,7 @@ fn rare(set: &Set, options: TextOptions) -> Maker {
     let common = FeatureSet::from_stored(&stored).expect("its own form");
     Box::new(move |text| {
         let mut sketcher = Sketcher::new(options);
-        let fingerprint = sketcher.minhash64_without(text, &common, &mut || ())?;
+        let fingerprint = sketcher.minhash64_without(text, Some(&common), &mut || ())?;
         Some(Sketch::Bits(fingerprint.into()))
     })
 }

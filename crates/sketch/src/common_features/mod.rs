@@ -62,23 +62,23 @@ mod tests {
             let check = &mut || ();
             let mut sketcher = Sketcher::new(options);
             prop_assert_eq!(
-                sketcher.simhash64_without(&text, set, check),
+                sketcher.simhash64_without(&text, Some(set), check),
                 simhash64_features(weighted()).unwrap()
             );
             prop_assert_eq!(
-                sketcher.simhash128_without(&text, set, check),
+                sketcher.simhash128_without(&text, Some(set), check),
                 simhash128_features(weighted()).unwrap()
             );
             prop_assert_eq!(
-                sketcher.minhash64_without(&text, set, check),
+                sketcher.minhash64_without(&text, Some(set), check),
                 minima64.finish(check).map(|[word]| word)
             );
             prop_assert_eq!(
-                sketcher.minhash128_without(&text, set, check),
+                sketcher.minhash128_without(&text, Some(set), check),
                 minima128.finish(check).map(join)
             );
             prop_assert_eq!(
-                sketcher.signature_without(&text, &family, set, check),
+                sketcher.signature_without(&text, &family, Some(set), check),
                 family.signature(rare.iter().map(|feature| feature.text.as_bytes()))
             );
         }

@@ -51,22 +51,12 @@ impl Sketcher {
         family: &HashFamily,
         check: &mut dyn FnMut(),
     ) -> Option<Vec<u32>> {
-        self.signature_of(text, family, None, check)
+        self.signature_without(text, family, None, check)
     }
 
-    /// Returns the MinHash signature of the features of a text that are not in `set`, or `None` if
-    /// there are none. Otherwise like [`Sketcher::signature`].
+    /// Returns the MinHash signature of the features of a text that are not in
+    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::signature`].
     pub fn signature_without(
-        &mut self,
-        text: &str,
-        family: &HashFamily,
-        set: &FeatureSet,
-        check: &mut dyn FnMut(),
-    ) -> Option<Vec<u32>> {
-        self.signature_of(text, family, Some(set), check)
-    }
-
-    fn signature_of(
         &mut self,
         text: &str,
         family: &HashFamily,

@@ -38,38 +38,12 @@ impl Sketcher {
     /// each distinct feature, only if almost all features of the text are equal, or if they were
     /// chosen to avoid a bin.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-        self.minhash64_of(text, None, check)
+        self.minhash64_without(text, None, check)
     }
 
-    /// Returns the 64-bit MinHash fingerprint of the features of a text that are not in `set`, or
-    /// `None` if there are none. Otherwise like [`Sketcher::minhash64`].
+    /// Returns the 64-bit MinHash fingerprint of the features of a text that are not in
+    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::minhash64`].
     pub fn minhash64_without(
-        &mut self,
-        text: &str,
-        set: &FeatureSet,
-        check: &mut dyn FnMut(),
-    ) -> Option<u64> {
-        self.minhash64_of(text, Some(set), check)
-    }
-
-    /// Returns the 128-bit MinHash fingerprint of a text, or `None` if the text has no feature.
-    /// Otherwise like [`Sketcher::minhash64`].
-    pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
-        self.minhash128_of(text, None, check)
-    }
-
-    /// Returns the 128-bit MinHash fingerprint of the features of a text that are not in `set`, or
-    /// `None` if there are none. Otherwise like [`Sketcher::minhash128`].
-    pub fn minhash128_without(
-        &mut self,
-        text: &str,
-        set: &FeatureSet,
-        check: &mut dyn FnMut(),
-    ) -> Option<u128> {
-        self.minhash128_of(text, Some(set), check)
-    }
-
-    fn minhash64_of(
         &mut self,
         text: &str,
         without: Option<&FeatureSet>,
@@ -80,7 +54,15 @@ impl Sketcher {
         bits.map(|[word]| word)
     }
 
-    fn minhash128_of(
+    /// Returns the 128-bit MinHash fingerprint of a text, or `None` if the text has no feature.
+    /// Otherwise like [`Sketcher::minhash64`].
+    pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
+        self.minhash128_without(text, None, check)
+    }
+
+    /// Returns the 128-bit MinHash fingerprint of the features of a text that are not in
+    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::minhash128`].
+    pub fn minhash128_without(
         &mut self,
         text: &str,
         without: Option<&FeatureSet>,

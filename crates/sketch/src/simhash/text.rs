@@ -23,21 +23,12 @@ impl Sketcher {
     /// are at worst six times as long as the tokens in the text. A run of combining marks is
     /// scanned without a call of `check`: hundreds of megabytes of marks take seconds.
     pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
-        self.simhash64_of(text, None, check)
+        self.simhash64_without(text, None, check)
     }
 
-    /// Returns the 64-bit simhash of the features of a text that are not in `set`, or `None` if
-    /// there are none. Otherwise like [`Sketcher::simhash64`].
+    /// Returns the 64-bit simhash of the features of a text that are not in
+    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::simhash64`].
     pub fn simhash64_without(
-        &mut self,
-        text: &str,
-        set: &FeatureSet,
-        check: &mut dyn FnMut(),
-    ) -> Option<u64> {
-        self.simhash64_of(text, Some(set), check)
-    }
-
-    fn simhash64_of(
         &mut self,
         text: &str,
         without: Option<&FeatureSet>,
@@ -64,21 +55,12 @@ impl Sketcher {
     /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again as for
     /// 64 bits, and 16 bytes for each token beyond a million distinct features.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
-        self.simhash128_of(text, None, check)
+        self.simhash128_without(text, None, check)
     }
 
-    /// Returns the 128-bit simhash of the features of a text that are not in `set`, or `None` if
-    /// there are none. Otherwise like [`Sketcher::simhash128`].
+    /// Returns the 128-bit simhash of the features of a text that are not in
+    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::simhash128`].
     pub fn simhash128_without(
-        &mut self,
-        text: &str,
-        set: &FeatureSet,
-        check: &mut dyn FnMut(),
-    ) -> Option<u128> {
-        self.simhash128_of(text, Some(set), check)
-    }
-
-    fn simhash128_of(
         &mut self,
         text: &str,
         without: Option<&FeatureSet>,
