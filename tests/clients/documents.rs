@@ -36,6 +36,11 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
     ),
     ("docs/similar.md", "# Similar articles", &[]),
     ("docs/passages.md", "# Passages", &[]),
+    (
+        "docs/contamination.md",
+        "# Contamination of evaluation sets",
+        &[],
+    ),
     ("docs/quality.md", "## Text that many documents share", &[]),
     ("docs/reference/types.md", "# Types", &[]),
     ("docs/reference/distance.md", "# Distance and searches", &[]),
