@@ -29,11 +29,6 @@ impl OrderBy {
         OrderBy { name, text }
     }
 
-    /// SQL of the list, followed by a newline, which ends a comment in the list.
-    pub fn sql(&self) -> Vec<u8> {
-        [self.text.as_slice(), b"\n"].concat()
-    }
-
     /// Runs the query on no rows, so that an error in the list is raised now: for example a column
     /// that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
