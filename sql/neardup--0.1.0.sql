@@ -3181,8 +3181,8 @@ CREATE FUNCTION neardup_evaluate(
     LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE COST 1000 ROWS 20
     AS 'MODULE_PATHNAME', 'neardup_evaluate';
 COMMENT ON FUNCTION neardup_evaluate(float8[], boolean[], float8[], float8) IS
-    'precision, recall and F1 at each radius, or at the smallest radius that misses few duplicates, '
-    'by pairs that are labelled as duplicates or not';
+    'precision, recall and F1 at each radius, or at the smallest radius that misses few '
+    'duplicates, by pairs that are labelled as duplicates or not';
 
 -- They raise an error unless the caller owns the index's table.
 CREATE FUNCTION neardup_index_check(

@@ -39,8 +39,8 @@ struct Line {
 /// Allowance for rounding errors in a recall, which is a quotient of sums of weights.
 const ROUNDING: f64 = 1e-9;
 
-/// `neardup_evaluate(distances, duplicates, weights, max_loss)`. If the array `weights` is NULL, all
-/// weights are 1. Ignores pairs without a label. Pairs without a distance are never found. With
+/// `neardup_evaluate(distances, duplicates, weights, max_loss)`. If the array `weights` is NULL,
+/// all weights are 1. Ignores pairs without a label. Pairs without a distance are never found. With
 /// `max_loss`, returns only the smallest radius that misses at most this share of the duplicates.
 fn evaluate(call: &mut Call) -> Datum {
     call.return_set(|call| {

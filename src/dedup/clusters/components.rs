@@ -131,7 +131,8 @@ fn columns(connection: &Connection, query: &Query) -> Vec<pg_sys::Oid> {
 fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     let [a, b] = [b"p.a", b"p.b"].map(|column| key_type.sql(column));
     [
-        b"SELECT v.key, p.pair FROM (SELECT pg_catalog.row_number() OVER () AS pair, q.a, q.b FROM ",
+        b"SELECT v.key, p.pair FROM (\
+            SELECT pg_catalog.row_number() OVER () AS pair, q.a, q.b FROM ",
         query.sql().as_slice(),
         b" AS q (a, b)) AS p CROSS JOIN LATERAL (VALUES (",
         &a,

@@ -317,8 +317,8 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the mark that a row should have, or `None` for an original. `mark` is its present
-    /// mark, and `flags` are the values of [`Manual::columns`]. `subject` returns
-    /// the values by which the row is compared. A row without them is not near any row.
+    /// mark, and `flags` are the values of [`Manual::columns`]. `subject` returns the values by
+    /// which the row is compared. A row without them is not near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
