@@ -89,6 +89,13 @@ enum Command {
     /// Builds for each version of --pg, or for the server that setup finds. The same commit and
     /// compiler give the same bytes.
     Package(package::Options),
+    /// Make every file of a release in one folder, install and use each one that this machine can
+    /// use, and write a manifest with sizes and checksums
+    ///
+    /// The files are those of `package`, the crate, packages for rpm (with rpmbuild), a list of
+    /// components, and checksums. Without --dry-run, the project's address, a date in the
+    /// changelog, DEBFULLNAME and DEBEMAIL must be set, and all files must be made.
+    Release(package::ReleaseOptions),
     /// Measure the speed of neardup beside btree indexes, sequential scans and other programs;
     /// --help lists the options
     #[command(disable_help_flag = true)]
@@ -139,6 +146,7 @@ fn main() -> ExitCode {
             Command::Generate => generate::command(),
             Command::Torture(options) => torture::command(choice, &options),
             Command::Install => install::command(choice),
+            Command::Release(options) => package::release(choice, &options),
             Command::Package(options) => package::command(choice, &options),
             Command::Bench { arguments } => measure::command("bench", choice, &arguments),
             Command::Eval { arguments } => measure::command("eval", choice, &arguments),

@@ -1,10 +1,10 @@
-//! Provides programs from crates.io that commands need (mdbook, cargo-deb, cargo-about), in pinned
+//! Provides programs from crates.io that commands need (mdbook, cargo-deb and so on), in pinned
 //! versions.
 use crate::cargo::{cargo, target_dir};
 use crate::program::output;
 use crate::ui;
 use anyhow::{Context, Result, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Program from crates.io in a pinned version.
@@ -30,8 +30,7 @@ impl Tool {
             .join(format!("{name}-{version}"));
         let own = root.join("bin").join(name);
         for program in [PathBuf::from(name), own.clone()] {
-            let found = output(Command::new(&program).arg("--version"));
-            if found.is_ok_and(|found| found.ends_with(version)) {
+            if self.has_version(&program) {
                 return Ok(program);
             }
         }
@@ -50,5 +49,17 @@ impl Tool {
         ensure!(status.success(), "cargo install {name} failed ({status})");
         std::fs::remove_dir_all(root.join("build")).context("cannot remove the tool's build")?;
         Ok(own)
+    }
+
+    /// Returns whether the program at this path runs and has the pinned version. Some subcommands
+    /// of cargo print their version only after the name of the subcommand.
+    fn has_version(&self, program: &Path) -> bool {
+        let subcommand = self.name.strip_prefix("cargo-");
+        let calls = [None, subcommand];
+        calls.into_iter().any(|subcommand| {
+            let mut command = Command::new(program);
+            let found = output(command.args(subcommand).arg("--version"));
+            found.is_ok_and(|found| found.ends_with(self.version))
+        })
     }
 }

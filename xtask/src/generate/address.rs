@@ -1,5 +1,6 @@
-//! Writes the project's address into the files that packages contain as they are: `META.json` of
-//! PGXN, and the control file, which has no field for it and gets a comment.
+//! Writes the project's address into files that packages contain or are made from: `META.json` of
+//! PGXN, the settings of the Python package, and the control file, which has no field for it and
+//! gets a comment.
 use crate::project;
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -7,38 +8,55 @@ use std::fs;
 use std::path::Path;
 
 const META: &str = "META.json";
+const PYTHON: &str = "python/pyproject.toml";
 const CONTROL: &str = "neardup.control";
 /// Start of the line of `META.json` with the address, and of the line before which it is written.
-const RESOURCES: &str = "   \"resources\": ";
-const NEXT: &str = "   \"generated_by\": ";
+const RESOURCES: [&str; 2] = ["   \"resources\": ", "   \"generated_by\": "];
+/// The same for `pyproject.toml`.
+const URLS: [&str; 2] = ["urls = ", "dynamic = "];
 /// Start of the comment in the control file.
 const COMMENT: &str = "# Project: ";
 
-/// Returns the paths of both files and their current text.
+/// Returns the paths of these files and their current text.
 ///
 /// # Errors
-/// If a file cannot be read, or `META.json` lacks the line before which the address is written.
+/// If a file cannot be read, or lacks the line before which the address is written.
 pub fn files(root: &Path) -> Result<Vec<(String, String)>> {
     let read =
         |path| fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"));
     let repository = project::repository();
     Ok(vec![
         (META.to_owned(), meta(&read(META)?, repository)?),
+        (PYTHON.to_owned(), python(&read(PYTHON)?, repository)?),
         (CONTROL.to_owned(), control(&read(CONTROL)?, repository)),
     ])
 }
 
 fn meta(text: &str, repository: Option<&str>) -> Result<String> {
-    let mut lines = lines_without(text, RESOURCES);
-    if let Some(address) = repository {
-        let next = lines.iter().position(|line| line.starts_with(NEXT));
+    let resources = repository.map(|address| {
         let resources = json!({
             "homepage": address,
             "bugtracker": { "web": format!("{address}/issues") },
             "repository": { "type": "git", "url": format!("{address}.git"), "web": address },
         });
-        let at = next.with_context(|| format!("{META} has no line{NEXT}"))?;
-        lines.insert(at, format!("{RESOURCES}{resources},"));
+        format!("{resources},")
+    });
+    with_line(text, RESOURCES, resources)
+}
+
+fn python(text: &str, repository: Option<&str>) -> Result<String> {
+    let urls = repository.map(|address| format!("{{ Repository = \"{address}\" }}"));
+    with_line(text, URLS, urls)
+}
+
+/// Returns `text` with the line `start` followed by `value`, before the line that begins with
+/// `next`, or without such a line if there is no value.
+fn with_line(text: &str, [start, next]: [&str; 2], value: Option<String>) -> Result<String> {
+    let mut lines = lines_without(text, start);
+    if let Some(value) = value {
+        let at = lines.iter().position(|line| line.starts_with(next));
+        let at = at.with_context(|| format!("no line begins with {next:?}"))?;
+        lines.insert(at, format!("{start}{value}"));
     }
     Ok(lines.join("\n") + "\n")
 }
@@ -78,6 +96,17 @@ mod tests {
         assert_eq!(meta(&with, ADDRESS)?, with);
         let without = meta(&with, None)?;
         assert!(serde_json::from_str::<Value>(&without)?["resources"].is_null());
+        Ok(())
+    }
+
+    #[test]
+    fn the_python_package_gets_the_address_once() -> Result<()> {
+        let committed = fs::read_to_string(workspace().join(PYTHON))?;
+        let with = python(&committed, ADDRESS)?;
+        let line = "\nurls = { Repository = \"https://example.org/a/neardup\" }\ndynamic = ";
+        assert!(with.contains(line), "{with}");
+        assert_eq!(python(&with, ADDRESS)?, with);
+        assert!(!python(&with, None)?.contains("urls"));
         Ok(())
     }
 

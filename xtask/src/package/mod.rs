@@ -1,15 +1,21 @@
 //! `cargo xtask package`: makes binary packages of the extension, a source archive for users who
-//! build it themselves, and the Python package. The same commit and compiler produce the same bytes
-//! in any folder.
+//! build it themselves, and the Python package. `cargo xtask release` makes all files of a release.
+//! The same commit and compiler produce the same bytes in any folder.
 mod build;
 mod deb;
+mod dist;
 mod licences;
+mod manifest;
 mod release;
+mod rpm;
+mod sbom;
 mod source;
 mod stage;
 mod tarball;
+mod trial;
 mod wheel;
 
+pub use dist::{Options as ReleaseOptions, command as release};
 pub use wheel::{build_wheel, write_licences};
 
 use crate::cargo;

@@ -48,6 +48,17 @@ pub fn open_folders(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Unpacks a zip archive into the folder `to`, which is emptied first. Python's module does not set
+/// the modes of files.
+///
+/// # Errors
+/// If python3 is missing.
+pub fn unzip(archive: &Path, to: &Path) -> Result<()> {
+    empty(to)?;
+    let mut unzip = Command::new("python3");
+    program::run(unzip.args(["-m", "zipfile", "-e"]).arg(archive).arg(to))
+}
+
 /// Returns `content` compressed like `gzip -9n`, without file name and time, so that equal contents
 /// give equal bytes.
 pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {

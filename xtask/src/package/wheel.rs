@@ -67,8 +67,7 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf
     variables.push(("CARGO_TARGET_DIR", target.into()));
     let wheel = build_wheel(&environment, &made, &platform(), &variables)?;
     let tree = made.join("tree");
-    let mut unzip = Command::new("python3");
-    run(unzip.args(["-m", "zipfile", "-e"]).args([&wheel, &tree]))?;
+    stage::unzip(&wheel, &tree)?;
     build::ensure_no_paths(&with_ending(&tree, "so")?)?;
     let sources = build_sources(&environment, &work.join("stage-python-sources"), &variables)?;
     let mut copies = Vec::new();

@@ -16,7 +16,7 @@ pub struct PgChoice {
     #[arg(long, global = true, value_name = "PROGRAM")]
     pub pg_config: Option<PathBuf>,
     /// The major version of PostgreSQL to build for, installed on this machine or unpacked below
-    /// target/; `test`, `matrix` and `package` take several, as in 16,17,18
+    /// target/; `test`, `matrix`, `package` and `release` take several, as in 16,17,18
     #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,
@@ -51,7 +51,7 @@ impl PgChoice {
     pub fn only_major(&self) -> Result<Option<u32>> {
         ensure!(
             self.pg.len() < 2,
-            "only `test` and `package` take several versions"
+            "only `test`, `matrix`, `package` and `release` take several versions"
         );
         let major = self.pg.first().copied();
         if let Some(major) = major {
