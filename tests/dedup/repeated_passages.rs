@@ -38,7 +38,7 @@ fn documents(random: &mut Random, count: i32, distinct: u64) -> Vec<Document> {
                     let source = &documents[random.below(documents.len() as u64) as usize].words;
                     let start = random.below(source.len() as u64 + 1) as usize;
                     let end = start + random.below((source.len() - start) as u64 + 1) as usize;
-                    words.extend_from_slice(&source[start..end].to_vec());
+                    words.extend_from_slice(&source[start..end]);
                 }
             }
         }
