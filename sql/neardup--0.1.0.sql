@@ -3264,6 +3264,10 @@ COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer) IS
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint, fingerprint, integer, integer) IS
     'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
+CREATE FUNCTION neardup_band_keys(fp fingerprint, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(fingerprint, integer, integer) IS
+    'a number of keys of some bits each; near-duplicates most likely share one';
 CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_keys';
 CREATE FUNCTION neardup_keys(fp fingerprint128, radius integer, blocks integer) RETURNS bigint[]
@@ -3286,6 +3290,10 @@ COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint128, fingerprint128, integer, integer) IS
     'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
+CREATE FUNCTION neardup_band_keys(fp fingerprint128, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint128_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(fingerprint128, integer, integer) IS
+    'a number of keys of some bits each; near-duplicates most likely share one';
 CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_keys';
 CREATE FUNCTION neardup_keys(fp fingerprint256, radius integer, blocks integer) RETURNS bigint[]
@@ -3308,6 +3316,10 @@ COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer
 COMMENT ON FUNCTION neardup_meet(bigint, fingerprint256, fingerprint256, integer, integer) IS
     'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
+CREATE FUNCTION neardup_band_keys(fp fingerprint256, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'fingerprint256_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(fingerprint256, integer, integer) IS
+    'a number of keys of some bits each; near-duplicates most likely share one';
 CREATE FUNCTION neardup_keys(fp bigint, radius integer) RETURNS bigint[]
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_keys';
 CREATE FUNCTION neardup_keys(fp bigint, radius integer, blocks integer) RETURNS bigint[]
@@ -3330,6 +3342,10 @@ COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer) IS
 COMMENT ON FUNCTION neardup_meet(bigint, bigint, bigint, integer, integer) IS
     'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
+CREATE FUNCTION neardup_band_keys(fp bigint, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'bigint_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(bigint, integer, integer) IS
+    'a number of keys of some bits each; near-duplicates most likely share one';
 
 -- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
 -- sends as text.
@@ -3341,6 +3357,16 @@ COMMENT ON FUNCTION neardup_keys(text, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';
 COMMENT ON FUNCTION neardup_keys(text, integer, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';
+CREATE FUNCTION neardup_band_keys(fp text, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(text, integer, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+CREATE FUNCTION neardup_band_keys(
+    sig minhash_signature, bands integer, rows integer
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(minhash_signature, integer, integer) IS
+    'a number of keys of some values each; near-duplicates most likely share one';
 
 -- Their names differ: a similarity in float8 would win every call with untyped arguments.
 CREATE FUNCTION minhash_keys(sig minhash_signature, similarity float8) RETURNS bigint[]

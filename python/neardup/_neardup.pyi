@@ -26,6 +26,7 @@ __all__ = [
     "minhash_features",
     "minhash_many",
     "minhash_similarity",
+    "neardup_band_keys",
     "neardup_radius",
     "set_jieba_user_words",
     "simhash",
@@ -276,6 +277,12 @@ def minhash_similarity(
 def minhash_distance(
     a: MinHashSignature | None, b: MinHashSignature | None, /
 ) -> float | None: ...
+@overload
+def neardup_band_keys(
+    value: _AnyFingerprint | MinHashSignature | int, /, bands: int, rows: int
+) -> list[int]: ...
+@overload
+def neardup_band_keys(value: None, /, bands: int, rows: int) -> None: ...
 def neardup_radius(
     function: Literal["minhash64", "minhash128"], similarity: float
 ) -> int: ...

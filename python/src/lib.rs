@@ -1,11 +1,12 @@
 //! Extension module `neardup._neardup` of the package `neardup`.
 //!
 //! The functions have the names, parameters and results of the SQL functions, with `None` for
-//! NULL. Like the server, they call `neardup_sketch`.
+//! NULL. Like the server, they call `neardup_sketch` and `neardup_blocktree`.
 mod compare;
 mod compute;
 mod features;
 mod fingerprints;
+mod keys;
 mod options;
 mod signature;
 mod texts;
@@ -26,6 +27,8 @@ mod _neardup {
     };
     #[pymodule_export]
     use crate::fingerprints::{Fingerprint, Fingerprint128, Fingerprint256};
+    #[pymodule_export]
+    use crate::keys::neardup_band_keys;
     #[pymodule_export]
     use crate::signature::MinHashSignature;
     #[pymodule_export]

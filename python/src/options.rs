@@ -1,4 +1,5 @@
 //! Options that functions of a text have as named parameters, and their errors.
+use neardup_blocktree::bands::MAX_BANDS;
 use neardup_sketch::TextOptions;
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme};
 use neardup_sketch::options::{
@@ -137,6 +138,20 @@ pub fn sentences(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let range = 1..=neardup_sketch::sentences::MAX_SENTENCES;
     number("n", value, range, "a number of sentences")
 }
+
+/// Reads the parameter `bands`.
+pub fn bands(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    number("bands", value, 1..=MAX_BANDS, "the number of keys")
+}
+
+/// Reads the parameter `rows`.
+pub fn rows(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let meaning = "the number of values or bits in a key";
+    number("rows", value, 1..=MAX_ROWS, meaning)
+}
+
+/// Maximum number of rows of any value: the bits of the widest fingerprint.
+const MAX_ROWS: usize = 256;
 
 /// Reads the parameter `threads`.
 pub fn threads(value: &Bound<'_, PyAny>) -> PyResult<usize> {

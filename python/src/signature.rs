@@ -1,4 +1,5 @@
 //! Class `MinHashSignature`.
+use neardup_blocktree::bands::scheme_hash;
 use neardup_sketch::minhash::{MAX_HASHES, MIN_HASHES, Scheme, matches, merge};
 use neardup_sketch::options::NamedOption;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -33,6 +34,16 @@ impl MinHashSignature {
             seed: family.seed,
             values,
         }
+    }
+
+    /// Returns the values.
+    pub fn minima(&self) -> &[u32] {
+        &self.values
+    }
+
+    /// Returns the hash of the scheme and seed that is part of each key.
+    pub fn scheme_hash(&self) -> u64 {
+        scheme_hash(self.scheme.code(), self.seed)
     }
 
     /// Returns the number of equal values, or `None` unless both were made in the same way.

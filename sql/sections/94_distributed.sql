@@ -27,6 +27,10 @@ COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer) IS
 COMMENT ON FUNCTION neardup_meet(bigint, {{ type }}, {{ type }}, integer, integer) IS
     'two values are within the radius, and the key, by a number of blocks, is the first that '
     'they share';
+CREATE FUNCTION neardup_band_keys(fp {{ type }}, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', '{{ type }}_band_keys';
+COMMENT ON FUNCTION neardup_band_keys({{ type }}, integer, integer) IS
+    'a number of keys of some bits each; near-duplicates most likely share one';
 {% endfor %}
 
 -- Resolves a call with an untyped value: an application looks up the keys of a fingerprint that it
@@ -39,6 +43,16 @@ COMMENT ON FUNCTION neardup_keys(text, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';
 COMMENT ON FUNCTION neardup_keys(text, integer, integer) IS
     'the same keys of a fingerprint of any width, written as hexadecimal digits';
+CREATE FUNCTION neardup_band_keys(fp text, bands integer, rows integer) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'text_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(text, integer, integer) IS
+    'the same keys of a fingerprint of any width, written as hexadecimal digits';
+CREATE FUNCTION neardup_band_keys(
+    sig minhash_signature, bands integer, rows integer
+) RETURNS bigint[]
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10 AS 'MODULE_PATHNAME', 'minhash_band_keys';
+COMMENT ON FUNCTION neardup_band_keys(minhash_signature, integer, integer) IS
+    'a number of keys of some values each; near-duplicates most likely share one';
 
 -- Their names differ: a similarity in float8 would win every call with untyped arguments.
 CREATE FUNCTION minhash_keys(sig minhash_signature, similarity float8) RETURNS bigint[]

@@ -5,6 +5,7 @@
 //! Methods of `Call` read the arguments, and safe functions of [`neardup_pg`] call the server.
 
 mod aggregate;
+mod band_keys;
 mod common_features;
 pub mod dictionary;
 mod differences;

@@ -29,11 +29,11 @@ const MAX_CACHED: usize = 4;
 
 /// Cache from parameters `P` to the key maker `K` derived from them. The entry that was used last
 /// is first.
-type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
+pub(super) type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
 /// Returns the key maker for some parameters from the cache. Calls `make` if the cache lacks it.
 #[inline]
-fn cached<P: PartialEq + Copy, K>(
+pub(super) fn cached<P: PartialEq + Copy, K>(
     slot: &'static LocalKey<ParameterCache<P, K>>,
     parameters: P,
     make: impl FnOnce() -> K,
@@ -58,7 +58,7 @@ fn cached<P: PartialEq + Copy, K>(
 type BlockParameters = (i32, Option<i32>);
 
 /// Fingerprint type with `N` words of 64 bits.
-trait Words<const N: usize>: Fingerprint {
+pub(super) trait Words<const N: usize>: Fingerprint {
     /// Returns the words of the fingerprint, the most significant word first.
     fn words(self) -> Key<N>;
     /// Returns the cache of key makers for this type.

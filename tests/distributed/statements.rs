@@ -3,8 +3,8 @@
 use crate::support::Outcome;
 use crate::support::data::Shape;
 use crate::support::table::{TYPES, Table, value};
-use anyhow::{Context, Result, ensure};
-use neardup_tests::Database;
+use anyhow::{Context, Result, bail, ensure};
+use neardup_tests::{Database, project_path};
 use postgres::Client;
 use postgres::error::SqlState;
 
@@ -284,5 +284,68 @@ fn pairs_of_all_partitions_by_themselves_are_all_pairs() -> Outcome {
         total == expected && total.0 > 1_000,
         "{total:?} {expected:?}"
     );
+    Ok(())
+}
+
+/// The server's approximate keys are the golden vectors, which the crate and the package for Python
+/// also return.
+#[test]
+fn band_keys_are_the_golden_vectors() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let path = project_path("crates/blocktree/tests/golden_band_keys.tsv");
+    let mut count = 0;
+    for line in std::fs::read_to_string(path)?.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, text, bands, rows, keys] = columns[..] else {
+            bail!("{line}");
+        };
+        let query = format!("SELECT neardup_band_keys('{text}'::{name}, {bands}, {rows})");
+        let found: Vec<i64> = value(&mut client, &query)?;
+        let keys: Vec<i64> = keys.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        ensure!(found == keys, "{line}");
+        count += 1;
+    }
+    ensure!(count >= 24, "{count} lines");
+    Ok(())
+}
+
+/// An approximate index finds the pairs that share one of its bands. So the join by approximate
+/// keys finds no other pairs, and not all pairs. The index may find more, because a search also
+/// compares the sketches on a leaf.
+#[test]
+fn pairs_by_band_keys_are_pairs_of_the_approximate_index() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT id, minhash(ARRAY(SELECT 'word ' || id / 5 || ' ' || i \
+             FROM generate_series(id % 5 * 3, 60) AS i)) AS sig FROM generate_series(1, 800) id; \
+         CREATE INDEX docs_sig ON docs USING neardup (sig) WITH (bands = 12, rows = 10); \
+         ANALYZE docs; SET enable_seqscan = off; SET neardup.allow_approximate = on",
+    )?;
+    let by_index = "SELECT a.id, b.id, round(128 * (a.sig <%> b.sig)) FROM docs a JOIN docs b \
+         ON b.sig <@ minhash_ball(a.sig, 0.8) WHERE a.id < b.id";
+    let plan: Vec<String> = (client.query(&format!("EXPLAIN {by_index}"), &[])?.iter())
+        .map(|row| row.get(0))
+        .collect();
+    ensure!(plan.join("\n").contains("docs_sig"), "{plan:?}");
+    let by_keys = |keys: &str| {
+        format!(
+            "WITH keys AS (SELECT id, sig, unnest({keys}) AS key FROM docs) \
+             SELECT DISTINCT a.id, b.id, round(128 * (a.sig <%> b.sig)) \
+             FROM keys a JOIN keys b USING (key) \
+             WHERE a.id < b.id AND minhash_similarity(a.sig, b.sig) >= 0.8"
+        )
+    };
+    let band_keys = by_keys("neardup_band_keys(sig, 12, 10)");
+    let other: i64 = value(
+        &mut client,
+        &format!("SELECT count(*) FROM ({band_keys} EXCEPT ({by_index})) AS other"),
+    )?;
+    ensure!(other == 0, "{other} pairs that the index does not find");
+    let [found, all] =
+        [band_keys, by_keys("minhash_keys(sig, 0.8)")].map(|pairs| sums(&mut client, &pairs));
+    let (found, all) = (found?.0, all?.0);
+    ensure!(500 < found && found < all, "{found} of {all}");
     Ok(())
 }

@@ -85,6 +85,14 @@ def golden(_):
                 assert [shown(value) for value in found] == sets[:2], (names, text[:80])
             count += 1
     assert count >= 75 + 75 + 400 + 200, count
+    types = {"fingerprint": Fingerprint, "fingerprint128": Fingerprint128,
+             "fingerprint256": Fingerprint256, "minhash_signature": MinHashSignature}
+    lines = (ROOT / "crates/blocktree/tests/golden_band_keys.tsv").read_text().splitlines()
+    for line in lines:
+        name, text, bands, rows, keys = line.split("\t")
+        found = neardup.neardup_band_keys(types[name](text), int(bands), rows=int(rows))
+        assert found == [int(key) for key in keys.split(",")], line
+    assert len(lines) >= 24, lines
 
 
 def server(conninfo):
@@ -136,6 +144,8 @@ def others(conninfo):
         ("html_text(%s)", [page], neardup.html_text(page)),
         ("longest_sentences_hash(%s, 1)", [text], neardup.longest_sentences_hash(text, 1)),
         ("neardup_text_length(%s, html => true)", [page], neardup.text_length(page, html=True)),
+        ("neardup_band_keys(-5::bigint, 6, 20)", [], neardup.neardup_band_keys(-5, 6, 20)),
+        ("neardup_band_keys(NULL::bigint, 6, 20)", [], neardup.neardup_band_keys(None, 6, 20)),
         ("neardup_radius('minhash64', 0.8)", [], neardup.neardup_radius("minhash64", 0.8)),
         ("neardup_radius('minhash128', 0.73)", [], neardup.neardup_radius("minhash128", 0.73)),
     ]
@@ -222,6 +232,10 @@ def errors(_):
     raises(ValueError, lambda: neardup.simhash_features(["a"], [1.0, 2.0]), "2 weights")
     raises(ValueError, lambda: neardup.simhash_features(["a"], [float("nan")]), "weight 1")
     raises(ValueError, lambda: neardup.neardup_radius("simhash", 0.8), "minhash64")
+    raises(ValueError, lambda: neardup.neardup_band_keys(5, 0, 16), "bands", "from 1 to")
+    raises(ValueError, lambda: neardup.neardup_band_keys(5, 65, 16), "bands", "1 to 64")
+    raises(ValueError, lambda: neardup.neardup_band_keys(5, 4, 65), "rows", "1 to 64")
+    raises(TypeError, lambda: neardup.neardup_band_keys("5", 4, 16), "str")
     raises(ValueError, lambda: neardup.neardup_radius("minhash64", 80), "0.8")
     raises(ValueError, lambda: neardup.longest_sentences_hash("a", 0), "1000")
     raises(ValueError, lambda: neardup.set_jieba_user_words("abc"))

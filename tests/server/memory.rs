@@ -241,6 +241,7 @@ const CASES: &[(&str, &str)] = &[
 const SHORT: &[&str] = &[
     "ball(text,",
     "fingerprint_similarity(text,",
+    "neardup_band_keys(text,",
     "neardup_keys(text,",
     "neardup_pairs(",
     "neardup_pairs_by_key(",

@@ -127,7 +127,8 @@
 //! * [`sets`]: permutations and searches of an index on arrays, which finds overlapping sets;
 //! * [`metric`]: which of these three an index uses, and the conventional threshold of
 //!   near-duplicates; [`index_metric`]: the permutations of an index by its metric;
-//! * [`shared_keys`]: keys of fingerprints and signatures for joins without an index;
+//! * [`shared_keys`], [`approximate_keys`]: keys of fingerprints and signatures for joins without
+//!   an index;
 //! * [`layout_choice`]: the best block layout for a radius and a number of rows;
 //! * [`plan`]: the permutations that a search reads, and which prefixes it looks up in each;
 //! * [`page`], [`shape`], [`leaf`], [`inner`], [`meta`]: formats of pages;
@@ -145,6 +146,7 @@
 //!
 //! No module uses PostgreSQL. Pages have the header that its buffer manager expects.
 
+pub mod approximate_keys;
 pub mod bands;
 pub mod block_layout;
 pub mod build;

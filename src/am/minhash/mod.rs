@@ -2,7 +2,7 @@
 pub mod options;
 pub mod search;
 
-use neardup_blocktree::bands::Bands;
+use neardup_blocktree::bands::{self, Bands};
 use pgrx::PgSqlErrorCode;
 
 use crate::types::signature::{Signature, SignatureBall};
@@ -10,10 +10,9 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::Value;
 
-/// Returns a hash of a signature's scheme and seed, which [`Bands::hash`] adds to the hash of a
-/// band. Signatures that can be compared have the same scheme hash.
+/// Returns the scheme hash of a signature: [`bands::scheme_hash`] of its scheme and seed.
 pub fn scheme_hash(signature: &Signature) -> u64 {
-    (signature.seed ^ u64::from(signature.scheme.code()) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    bands::scheme_hash(signature.scheme.code(), signature.seed)
 }
 
 /// Raises an error unless a signature has as many hashes as an index expects.

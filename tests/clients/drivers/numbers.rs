@@ -273,6 +273,30 @@ const CALLS: &[(&str, &[&str])] = &[
     ("neardup_keys(bigint,integer)", &["7", "3"]),
     ("neardup_keys(bigint,integer,integer)", &["7", "3", "5"]),
     (
+        "neardup_band_keys(text,integer,integer)",
+        &["'0123456789abcdef'", "4", "16"],
+    ),
+    (
+        "neardup_band_keys(fingerprint,integer,integer)",
+        &[FP, "4", "16"],
+    ),
+    (
+        "neardup_band_keys(fingerprint128,integer,integer)",
+        &[FP128, "4", "16"],
+    ),
+    (
+        "neardup_band_keys(fingerprint256,integer,integer)",
+        &[FP256, "4", "16"],
+    ),
+    (
+        "neardup_band_keys(bigint,integer,integer)",
+        &["7", "4", "16"],
+    ),
+    (
+        "neardup_band_keys(minhash_signature,integer,integer)",
+        &[SIG, "4", "2"],
+    ),
+    (
         "minhash_keys(minhash_signature,double precision)",
         &[SIG, "0.8"],
     ),

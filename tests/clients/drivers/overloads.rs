@@ -89,6 +89,11 @@ const CALLS: &[(&str, &[Value], &str)] = &[
         "neardup_keys(repeat('0123456789abcdef', 2)::fingerprint128, 3::integer, 5::integer)",
     ),
     (
+        "neardup_band_keys($1, $2, $3)",
+        &[Text(FP128), Number("4"), Number("16")],
+        "neardup_band_keys(repeat('0123456789abcdef', 2)::fingerprint128, 4::integer, 16::integer)",
+    ),
+    (
         "neardup_keys($1, $2)",
         &[Text(FP256), Number("3")],
         "neardup_keys(repeat('0123456789abcdef', 4)::fingerprint256, 3::integer)",

@@ -96,6 +96,35 @@ SELECT minhash_keys(minhash('{a}'::text[]), 0.8, 129);
 SELECT minhash_keys(minhash('{a}'::text[], hashes => 1024), 0.5);
 SELECT minhash_meet(1, minhash('{a}'::text[]), minhash('{a}'::text[]), 2);
 
+-- Approximate keys, of any number and length. NULL, untyped text, and impossible numbers.
+SELECT neardup_band_keys('0123456789abcdef'::fingerprint, 2, 16);
+SELECT neardup_band_keys(81985529216486895, 20, 24)
+    = neardup_band_keys('0123456789abcdef', 20, 24) AS bigint,
+    (neardup_band_keys('0123456789abcdef', 20, 24))[:10]
+    = neardup_band_keys('0123456789abcdef', 10, 24) AS first_keys,
+    neardup_band_keys(repeat('0', 32), 5, 30)
+    = neardup_band_keys(repeat('0', 32)::fingerprint128, 5, 30) AS wide,
+    neardup_band_keys(repeat('0', 64), 5, 30)
+    = neardup_band_keys(repeat('0', 64)::fingerprint256, 5, 30) AS widest;
+SELECT neardup_band_keys(minhash(ARRAY['a', 'b', 'c'], hashes => 16), bands => 2, rows => 8);
+SELECT neardup_band_keys(NULL::fingerprint, 4, 16) IS NULL
+    AND neardup_band_keys(1::bigint, NULL, 16) IS NULL
+    AND neardup_band_keys(minhash(NULL::text[]), 4, 16) IS NULL AS nulls;
+SELECT neardup_band_keys(minhash('{a}'::text[]), 16, 8)
+        && neardup_band_keys(minhash('{a}'::text[], seed => 1), 16, 8) AS other_seed,
+    neardup_band_keys(minhash('{a}'::text[]), 16, 8)
+        && neardup_band_keys(minhash('{a}'::text[]), 16, 7) AS other_rows;
+SELECT neardup_band_keys(1::bigint, 0, 16);
+SELECT neardup_band_keys(1::bigint, 65, 16);
+SELECT neardup_band_keys(wide(1), 4, -1);
+SELECT neardup_band_keys(wide(1), 4, 129);
+SELECT neardup_band_keys('7', 4, 16);
+SELECT neardup_band_keys(minhash('{a}'::text[]), 129, 1);
+SELECT neardup_band_keys(minhash('{a}'::text[]), 17, 8);
+SELECT neardup_band_keys(minhash('{a}'::text[]), 1, 65);
+SELECT neardup_meet(k, 5::bigint, 5::bigint, 3)
+    FROM unnest(neardup_band_keys(5::bigint, 4, 16)) AS k;
+
 -- Settings on which fingerprints depend.
 SELECT neardup_expert_settings_digest();
 DROP SCHEMA shared_keys_test CASCADE;

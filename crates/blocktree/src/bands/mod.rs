@@ -56,6 +56,13 @@ const SKETCH_BITS: usize = 128 - HASH_BITS as usize;
 /// zero.
 pub type Sketch = [u64; WORDS];
 
+/// Returns a hash of a signature's scheme and seed, which [`Bands::hash`] adds to the hash of a
+/// band. Signatures that can be compared have the same scheme hash. `scheme` is the code of the
+/// scheme.
+pub fn scheme_hash(scheme: u8, seed: u64) -> u64 {
+    (seed ^ u64::from(scheme) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Returns the last two words of a key: the sketch, and in front of it the hash of a band unless
 /// the key is restored.
 pub fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
