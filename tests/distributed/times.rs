@@ -109,12 +109,7 @@ fn all_pairs_by_every_way_are_the_same() -> Outcome {
         add(way);
     }
     let in_python = [
-        (
-            "DuckDB, through its reader",
-            engines::PYTHON,
-            "duckdb-postgres",
-        ),
-        ("DuckDB, from CSV", engines::PYTHON, "duckdb-csv"),
+        ("DuckDB", engines::PYTHON, "duckdb-postgres"),
         ("Spark", engines::SPARK, "spark"),
     ];
     for (name, variable, engine) in in_python {

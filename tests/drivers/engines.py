@@ -3,8 +3,8 @@
 Usage: engines.py ENGINE DOCUMENT CONNINFO TYPE. It exports the table `docs` of the server, whose
 fingerprints are of the type, and prints count of pairs, and sums of their ids and distances, and
 the times that the export and the join took. Of signatures it sums up the values that are alike. The
-engines `functions` and `spark-functions` compare fingerprints that DuckDB and Spark make with those
-of the server instead.
+engines `sketch` and `spark-sketch` compare signatures and keys that DuckDB and Spark make with
+those of the server instead, and `components` and `spark-components` clusters.
 """
 
 import os
@@ -16,6 +16,8 @@ from pathlib import Path
 BITS = {"fingerprint128": 128, "fingerprint256": 256}
 SECONDS = []
 SUMS = "SELECT count(*), sum(a), sum(b), sum(distance) FROM {}"
+FINGERPRINTS = "id, fp::bigint AS fp, neardup_keys(fp, 6) AS keys"
+APPROXIMATE = "neardup_band_keys(sig, 12, 10)"
 
 
 def clock(restart=False, since=[None]):
@@ -33,26 +35,13 @@ def blocks(document):
     for block in section.split("\n```")[1::2]:
         mark, code = block.split("\n", 1)
         found[mark] = code
+    assert f"`{FINGERPRINTS.removeprefix('id, ')}`" in section.replace("\n", " ")
     return found
 
 
 def replace(text, old, new):
     assert old in text, f"no {old!r} in\n{text}"
     return text.replace(old, new)
-
-
-def for_type(code, fp_type):
-    """The statements for bit strings, as the document describes them, if the type is wide."""
-    bits = BITS.get(fp_type)
-    if not bits:
-        return code
-    code = dict(code)
-    for mark in ("sql duckdb-postgres", "sql export"):
-        code[mark] = replace(code[mark], "fp::bigint", f"fp::bit({bits})::text")
-    code["sql duckdb-csv"] = replace(code["sql duckdb-csv"], "fp: 'BIGINT'", "fp: 'VARCHAR'")
-    for mark in ("sql duckdb", "sql duckdb-parts"):
-        code[mark] = replace(code[mark], "AS key, id, fp", "AS key, id, fp::BIT AS fp")
-    return code
 
 
 def load_postgres(connection):
@@ -63,63 +52,65 @@ def load_postgres(connection):
     connection.execute(f"LOAD '{file}'")
 
 
-def export_csv(code, conninfo):
-    import psycopg
-
-    with psycopg.connect(conninfo) as connection, open("docs.csv", "wb") as file:
-        with connection.cursor().copy(code["sql export"].rstrip().rstrip(";")) as copy:
-            for data in copy:
-                file.write(data)
-
-
-def in_parts(connection, statements):
-    for part in range(4):
-        connection.execute(replace(statements, "part = 0", f"part = {part}"))
-
-
-def attach(connection, code, conninfo):
-    """Attaches the server, and exports the fingerprints."""
+def export(connection, code, conninfo, columns=None):
+    """Attaches the server, and exports signatures, or other columns."""
     load_postgres(connection)
-    connection.execute(replace(code["sql duckdb-postgres"], "dbname=docs", conninfo))
+    code = replace(code["sql duckdb-postgres"], "dbname=docs", conninfo)
+    if columns:
+        signatures = "id, minhash_values(sig) AS minima, minhash_keys(sig, 0.8) AS keys"
+        code = replace(code, signatures, columns)
+    connection.execute(code)
 
 
-def export_signatures(connection, code, conninfo):
-    load_postgres(connection)
-    connection.execute(f"ATTACH '{conninfo}' AS pg (TYPE postgres, READ_ONLY)")
-    connection.execute(code["sql duckdb-signatures-export"])
+def fingerprints(fp_type):
+    bits = BITS.get(fp_type)
+    return replace(FINGERPRINTS, "fp::bigint", f"fp::bit({bits})::text") if bits else FINGERPRINTS
 
 
-def with_duckdb(code, conninfo, reader):
+def with_duckdb(code, conninfo, fp_type):
+    """Pairs of fingerprints."""
     import duckdb
 
+    statement = code["sql duckdb-fingerprints"]
+    if fp_type in BITS:
+        statement = replace(statement, "AS key, id, fp", "AS key, id, fp::BIT AS fp")
     with duckdb.connect(config={"threads": 2}) as connection:
         clock()
-        if reader == "sql duckdb-postgres":
-            attach(connection, code, conninfo)
-        else:
-            export_csv(code, conninfo)
-            connection.execute(code[reader])
+        export(connection, code, conninfo, fingerprints(fp_type))
         clock()
-        connection.execute(code["sql duckdb"])
+        connection.execute(statement)
         clock()
-        at_once = connection.execute(SUMS.format("pairs")).fetchone()
-        connection.execute("DROP TABLE pairs")
-        in_parts(connection, code["sql duckdb-parts"])
-        parts = connection.execute(SUMS.format("pairs")).fetchone()
-    assert parts == at_once, f"{parts} in parts, {at_once} at once"
-    return at_once
+        return connection.execute(SUMS.format("pairs")).fetchone()
 
 
-def signatures_with_duckdb(code, conninfo):
+def signatures_with_duckdb(code, conninfo, exact=True):
+    """Pairs of signatures within 64 MB, at once and in parts. Nothing may spill."""
     import duckdb
 
+    statements = replace(code["sql duckdb"], "'4GB'", "'64MB'")
+    if not exact:
+        statements = replace(statements, ">= 5", ">= 1")
     with duckdb.connect(config={"threads": 2}) as connection:
         clock()
-        export_signatures(connection, code, conninfo)
+        keys = "minhash_keys(sig, 0.8)" if exact else APPROXIMATE
+        export(connection, code, conninfo,
+               f"id, minhash_values(sig) AS minima, {keys} AS keys")
         clock()
-        connection.execute(code["sql duckdb-signatures"])
+        connection.execute("SET max_temp_directory_size = '0GB'")
+        connection.execute(statements)
         clock()
-        return connection.execute(SUMS.format("pairs").replace("distance", "alike")).fetchone()
+        sums = SUMS.replace("distance", "alike")
+        found = connection.execute(sums.format("'pairs.parquet'")).fetchone()
+        parts = [0, 0, 0, 0]
+        for part in range(16):
+            connection.execute("DROP TABLE keys; DROP TABLE candidates; DROP TABLE pairs")
+            connection.execute(replace(
+                statements, "  -- in parts: AND a.id % 16 = 0, and so on",
+                f" AND a.id % 16 = {part}"))
+            row = connection.execute(sums.format("pairs")).fetchone()
+            parts = [of + (more or 0) for of, more in zip(parts, row)]
+    assert tuple(parts) == found, f"{parts} in parts, {found} at once"
+    return found
 
 
 def spark_session():
@@ -138,17 +129,25 @@ def spark_session():
     return spark
 
 
-def with_spark(code, conninfo, export, statements):
-    """Exports by DuckDB, and runs the statements, which write the pairs, in Spark."""
+def with_spark(code, conninfo, columns=None):
+    """Exports by DuckDB. Runs the statement for signatures in Spark, or that of DuckDB for
+    fingerprints, translated as the document says."""
     import duckdb
 
     with duckdb.connect(config={"threads": 2}) as connection:
         clock()
-        export(connection, code, conninfo)
+        export(connection, code, conninfo, columns)
         clock()
     spark = spark_session()
     clock(restart=True)
-    exec(code[statements], {"spark": spark})
+    if columns:
+        statement = code["sql duckdb-fingerprints"].removeprefix("CREATE TABLE pairs AS\n")
+        for old, new in (("unnest", "explode"), ("xor(a.fp, b.fp)", "a.fp ^ b.fp"),
+                         ("'docs.parquet'", "parquet.`docs.parquet`"), (";", "")):
+            statement = replace(statement, old, new)
+        spark.sql(statement).write.parquet("pairs.parquet")
+    else:
+        exec(code["python spark"], {"spark": spark})
     clock()
     spark.read.parquet("pairs.parquet").createOrReplaceTempView("pairs")
     last = spark.table("pairs").columns[-1]
@@ -157,55 +156,130 @@ def with_spark(code, conninfo, export, statements):
     return sums
 
 
-def functions(code, conninfo, run):
-    """Fingerprints that an engine makes by the package neardup are those of the server."""
+def texts(conninfo):
+    """Writes texts.parquet. Returns values and keys that the server makes of the texts."""
     import psycopg
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    names = {}
-    exec(code["python functions"], names)
-    texts = [f"page {n // 3} of a site with {n} words" for n in range(200)] + ["", "Ωmega ﬁ 中文"]
-    query = "SELECT simhash(body)::bigint FROM unnest(%s::text[]) AS t (body)"
+    bodies = [f"page {n // 3} of a site with {n} words" for n in range(200)] + [None, "", "中文 Ω"]
+    query = ("SELECT n::bigint, minhash_values(minhash(body)), "
+             "neardup_band_keys(minhash(body), 16, 8) "
+             "FROM unnest(%s::text[]) WITH ORDINALITY AS t (body, n) ORDER BY n")
     with psycopg.connect(conninfo) as server:
-        expected = server.execute(query, [texts]).fetchall()
-    found = run(code, names, texts)
-    assert found == expected, f"{found}, not {expected}"
-    assert len(set(found)) > 50 and (None,) in found, found
-    SECONDS.extend([0, 0])
+        expected = server.execute(query, [bodies]).fetchall()
+    ids = list(range(1, len(bodies) + 1))
+    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "body": bodies}), "texts.parquet")
+    assert len({row[2] and row[2][0] for row in expected}) > 50
+    return expected
+
+
+def compare(found, expected):
+    found = sorted(tuple(row) for row in found)
+    wrong = [pair for pair in zip(found, expected) if pair[0] != pair[1]]
+    assert not wrong and len(found) == len(expected), f"{wrong[:1]} of {len(found)}"
+    SECONDS[:] = [0, 0]
     return len(found), 0, 0, 0
 
 
-def in_duckdb(_, names, texts):
-    query = "SELECT simhash(body) FROM unnest(?::VARCHAR[]) AS t (body)"
-    return names["connection"].execute(query, [texts]).fetchall()
+def sketch(code, conninfo, folder):
+    """The package makes signatures and keys, and DuckDB makes the same keys of the signatures."""
+    import duckdb
+
+    expected = texts(conninfo)
+    exec(code["python arrow"], {})
+    with duckdb.connect() as connection:
+        rows = "SELECT id, minima, {} FROM 'docs.parquet'"
+        counted = compare(connection.execute(rows.format("keys")).fetchall(), expected)
+        connection.execute((folder / "band_keys_duckdb.sql").read_text())
+        keys = "band_keys(minima, 16, 8)"
+        assert f"`{keys}`" in (folder.parent / "distributed.md").read_text()
+        compare(connection.execute(rows.format(keys)).fetchall(), expected)
+    return counted
 
 
-def in_spark(code, names, texts):
-    spark = names["spark"] = spark_session()
-    exec(code["python spark-functions"], names)
-    rows = spark.createDataFrame([(text,) for text in texts], "body string")
-    rows.createOrReplaceTempView("texts")
-    found = [tuple(row) for row in spark.sql("SELECT simhash(body) FROM texts").collect()]
+def spark_sketch(code, conninfo, folder):
+    from band_keys_spark import band_keys
+
+    expected = texts(conninfo)
+    spark = spark_session()
+    # The workers import the module, too.
+    spark.sparkContext.addPyFile(str(folder / "sketch.py"))
+    names = {"spark": spark}
+    exec("from sketch import SPARK_SCHEMA, sketch", names)
+    exec(code["python spark-arrow"], names)
+    docs = spark.read.parquet("docs.parquet")
+    counted = compare(docs.select("id", "minima", "keys").collect(), expected)
+    spark.conf.set("spark.sql.ansi.enabled", False)
+    compare(docs.selectExpr("id", "minima", f"{band_keys(16, 8)} AS keys").collect(), expected)
+    spark.stop()
+    return counted
+
+
+def components(code, conninfo, run):
+    """Clusters of a table of pairs are those of the server."""
+    import psycopg
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # A chain in a mixed order, stars, cycles and a pair that occurs twice.
+    pairs = [(n * 7919 % 1000, (n + 1) * 7919 % 1000) for n in range(500)]
+    pairs += [(2000 + n % 7, 2000 + n) for n in range(1, 300) if n % 7 != n]
+    pairs += [(3000 + n, 3000 + n // 5 * 5 + (n + 1) % 5) for n in range(50)] + [(5, 4000)] * 2
+    pairs = [(a, b) for a, b in pairs if a != b]
+    columns = {name: pa.array(ids, pa.int64()) for name, ids in zip("ab", zip(*pairs))}
+    pq.write_table(pa.table(columns), "pairs.parquet")
+    with psycopg.connect(conninfo) as server, server.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE pairs (a bigint, b bigint)")
+        cursor.executemany("INSERT INTO pairs VALUES (%s, %s)", pairs)
+        cursor.execute("SELECT member, min(member) OVER (PARTITION BY representative) "
+                       "FROM neardup_components('SELECT a, b FROM pairs')")
+        expected = sorted(row for row in cursor.fetchall() if row[0] != row[1])
+    assert len(expected) > 800
+    return compare(run(code), expected)
+
+
+def duckdb_components(code):
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE pairs AS FROM 'pairs.parquet'")
+        connection.execute("CREATE TABLE docs AS SELECT unnest(range(5000)) AS id")
+        exec(code["python duckdb-components"], {"connection": connection})
+        found = connection.execute("SELECT a, b FROM stars").fetchall()
+        [left] = connection.execute("SELECT count(*) FROM docs").fetchone()
+        assert left == 5000 - len(found), left
+        return found
+
+
+def spark_components(code):
+    spark = spark_session()
+    exec(code["python spark-components"], {"spark": spark})
+    found = spark.table("stars").select("a", "b").collect()
     spark.stop()
     return found
 
 
 def main():
     engine, document, conninfo, fp_type = sys.argv[1:]
-    code = for_type(blocks(Path(document)), fp_type)
+    document = Path(document).resolve()
+    folder = document.with_suffix("")
+    sys.path.insert(0, str(folder))
+    code = blocks(document)
     run = {
-        "duckdb-postgres": lambda: with_duckdb(code, conninfo, "sql duckdb-postgres"),
-        "duckdb-csv": lambda: with_duckdb(code, conninfo, "sql duckdb-csv"),
-        "spark": lambda: with_spark(code, conninfo, attach, "python spark"),
+        "duckdb-postgres": lambda: with_duckdb(code, conninfo, fp_type),
+        "spark": lambda: with_spark(code, conninfo, FINGERPRINTS),
         "duckdb-signatures": lambda: signatures_with_duckdb(code, conninfo),
-        "spark-signatures": lambda: with_spark(
-            code, conninfo, export_signatures, "python spark-signatures"
-        ),
-        "functions": lambda: functions(code, conninfo, in_duckdb),
-        "spark-functions": lambda: functions(code, conninfo, in_spark),
+        "duckdb-approximate": lambda: signatures_with_duckdb(code, conninfo, exact=False),
+        "spark-signatures": lambda: with_spark(code, conninfo),
+        "sketch": lambda: sketch(code, conninfo, folder),
+        "spark-sketch": lambda: spark_sketch(code, conninfo, folder),
+        "components": lambda: components(code, conninfo, duckdb_components),
+        "spark-components": lambda: components(code, conninfo, spark_components),
     }[engine]
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        print("sums:", *run())
+    with tempfile.TemporaryDirectory() as working:
+        os.chdir(working)
+        print("sums:", *map(int, run()))
         print("seconds:", *SECONDS)
         os.chdir("/")
 

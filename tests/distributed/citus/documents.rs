@@ -13,7 +13,7 @@ fn examples_of_the_document_on_citus() -> Outcome {
     };
     let text = std::fs::read_to_string(project_path(PAGE)).context(PAGE)?;
     let examples = examples_marked(&text, "## Citus", "sql citus");
-    ensure!(examples.len() > 5, "{} examples", examples.len());
+    ensure!(examples.len() == 2, "{} examples", examples.len());
     let names: Vec<(String, String)> = (cluster.nodes.iter().enumerate())
         .map(|(number, node)| {
             let socket = node.socket_dir().display().to_string();
