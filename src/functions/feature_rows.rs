@@ -4,8 +4,9 @@ use neardup_sketch::weight::FRACTION_BITS;
 use neardup_sketch::{FeatureList, Sketcher};
 use pgrx::pg_sys::Datum;
 
+use super::feature_sets::has_null;
 use super::text_options;
-use super::without::{fitting_set, has_null};
+use super::without::fitting_set;
 use neardup_pg::arrays::bigint_array;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;

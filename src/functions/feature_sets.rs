@@ -11,7 +11,6 @@ use pgrx::pg_sys::Datum;
 
 use super::dictionary;
 use super::html::visible_text;
-use super::without::has_null;
 use crate::types::Fingerprint64;
 use crate::types::fingerprint::arg;
 use neardup_pg::errors::UserError;
@@ -58,6 +57,15 @@ fn info(call: &mut Call) -> Datum {
 fn contains(call: &mut Call) -> Datum {
     let set = set_argument(call, 0, "feature_set");
     Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
+}
+
+/// Position of the argument `without`.
+pub const WITHOUT: usize = 1;
+
+/// Returns whether an argument other than `without` is NULL. The result is then NULL, as that of a
+/// strict function. These functions are not strict, because a NULL set has no features.
+pub fn has_null(call: &Call) -> bool {
+    (0..call.arg_count()).any(|n| n != WITHOUT && call.is_null(n))
 }
 
 /// `neardup_text_without(body, without, html)`: text without its parts that consist of features of

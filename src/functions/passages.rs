@@ -10,9 +10,10 @@ use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Datum;
 
+use super::feature_sets::has_null;
 use super::html::visible_text;
 use super::text_options;
-use super::without::{fitting_set, has_null};
+use super::without::fitting_set;
 use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};

@@ -7,22 +7,13 @@ use neardup_sketch::options::NamedOption;
 use neardup_sketch::{Sketcher, TextOptions};
 use pgrx::pg_sys::Datum;
 
-use super::feature_sets;
+use super::feature_sets::{self, WITHOUT, has_null};
 use super::minhash::{family_argument, signature};
 use super::text_options;
 use crate::types::{Fingerprint, Fingerprint64, Fingerprint128};
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
-
-/// Position of the argument `without`.
-const WITHOUT: usize = 1;
-
-/// Returns whether an argument other than `without` is NULL. The result is then NULL, as that of a
-/// strict function. These functions are not strict, because a NULL set has no features.
-pub fn has_null(call: &Call) -> bool {
-    (0..call.arg_count()).any(|n| n != WITHOUT && call.is_null(n))
-}
 
 /// Returns the set of features in the argument `without`, or `None` if it is NULL. Raises an error
 /// unless the set was made with these options.

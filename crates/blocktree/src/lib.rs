@@ -140,8 +140,9 @@
 //!   [`check`], [`info`]: algorithms on the tree;
 //! * [`pairs`]: search for all pairs within a radius, one permutation after the other;
 //! * [`clusters`], [`crowded_centers`]: clusters of such pairs;
-//! * [`sort`], [`paged`], [`spilled_lists`], [`spilled_bytes`]: external sort, arrays, lists and byte
-//!   strings within a memory limit; [`repeated_passages`]: passages that earlier documents contain;
+//! * [`sort`], [`paged`], [`spilled_lists`], [`spilled_bytes`]: external sort, arrays, lists and
+//!   byte strings within a memory limit;
+//! * [`repeated_passages`]: passages that earlier documents contain;
 //! * [`build`]: the tree of a new index, from sorted rows.
 //!
 //! No module uses PostgreSQL. Pages have the header that its buffer manager expects.

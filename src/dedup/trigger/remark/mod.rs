@@ -351,7 +351,7 @@ impl<'a> Job<'a> {
         Some(original.key)
     }
 
-    /// Finds the nearest original of a row in the index, among the originals before it in the order.
+    /// Finds the nearest original of a row in the index, among those before it in the order.
     fn look_up(&self, own: OwnRow, subject: &Subject) -> Option<Original> {
         let columns = self.rule.columns;
         let metric = &columns.metric;
