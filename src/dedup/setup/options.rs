@@ -92,12 +92,9 @@ pub fn parse(table: Rel, goal: Goal, names: &ObjectNames, written: &[CString]) -
             .raise()
     });
     let confirmed = arguments.confirm.as_ref().map(|confirm| &confirm.column);
-    let columns = arguments
-        .scope
-        .iter()
-        .chain(&arguments.key)
-        .chain(confirmed);
-    for column in columns.filter(|column| table.column_number(column).is_none()) {
+    let columns = arguments.scope.iter().chain(&arguments.key);
+    let mut columns = columns.chain(confirmed);
+    if let Some(column) = columns.find(|column| table.column_number(column).is_none()) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             format!(
