@@ -210,8 +210,9 @@ impl Recipe {
     fn call(&self, best: bool) -> String {
         let ((index, arguments), staging) = (self.arguments, self.staging);
         format!(
-            "CALL deduplicate('{index}', 'archive', '{staging}', replace_kept => {best}, \
-                {arguments});\n"
+            "CALL deduplicate('{index}', 'archive', '{staging}', existing_first => {}, \
+                {arguments});\n",
+            !best
         )
     }
 
@@ -429,5 +430,54 @@ fn older_snapshots_are_refused() -> Outcome {
         let result = client.batch_execute(&recipe.call(true));
         ensure!(result.is_err(), "{}", recipe.table);
     }
+    Ok(())
+}
+
+/// A kept document moves to another scope, and a delivery changes another column than the text.
+#[test]
+fn documents_change_their_scope_and_other_columns() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let procedure = &blocks("corpus.md", PROCEDURE)?[0];
+    client.batch_execute(&format!(
+        "{procedure}
+         CREATE TABLE corpus (id int PRIMARY KEY, lang text, source text, body text,
+             size int GENERATED ALWAYS AS (length(body)) STORED);
+         CREATE INDEX corpus_fp ON corpus USING neardup (lang, minhash64(body)) WITH (radius = 10);
+         CREATE TABLE archive (LIKE corpus, kept int, kept_md5 text, similarity float8,
+             superseded timestamptz, archive_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+         CREATE TABLE delivery (LIKE corpus INCLUDING DEFAULTS INCLUDING GENERATED,
+             arrived bigint GENERATED ALWAYS AS IDENTITY);
+         INSERT INTO delivery (id, lang, source, body) VALUES
+             (1, 'en', 'a', 'The library reopens.'), (2, 'en', 'b', 'The library  reopens!'),
+             (3, 'de', 'c', 'The library reopens.'), (4, NULL, 'd', 'The library reopens.'),
+             (5, 'en', 'e', '...'), (6, 'en', 'f', '...');"
+    ))?;
+    let mut call = |changes: &str, delivery: &str| -> Result<String> {
+        client.batch_execute(&format!(
+            "{changes}; CALL deduplicate('corpus_fp', 'archive', {delivery}, keep => 'size')"
+        ))?;
+        value(
+            &mut client,
+            "SELECT string_agg(concat_ws('', id, source, '>' || kept, '-' || superseded::bool),
+                 ' ' ORDER BY id, source)
+             FROM (SELECT id, source, NULL AS kept, NULL AS superseded FROM corpus UNION ALL
+                 SELECT id, source, kept, (superseded IS NOT NULL)::int FROM archive) AS documents",
+        )
+    };
+    let delivered = call("SELECT", "'delivery'")?;
+    ensure!(delivered == "1a 2b>1-false 3c 4d 5e 6f", "{delivered}");
+    let moved = call("UPDATE corpus SET lang = 'de' WHERE id = 1", "NULL")?;
+    ensure!(moved == "1a 2b 3c>1-false 4d 5e 6f", "{moved}");
+    let renamed = call(
+        "INSERT INTO delivery (id, lang, source, body) VALUES
+             (2, 'en', 'x', 'The library  reopens!'), (2, 'en', 'b', 'The library  reopens!'),
+             (2, 'en', 'y', 'The library  reopens!')",
+        "'delivery'",
+    )?;
+    ensure!(
+        renamed == "1a 2b-true 2x-true 2y 3c>1-false 4d 5e 6f",
+        "{renamed}"
+    );
     Ok(())
 }

@@ -242,6 +242,10 @@ const CALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "neardup_evaluate(double precision[],boolean[],double precision[],double precision)",
+        &["'{1,2}'", "'{t,f}'", "", "0.5"],
+    ),
+    (
         "neardup_setup(regclass,name,text,double precision,text[])",
         &["'docs'", "'body'", "'search'", "0.9"],
     ),
