@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-STATEMENTS = "SELECT statement FROM neardup_setup({}, {}, {}, {}, {}) WHERE part = {} ORDER BY step"
+STATEMENTS = (
+    "SELECT statement FROM neardup_setup({}, {}, {}, {}, {}, {}) WHERE part = {} ORDER BY step"
+)
 
 # These take a lock that other sessions wait for. The statement waits for running transactions, and
 # new ones wait behind it. The other statements let writers continue, and may take long.

@@ -59,9 +59,10 @@ class NeardupSetup(Operation):
     ``atomic = False``: runs the statements of ``neardup_setup``. Reversed, it removes them.
 
     ``action`` is ``search``, ``skip``, ``error`` or ``mark``. ``options`` are further arguments of
-    the trigger, such as ``["confirm=body"]``. A statement that needs a strong lock waits for it at
-    most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated up to
-    ``attempts`` times.
+    the trigger, such as ``["confirm=body"]``. With ``mark``, ``keep`` is the order in which
+    existing rows become originals, as after ORDER BY. A statement that needs a strong lock waits
+    for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated
+    up to ``attempts`` times.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class NeardupSetup(Operation):
         action: str = "search",
         similarity: float = 0.8,
         options: Sequence[str] = (),
+        keep: str | None = None,
         lock_timeout: str = "1s",
         attempts: int = 60,
     ) -> None:
@@ -79,6 +81,7 @@ class NeardupSetup(Operation):
         self.action = action
         self.similarity = similarity
         self.options = list(options)
+        self.keep = keep
         self.lock_timeout = lock_timeout
         self.attempts = attempts
 
@@ -104,8 +107,16 @@ class NeardupSetup(Operation):
             raise NotSupportedError("NeardupSetup requires atomic = False in its migration")
         with connection.cursor() as cursor:
             cursor.execute(
-                _setup.STATEMENTS.format("%s", "%s", "%s", "%s", "%s::text[]", "%s"),
-                [self.table, self.column, self.action, self.similarity, self.options, part],
+                _setup.STATEMENTS.format("%s", "%s", "%s", "%s", "%s::text[]", "%s", "%s"),
+                [
+                    self.table,
+                    self.column,
+                    self.action,
+                    self.similarity,
+                    self.options,
+                    self.keep,
+                    part,
+                ],
             )
             statements = [statement for (statement,) in cursor.fetchall()]
             _setup.run(statements, cursor.execute, self.lock_timeout, self.attempts)

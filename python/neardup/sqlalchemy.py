@@ -46,6 +46,7 @@ def setup_table(
     action: str = "search",
     similarity: float = 0.8,
     options: Sequence[str] = (),
+    keep: str | None = None,
     remove: bool = False,
     lock_timeout: str = "1s",
     attempts: int = 60,
@@ -55,14 +56,16 @@ def setup_table(
     ``autocommit_block``.
 
     ``action`` is ``search``, ``skip``, ``error`` or ``mark``. ``options`` are further arguments of
-    the trigger, such as ``["confirm=body"]``. A statement that needs a strong lock waits for it at
-    most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated up to
-    ``attempts`` times.
+    the trigger, such as ``["confirm=body"]``. With ``mark``, ``keep`` is the order in which
+    existing rows become originals, as after ORDER BY. A statement that needs a strong lock waits
+    for it at most ``lock_timeout``, so that other sessions do not wait behind it, and is repeated
+    up to ``attempts`` times.
     """
-    names = ["table", "column", "action", "similarity", "options", "part"]
+    names = ["table", "column", "action", "similarity", "options", "keep", "part"]
     query = text(_setup.STATEMENTS.format(*[f":{name}" for name in names]))
     query = query.bindparams(bindparam("options", type_=ARRAY(Text)))
-    values = [table, column, action, similarity, list(options), "remove" if remove else "add"]
+    part = "remove" if remove else "add"
+    values = [table, column, action, similarity, list(options), keep, part]
     statements = connection.scalars(query, dict(zip(names, values))).all()
     _setup.run(statements, connection.exec_driver_sql, lock_timeout, attempts)
 

@@ -14,8 +14,8 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 
-/// Raises an error if an object that the statements have not created has one of their names.
-/// Returns the names of indexes that an unfinished CREATE INDEX CONCURRENTLY left invalid.
+/// Raises an error if an existing object has a name that the statements use, but was not created by
+/// them. Returns the names of indexes that an unfinished CREATE INDEX CONCURRENTLY left invalid.
 pub fn check(subject: &Subject) -> Vec<CString> {
     let (table, names) = (subject.table, &subject.names);
     let mut invalid = Vec::new();
@@ -58,7 +58,8 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns the numbers of the columns of an index: the scope columns and `last`.
+/// Returns the column numbers that an index of the statements must have: the scope columns, then
+/// `last`.
 fn indexed(subject: &Subject, last: Option<i16>) -> Vec<i16> {
     let scope = subject.arguments.scope.iter();
     let scope = scope.filter_map(|column| subject.table.column_number(column));
@@ -104,7 +105,8 @@ fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> 
     Some(column)
 }
 
-/// Raises an error for a trigger that has one of the names but was not created by these statements.
+/// Raises an error if a trigger has a name that the statements use, but was not created by them or
+/// has an action that they cannot replace.
 fn check_trigger(subject: &Subject, trigger: &Trigger) {
     let names = &subject.names;
     if trigger.name != names.trigger && trigger.name != names.marks_trigger {

@@ -13,7 +13,8 @@ use super::bound::Bound;
 use super::trigger::names;
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
-use neardup_pg::rel::OpenRelation;
+use neardup_pg::order_by::OrderBy;
+use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::varlena;
 use statements::steps;
 use subject::{Subject, Wanted};
@@ -59,8 +60,9 @@ const TEXT_COLUMN: usize = 1;
 const ACTION: usize = 2;
 const SIMILARITY: usize = 3;
 const OPTIONS: usize = 4;
+const KEEP: usize = 5;
 
-/// `neardup_setup(relation, text_column, action, similarity, options)`.
+/// `neardup_setup(relation, text_column, action, similarity, options, keep)`.
 fn setup(call: &mut Call) -> Datum {
     call.return_collected(|call, give| {
         let names = ["relation", "text_column", "action", "similarity", "options"];
@@ -78,10 +80,15 @@ fn setup(call: &mut Call) -> Datum {
         let (relation, function) = (call.oid(RELATION), call.function_oid());
         subject::check_kind(relation);
         let table = OpenRelation::any(relation, pg_sys::AccessShareLock);
+        let keep = call.text(KEEP).map(|list| OrderBy::parse("keep", &list));
+        if let Some(keep) = &keep {
+            check_keep(keep, goal, table.rel());
+        }
         let wanted = Wanted {
             goal,
             similarity,
             options,
+            keep,
         };
         let subject = Subject::new(table.rel(), function, &text_column, wanted);
         let invalid_indexes = existing::check(&subject);
@@ -94,4 +101,15 @@ fn setup(call: &mut Call) -> Datum {
             ]);
         }
     })
+}
+
+/// Raises an error unless rows are marked and can be sorted by `keep`.
+fn check_keep(keep: &OrderBy, goal: Goal, table: Rel) {
+    if goal != Goal::Mark {
+        UserError::invalid_parameter("keep requires the action mark")
+            .detail("keep is the order in which existing rows become originals.")
+            .hint("To choose rows for the other actions, use keep of neardup_clusters.")
+            .raise();
+    }
+    keep.check(table);
 }

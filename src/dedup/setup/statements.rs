@@ -8,6 +8,7 @@ use crate::dedup::trigger::compute;
 use crate::dedup::trigger::trigger_arguments::Manual;
 use neardup_blocktree::metric::Metric;
 use neardup_pg::catalog;
+use neardup_pg::order_by::OrderBy;
 
 /// Number of bits of the fingerprints of `minhash64`, which all statements use.
 const FINGERPRINT_BITS: u32 = 64;
@@ -26,10 +27,11 @@ pub struct Step {
 /// Returns the statements that drop invalid indexes and add objects, then the statements that
 /// remove these objects.
 pub fn steps(subject: &Subject, invalid_indexes: &[CString]) -> Vec<Step> {
-    let (add, remove) = match subject.goal {
-        Goal::Search => (templates::ADD_SEARCH, templates::REMOVE_SEARCH),
-        Goal::Skip | Goal::Error => (templates::ADD_RULE, templates::REMOVE_RULE),
-        Goal::Mark => (templates::ADD_MARKS, templates::REMOVE_MARKS),
+    let (add, remove) = match (subject.goal, &subject.keep) {
+        (Goal::Search, _) => (templates::ADD_SEARCH, templates::REMOVE_SEARCH),
+        (Goal::Skip | Goal::Error, _) => (templates::ADD_RULE, templates::REMOVE_RULE),
+        (Goal::Mark, None) => (templates::ADD_MARKS, templates::REMOVE_MARKS),
+        (Goal::Mark, Some(_)) => (templates::ADD_MARKS_IN_ORDER, templates::REMOVE_MARKS),
     };
     let values = Values::new(subject);
     let leftovers = invalid_indexes.iter().map(|index| {
@@ -118,6 +120,13 @@ impl Values {
         values.add("scope", listed(&subject.arguments.scope, b"", b", "));
         values.add("update_of", update_of(subject));
         values.add("key_type", subject.key_type.clone());
+        let key = subject.key_column.map(|key| table.column_name(key));
+        values.add(
+            "key",
+            key.map_or_else(Vec::new, |key| catalog::quoted(&key)),
+        );
+        let keep = subject.keep.as_ref().map(OrderBy::sql);
+        values.add("keep", keep.unwrap_or_default());
         let written: Vec<Vec<u8>> = (subject.written.iter())
             .map(|argument| catalog::literal(argument))
             .collect();
@@ -151,12 +160,12 @@ impl Values {
     }
 }
 
-/// Returns the name of a column of the row `t`.
+/// Returns SQL for a column of the table, whose alias in the templates is `t`.
 fn column_of_row(column: &CStr) -> Vec<u8> {
     [b"t.".as_slice(), &catalog::quoted(column)].concat()
 }
 
-/// Returns quoted column names, each between two strings.
+/// Returns a list of quoted column names, each between the strings `before` and `after`.
 fn listed(columns: &[CString], before: &[u8], after: &[u8]) -> Vec<u8> {
     let columns = columns.iter().map(|column| catalog::quoted(column));
     columns
@@ -164,8 +173,8 @@ fn listed(columns: &[CString], before: &[u8], after: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the columns whose updates fire the trigger, as ` OF ...`. Returns nothing if a condition
-/// on the row decides about its mark, because that condition may use any column.
+/// Returns the column list of the trigger's UPDATE event, as ` OF ...`. Returns nothing if the
+/// option `manual` has a condition on rows, because that condition may use any column.
 fn update_of(subject: &Subject) -> Vec<u8> {
     if matches!(subject.arguments.manual, Manual::Where(_)) {
         return Vec::new();

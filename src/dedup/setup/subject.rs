@@ -12,6 +12,7 @@ use crate::dedup::trigger::trigger_arguments::Arguments;
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::local_rows::{Reader, require_local_rows};
+use neardup_pg::order_by::OrderBy;
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
@@ -27,6 +28,9 @@ pub struct Subject<'a> {
     pub goal: Goal,
     /// Minimum similarity of near-duplicates, from 0 to 1.
     pub similarity: f64,
+    /// Order in which existing rows become originals. `None` for the order in which they are
+    /// stored.
+    pub keep: Option<OrderBy>,
     /// Arguments of the triggers, as written.
     pub written: Vec<CString>,
     /// Arguments of the triggers. For a search, those of a trigger that would skip the rows that
@@ -44,8 +48,11 @@ pub struct Wanted {
     pub goal: Goal,
     /// Minimum similarity of near-duplicates, from 0 to 1.
     pub similarity: f64,
-    /// Further arguments of the triggers.
+    /// Argument `options`: further arguments of the triggers.
     pub options: Vec<CString>,
+    /// Order in which existing rows become originals. `None` for the order in which they are
+    /// stored.
+    pub keep: Option<OrderBy>,
 }
 
 impl<'a> Subject<'a> {
@@ -56,6 +63,7 @@ impl<'a> Subject<'a> {
             goal,
             similarity,
             options,
+            keep,
         } = wanted;
         let text_column = text_column(table, text);
         if goal != Goal::Search {
@@ -74,6 +82,7 @@ impl<'a> Subject<'a> {
             key_column,
             goal,
             similarity,
+            keep,
             types: ExtensionTypes::beside(function),
             names,
             key_type: key_column.map_or_else(Vec::new, |key| {
@@ -120,8 +129,8 @@ pub fn check_kind(relation: pg_sys::Oid) {
     .raise()
 }
 
-/// Returns the number of the text column with this name. Raises an error if it is missing or not a
-/// text.
+/// Returns the number of the text column with this name. Raises an error if the column is missing
+/// or does not have a text type.
 fn text_column(table: Rel, name: &CStr) -> i16 {
     let Some(column) = table.column_number(name) else {
         UserError::new(

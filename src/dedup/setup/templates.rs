@@ -116,45 +116,95 @@ pub const REMOVE_RULE: &[Template] = &[
     },
 ];
 
+const ADD_COLUMNS_FOR_MARKS: Template = Template {
+    statement: "ALTER TABLE {table}\n    \
+                ADD COLUMN IF NOT EXISTS {fp} {extension}.fingerprint,\n    \
+                ADD COLUMN IF NOT EXISTS {mark} {key_type};",
+    note: "ACCESS EXCLUSIVE lock for an instant; rows are not rewritten. Set lock_timeout, \
+           and repeat the statement if it fails. The last column is for marks: the primary \
+           key of the row that a row repeats.",
+};
+
+const INDEX_ORIGINALS: Template = Template {
+    statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
+                USING neardup ({scope}{fp}) WITH (radius = {radius}) WHERE {mark} IS NULL;",
+    note: "Reads and writes continue. Run this outside of a transaction block and without \
+           lock_timeout. If it fails, call neardup_setup again.",
+};
+
+const INDEX_MARKS: Template = Template {
+    statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {mark_index} ON {table} ({mark});",
+    note: "As before. It finds the rows that repeat a row which changes.",
+};
+
+const ADD_MARKS_TRIGGER: Template = Template {
+    statement: "CREATE OR REPLACE TRIGGER {marks_trigger}\n    \
+                AFTER UPDATE OR DELETE ON {table} FOR EACH ROW\n    \
+                EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
+    note: "Writes wait until the running ones have ended. Set lock_timeout, and repeat the \
+           statement if it fails. The trigger renews marks when a row changes that others \
+           repeat.",
+};
+
+const ADD_TRIGGER_FOR_MARKS: Template = Template {
+    statement: "CREATE OR REPLACE TRIGGER {trigger}\n    \
+                BEFORE INSERT OR UPDATE{update_of} ON {table} FOR EACH ROW\n    \
+                EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
+    note: ADD_FINGERPRINT_TRIGGER.note,
+};
+
+const ANALYZE_MARKS: Template = Template {
+    statement: "ANALYZE {table};",
+    note: "Reads and writes continue. neardup_remark sets the marks again, as if the rows had \
+           come in the order of their keys.",
+};
+
+/// Like [`FINGERPRINTS_OF_EXISTING_ROWS`], in the order in which rows become originals. The trigger
+/// compares each row with those before it.
+const FINGERPRINTS_IN_ORDER: Template = Template {
+    statement: "DO {quote}
+#variable_conflict use_column
+<<neardup>>
+DECLARE
+    row_key {key_type};
+    done bigint := 0;
+BEGIN
+    FOR row_key IN SELECT t.{key} FROM {table} AS t
+        WHERE t.{fp} IS NULL AND t.{text} IS NOT NULL
+        ORDER BY {keep}, t.{key}
+    LOOP
+        UPDATE {table} AS t SET {fp} = {fingerprint_of_row}
+        WHERE t.{key} = neardup.row_key AND t.{fp} IS NULL;
+        done := neardup.done + 1;
+        IF neardup.done % 100 = 0 THEN
+            COMMIT;
+        END IF;
+    END LOOP;
+END {quote};",
+    note: "Computes the fingerprints of existing rows in the order of keep, 100 rows in each \
+           transaction. It writes each row once; VACUUM frees the old versions. Run this outside \
+           of a transaction block. After error 40P01 run it again: near-duplicates that others \
+           write can cause it.",
+};
+
 pub const ADD_MARKS: &[Template] = &[
-    Template {
-        statement: "ALTER TABLE {table}\n    \
-                    ADD COLUMN IF NOT EXISTS {fp} {extension}.fingerprint,\n    \
-                    ADD COLUMN IF NOT EXISTS {mark} {key_type};",
-        note: "ACCESS EXCLUSIVE lock for an instant; rows are not rewritten. Set lock_timeout, \
-               and repeat the statement if it fails. The last column is for marks: the primary \
-               key of the row that a row repeats.",
-    },
-    Template {
-        statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {fp_index} ON {table}\n    \
-                    USING neardup ({scope}{fp}) WITH (radius = {radius}) WHERE {mark} IS NULL;",
-        note: "Reads and writes continue. Run this outside of a transaction block and without \
-               lock_timeout. If it fails, call neardup_setup again.",
-    },
-    Template {
-        statement: "CREATE INDEX CONCURRENTLY IF NOT EXISTS {mark_index} ON {table} ({mark});",
-        note: "As before. It finds the rows that repeat a row which changes.",
-    },
-    Template {
-        statement: "CREATE OR REPLACE TRIGGER {marks_trigger}\n    \
-                    AFTER UPDATE OR DELETE ON {table} FOR EACH ROW\n    \
-                    EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
-        note: "Writes wait until the running ones have ended. Set lock_timeout, and repeat the \
-               statement if it fails. The trigger renews marks when a row changes that others \
-               repeat.",
-    },
-    Template {
-        statement: "CREATE OR REPLACE TRIGGER {trigger}\n    \
-                    BEFORE INSERT OR UPDATE{update_of} ON {table} FOR EACH ROW\n    \
-                    EXECUTE FUNCTION {extension}.neardup_dedup({arguments});",
-        note: ADD_FINGERPRINT_TRIGGER.note,
-    },
+    ADD_COLUMNS_FOR_MARKS,
+    INDEX_ORIGINALS,
+    INDEX_MARKS,
+    ADD_MARKS_TRIGGER,
+    ADD_TRIGGER_FOR_MARKS,
     FINGERPRINTS_OF_EXISTING_ROWS,
-    Template {
-        statement: "ANALYZE {table};",
-        note: "Reads and writes continue. neardup_remark sets the marks again, as if the rows had \
-               come in the order of their keys.",
-    },
+    ANALYZE_MARKS,
+];
+
+pub const ADD_MARKS_IN_ORDER: &[Template] = &[
+    ADD_COLUMNS_FOR_MARKS,
+    INDEX_ORIGINALS,
+    INDEX_MARKS,
+    ADD_MARKS_TRIGGER,
+    ADD_TRIGGER_FOR_MARKS,
+    FINGERPRINTS_IN_ORDER,
+    ANALYZE_MARKS,
 ];
 
 pub const REMOVE_MARKS: &[Template] = &[

@@ -246,7 +246,7 @@ const CALLS: &[(&str, &[&str])] = &[
         &["'{1,2}'", "'{t,f}'", "", "0.5"],
     ),
     (
-        "neardup_setup(regclass,name,text,double precision,text[])",
+        "neardup_setup(regclass,name,text,double precision,text[],text)",
         &["'docs'", "'body'", "'search'", "0.9"],
     ),
     (

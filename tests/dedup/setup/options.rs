@@ -91,6 +91,35 @@ fn editors_set_marks() -> Outcome {
     run(&mut client, "mark", options, "remove")
 }
 
+/// The oldest row of each cluster becomes the original, also if the statement was interrupted.
+/// The columns have names of variables of the statement.
+#[test]
+fn existing_rows_become_originals_in_an_order() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE t (id int PRIMARY KEY, site text, body text, done int, row_key int); \
+         INSERT INTO t SELECT i, 'a', string_agg(md5(i % 400 || ' ' || n), ' ' ORDER BY n), -i \
+            FROM generate_series(1, 1200) i, generate_series(1, 5) n GROUP BY i; \
+         INSERT INTO t VALUES (0, 'a', '...'), (-1, 'a', NULL)",
+    )?;
+    let options = "'{}', 'done -- oldest'";
+    let wrong = "SELECT count(*) FROM t LEFT JOIN \
+        (SELECT body, max(id) AS oldest FROM t GROUP BY body) o USING (body) WHERE id > 0 \
+        AND t.body_neardup_of IS DISTINCT FROM nullif(o.oldest, id)";
+    run(&mut client, "mark", options, "add")?;
+    ensure!(value::<i64>(&mut client, wrong)? == 0);
+    // As if the statement had been interrupted after the oldest rows.
+    client.batch_execute(
+        "ALTER TABLE t DISABLE TRIGGER USER; \
+         UPDATE t SET body_neardup_fp = NULL, body_neardup_of = NULL WHERE id < 900; \
+         ALTER TABLE t ENABLE TRIGGER USER",
+    )?;
+    run(&mut client, "mark", options, "add")?;
+    ensure!(value::<i64>(&mut client, wrong)? == 0);
+    Ok(())
+}
+
 /// A search within a scope, with parameters of the function.
 #[test]
 fn a_search_has_a_scope_and_parameters() -> Outcome {

@@ -73,6 +73,18 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "",
+        "('t', 'body', 'skip', keep => 'id')",
+        "22023",
+        "keep requires the action mark",
+    ),
+    (
+        "",
+        "('t', 'body', 'mark', keep => 'id; DROP TABLE t')",
+        "22023",
+        "must be a list of ORDER BY expressions",
+    ),
+    (
+        "",
         "('t', 'body', 'skip', options => '{htm=true}')",
         "22023",
         "does not have the option \"htm\"",

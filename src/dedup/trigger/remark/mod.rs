@@ -38,7 +38,7 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::security_context::AsConstraint;
 use neardup_pg::slot::Slot;
 use neardup_pg::spi::{self, Sees};
-use neardup_pg::tid::item_pointer;
+use neardup_pg::tid::{item_pointer, tid_of};
 use neardup_pg::value::{OwnedValue, Value};
 use recent::{Original, Recent};
 use subject::{Rule, Subject};
@@ -61,7 +61,7 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     let (relation, name) = (call.oid(0), call.name(1));
     let manual = call.text(2).map(|text| Condition::parse("manual", &text));
     let keep = call.text(3).map(|list| OrderBy::parse("keep", &list));
-    let wishes = Wishes {
+    let options = RemarkOptions {
         trigger: name.as_deref(),
         manual: manual.as_ref(),
         keep: keep.as_ref(),
@@ -86,10 +86,10 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     };
     let root = open(relation);
     let changed: u64 = match kind == pg_sys::RELKIND_PARTITIONED_TABLE {
-        false => remark(root.rel(), types, wishes),
+        false => remark(root.rel(), types, options),
         // A mark never names a row of another partition.
         true => (leaves(relation).into_iter())
-            .map(|leaf| remark(open(leaf).rel(), types, wishes))
+            .map(|leaf| remark(open(leaf).rel(), types, options))
             .sum(),
     };
     pg_sys::Datum::from(changed as i64)
@@ -97,8 +97,8 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
 
 /// Optional arguments of `neardup_remark`.
 #[derive(Clone, Copy)]
-struct Wishes<'a> {
-    /// Name of the trigger whose arguments apply.
+struct RemarkOptions<'a> {
+    /// Name of the trigger whose arguments apply. `None` for the only trigger that marks rows.
     trigger: Option<&'a CStr>,
     /// Condition on the rows whose marks are kept. `None` for the trigger's condition.
     manual: Option<&'a Condition>,
@@ -118,21 +118,21 @@ fn leaves(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
 }
 
 /// Sets the marks of a locked table and returns the number of rows written.
-fn remark(table: Rel, types: ExtensionTypes, wishes: Wishes) -> u64 {
-    let trigger = rule::find(table, types, wishes.trigger);
+fn remark(table: Rel, types: ExtensionTypes, options: RemarkOptions) -> u64 {
+    let trigger = rule::find(table, types, options.trigger);
     let arguments = Arguments::from_trigger(&trigger);
     let columns = Columns::find(table, types, &arguments);
     let of_trigger = arguments.manual.condition();
-    let manual = wishes.manual.or(of_trigger.as_ref());
+    let manual = options.manual.or(of_trigger.as_ref());
     if let Some(manual) = manual {
         manual.check(table);
     }
-    if let Some(keep) = wishes.keep {
+    if let Some(keep) = options.keep {
         keep.check(table);
     }
     let texts = TextComparison::new(table, &trigger, &arguments, &columns);
     let columns = &columns;
-    let job = Job::new(table, Rule { columns, texts }, manual, wishes.keep);
+    let job = Job::new(table, Rule { columns, texts }, manual, options.keep);
     let _owner = AsConstraint::new(table);
     let mut changed = 0;
     loop {
@@ -156,9 +156,9 @@ fn remark(table: Rel, types: ExtensionTypes, wishes: Wishes) -> u64 {
     }
 }
 
-/// Row that gets a mark.
+/// Key and address of a row.
 #[derive(Clone, Copy)]
-struct OwnRow<'a> {
+struct KeyedRow<'a> {
     key: Value<'a>,
     address: Tid,
 }
@@ -183,8 +183,9 @@ struct Job<'a> {
     /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint, scope and
     /// compared text of each row, in the order of preference, then in key order.
     read: CString,
-    /// Query for the address of the first of two rows in the order of preference. The parameters
-    /// are their addresses. `None` if that is the order of the keys.
+    /// Query that returns which of two rows comes first in the order of preference. The parameters
+    /// are the addresses of both rows, and the result is one of these addresses. `None` if rows are
+    /// in the order of their keys.
     first_of_two: Option<CString>,
     /// Statement that sets the mark of the row at an address.
     set: CString,
@@ -298,7 +299,7 @@ impl<'a> Job<'a> {
                 // This context frees the memory of each comparison.
                 let context = OwnContext::new(c"neardup remark");
                 let subject = || self.rule.subject(value?, text.map(OwnedValue::get));
-                let own = OwnRow {
+                let own = KeyedRow {
                     key: key.get(),
                     address: address.as_tid(),
                 };
@@ -316,13 +317,13 @@ impl<'a> Job<'a> {
         pass
     }
 
-    /// Returns the mark that a row should have, or `None` for an original. `mark` is its present
-    /// mark, and `flags` are the values of [`Manual::columns`]. `subject` returns the values by
-    /// which the row is compared. A row without them is not near any row.
+    /// Returns the mark that a row should have, or `None` for an original. `mark` is the row's
+    /// present mark, and `flags` are the values of [`Manual::columns`]. `subject` returns the
+    /// values by which the row is compared, or `None` for a row that cannot be near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
-        own: OwnRow,
+        own: KeyedRow,
         mark: Option<Value>,
         flags: [bool; 2],
         subject: impl FnOnce() -> Option<Subject>,
@@ -338,8 +339,8 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the key of the nearest original before a row in the order, or `None` if the row
-    /// becomes an original. Of equally near originals, prefers the one with the lowest key.
-    fn original(&self, recent: &mut Recent, own: OwnRow, subject: Subject) -> Option<OwnedValue> {
+    /// becomes an original. Of equally near originals, prefers the first in the order.
+    fn original(&self, recent: &mut Recent, own: KeyedRow, subject: Subject) -> Option<OwnedValue> {
         if let Some(original) = recent.get(&subject, &self.rule) {
             return Some(original.key);
         }
@@ -352,22 +353,26 @@ impl<'a> Job<'a> {
     }
 
     /// Finds the nearest original of a row in the index, among those before it in the order.
-    fn look_up(&self, own: OwnRow, subject: &Subject) -> Option<Original> {
+    fn look_up(&self, own: KeyedRow, subject: &Subject) -> Option<Original> {
         let columns = self.rule.columns;
         let metric = &columns.metric;
         let scope = subject.value.scope_values();
-        let mut best: Option<Original> = None;
+        let mut best: Option<(Original, Tid)> = None;
         let each = |row: DirtyRow| {
             let Some((distance, key)) = self.candidate(row.slot, &subject.value) else {
                 return ControlFlow::Continue(());
             };
-            let farther = best.as_ref().is_some_and(|best| best.distance < distance);
+            let farther = (best.as_ref()).is_some_and(|(best, _)| best.distance < distance);
             if farther && metric.can_order() {
                 return ControlFlow::Break(());
             }
-            let is_better = best.as_ref().is_none_or(|best| {
+            let is_better = best.as_ref().is_none_or(|(best, address)| {
+                let best_row = KeyedRow {
+                    key: best.key.get(),
+                    address: *address,
+                };
                 distance < best.distance
-                    || distance == best.distance && self.order.is_before(key, best.key.get())
+                    || distance == best.distance && self.is_before(row.slot, key, best_row)
             });
             // Rows after this row have no decision yet. Texts are compared last, because that
             // takes the most time.
@@ -376,25 +381,25 @@ impl<'a> Job<'a> {
                 && self.rule.confirms(subject, row.slot)
             {
                 let key = key.to_owned();
-                best = Some(Original { distance, key });
+                best = Some((Original { distance, key }, tid_of(row.slot.address())));
             }
             ControlFlow::Continue(())
         };
         let (index, within) = (columns.index, (metric, columns.limit));
         let center = subject.value.fingerprint.get();
         near_rows(self.table, index, within, &scope, center, |_| {}, each);
-        best
+        best.map(|(original, _)| original)
     }
 
     /// Returns whether an existing row with this key precedes a row in the order.
-    fn is_before(&self, row: &Slot, key: Value, own: OwnRow) -> bool {
+    fn is_before(&self, row: &Slot, key: Value, other: KeyedRow) -> bool {
         let Some(statement) = &self.first_of_two else {
-            return self.order.is_before(key, own.key);
+            return self.order.is_before(key, other.key);
         };
-        let rows = [row.address(), item_pointer(own.address)];
+        let rows = [row.address(), item_pointer(other.address)];
         let first = spi::first(statement, &rows.each_ref().map(Value::tid), Sees::Latest);
         let first = first.flatten().map(|first| first.get().as_tid());
-        first.is_some_and(|first| first != own.address)
+        first.is_some_and(|first| first != other.address)
     }
 
     /// Returns the distance and the key of an existing row if it has no mark and is near `value`.
